@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 #: list of commands costs no import of pandas, duckdb or streamlit.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Measure": {
-        "plan": ("runners.plan_cli:plan", "Show the cells, launches, commands, time and cost of a study."),
-        "doctor": ("runners.doctor_cli:doctor", "Can this study run here? Each finding with its remedy."),
-        "run": ("runners.run_cli:run", "Measure what a study still lacks, here or on a cluster."),
+        "plan": ("commands.running.plan:plan", "Show the cells, launches, commands, time and cost of a study."),
+        "doctor": ("commands.running.doctor:doctor", "Can this study run here? Each finding with its remedy."),
+        "run": ("commands.running.run:run", "Measure what a study still lacks, here or on a cluster."),
         "search": ("commands.search:search", "The best arm of each load by the fewest minutes of measuring."),
         "nightly": ("nightly.nightly_cli:nightly", "Run, ingest, gate, notify, report: one night."),
-        "reproduce": ("runners.reproduce_cli:reproduce", "Measure a kept cell again: does it come out alike?"),
-        "cluster": ("runners.cluster_cli:cluster", "Jobs of a study on a cluster: status, cancel, logs, collect."),
+        "reproduce": ("commands.running.reproduce:reproduce", "Measure a kept cell again: does it come out alike?"),
+        "cluster": ("commands.running.cluster:cluster", "Jobs of a study on a cluster: status, cancel, logs, collect."),
     },
     "Answer": {
         "verdict": ("commands.decide:verdict", "Should it be served with speculation? One paragraph."),
@@ -54,7 +54,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
 COMMANDS = {name: known for section in SECTIONS.values() for name, known in section.items()}
 #: The same for commands of two words, which belong to the one that their first word names.
 PARTS: dict[str, tuple[str, str]] = {
-    "cluster collect": ("runners.collect_cli:collect_command", "Bring the results of several nodes together."),
+    "cluster collect": ("commands.running.collect:collect_command", "Bring the results of several nodes together."),
     "cost slo": ("commands.cost:slo", "The largest load of each arm that meets an SLO, and its goodput."),
     "cost pareto": ("commands.cost:pareto", "Throughput per GPU against tokens/s per user."),
     "runs diff": ("commands.runs:diff", "How two cells or runs differ in their configuration."),

@@ -9,9 +9,8 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 
 def load_json(path: str) -> None:
@@ -33,45 +32,29 @@ def ingest_command(path: str, warehouse: str) -> None:
     command.main([path, "--warehouse", warehouse, "--json"], standalone_mode=False)
 
 
-class Inside:
-    """Stands for ``ingest.pool.Pool``, and reads in this very process: what isolation is held against."""
+def answers_inside(
+    tasks: Iterator[Any], root: Path, known: frozenset[str], processes: int
+) -> Iterator[tuple[Any, Any]]:
+    """Stand for ``ingest.processes.answers``, and read in this very process: what isolation is held
+    against."""
+    from ingest.reading import read_unit
+    from warehouse.errors import InvalidInput
 
-    def __init__(self, root: Path, processes: int) -> None:
-        self.root = root.absolute()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
-    def results(
-        self, tasks: Iterator[Any], is_known: Callable[[Any, str], bool]
-    ) -> Iterator[tuple[Any, Any]]:
-        """Each task with what it came to."""
-        from ingest.exchange import Refused
-        from ingest.reading import read_unit
-        from warehouse.errors import InvalidInput
-
-        for task in tasks:
-            try:
-                known = partial(is_known, task)
-                yield task, read_unit(task.unit, task.options, self.root, known)
-            except InvalidInput as error:
-                yield task, Refused(str(error))
+    for task in tasks:
+        try:
+            yield task, read_unit(task.unit, task.options, root.absolute(), known)
+        except InvalidInput as error:
+            yield task, error
 
 
 def inside(path: str, warehouse: str) -> None:
     """The whole ``draftboard ingest``, reading without a process of its own."""
-    import ingest.nursery
     import ingest.pipeline
+    import ingest.processes
+    import ingest.reading  # noqa: F401  # What the command does while the other imports.
 
-    vars(ingest.nursery)["nursery"] = lambda: None
-    vars(ingest.pipeline)["Pool"] = Inside
-    # What the command does while the other imports, and prepares for itself.
-    from ingest.worker import prepare
-
-    prepare()
+    vars(ingest.processes)["start"] = lambda: None
+    vars(ingest.pipeline)["answers"] = answers_inside
     ingest_command(path, warehouse)
 
 
@@ -88,12 +71,13 @@ def main(kind: str, arguments: list[str]) -> None:
 
         import ingest.cli
         import ingest.pipeline  # noqa: F401
-        from ingest.nursery import nursery
+        from ingest.processes import _Processes, start
 
-        # When it can fork one, it has imported what reading needs.
-        connection, pid = nursery().fork()
-        connection.close()
-        nursery().reap(pid)
+        # When it has forked one, it has imported what reading needs.
+        start()
+        one = _Processes().Process(target=int)
+        one.start()
+        one.join()
     say("ready")
     start = time.perf_counter()
     WORK[kind](*arguments)

@@ -42,8 +42,7 @@ def full_page(number: int | None, chosen: dict[str, list[str]]) -> None:
     """The frame and one page, or the frame alone. Its text alone becomes a script."""
     import streamlit as st
 
-    from dashboard import offered
-    from dashboard.filters import sidebar
+    from dashboard.filters import filter_options, sidebar
     from dashboard.shelf import open_shelf
     from dashboard.views import VIEWS
 
@@ -51,7 +50,7 @@ def full_page(number: int | None, chosen: dict[str, list[str]]) -> None:
     for name, values in chosen.items():
         st.session_state[name] = values
     shelf = open_shelf()
-    filters = sidebar(offered.filter_options(shelf))
+    filters = sidebar(filter_options(shelf))
     if number is not None:
         VIEWS[number].render(shelf, filters)
 

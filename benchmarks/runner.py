@@ -18,11 +18,11 @@ from typing import Any
 import yaml
 
 from benchmarks.result import Result, progress
-from runners.measuring.layout import Layout, records_under
 from runners.measuring.run import server_spec
 from runners.planning.plan import make_plan
 from runners.planning.study_file import read_study
 from runners.serving import server
+from runners.surroundings.layout import Layout, records_under
 from tests.runners.small_study import small_study
 from warehouse import queries
 from warehouse.filters import Filters

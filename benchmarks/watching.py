@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.result import Result, progress
-from runners.measuring.layout import Layout
 from runners.watching.watch import COST_SHARE, MachineSampler, watching
 
 SECONDS, PROCESSES = 60, 40
@@ -19,7 +18,7 @@ def run(folder: Path, quick: bool) -> Iterator[Result]:
     seconds = 5 if quick else SECONDS
     progress(f"the machine is looked at for {seconds} s")
     path = folder / "machine-samples.jsonl.gz"
-    with _server(seconds), watching(Layout(folder / "watching", "bench"), "l", None) as watch:
+    with _server(seconds), watching(folder / "watching" / ".nodes", "bench", "l", None) as watch:
         with MachineSampler(path, watch.look()) as sampler:
             time.sleep(seconds)
         gpus = "no GPU" if watch.gpus.reason else "the GPUs"

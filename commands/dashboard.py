@@ -33,7 +33,7 @@ _ALWAYS = (
     "--client.showErrorDetails=none",
     "--client.toolbarMode=minimal",
     "--browser.gatherUsageStats=false",
-    # No walk through all of the memory after each click (dashboard/memory.py).
+    # No walk through all of the memory after each click (dashboard/app.py).
     "--runner.postScriptGC=false",
     # To print it, Streamlit would ask an address on the internet for ours.
     "--logger.hideWelcomeMessage=true",

@@ -9,7 +9,7 @@ import click
 from warehouse.errors import DraftboardError
 
 if TYPE_CHECKING:
-    from ingest.pipeline import Outcome
+    from ingest.pipeline import IngestOutcome
 
 #: With fewer cells computing the facts anew costs less than importing what derives them.
 LEAST_CELLS = 1000
@@ -17,11 +17,12 @@ LEAST_CELLS = 1000
 
 def take_in(
     paths: Sequence[Path], root: Path, *, keep_text: bool = False, rebuild: bool = False
-) -> "Outcome":
+) -> "IngestOutcome":
     """Take what lies in ``paths`` into the warehouse at ``root``, as `draftboard ingest` does without
     other options. ``rebuild``: what the warehouse held before counts no more."""
     from ingest.discovery import find_units
-    from ingest.pipeline import Options, ingest_units
+    from ingest.model import Options
+    from ingest.pipeline import ingest_units
     from warehouse.store import open_writer
 
     with open_writer(
@@ -51,12 +52,13 @@ def derive_facts(root: Path) -> None:
 
 def derive_new_facts(root: Path) -> None:
     """Do the same after an ingest, once the studies that have grown since the last time are large."""
-    from warehouse.store import Reader, cells_held
+    from warehouse.store import cells_held
 
     if cells_held(root) < LEAST_CELLS:
         return
     from answers.facts_code import code_hash
     from warehouse.queries import cells_of_grown_studies
+    from warehouse.store import Reader
     from warehouse.store_derived import derived_upto
 
     try:

@@ -23,7 +23,7 @@ from answers.decide import values as decide_contract
 from answers.decide.answer import decide
 from answers.decide.values import Decisions, Objective, Question
 from answers.doors import rows
-from answers.doors.about import ALL
+from answers.doors.parameters import ALL
 from answers.doors.rows import MEDIA, NOT_FRESH, decoded
 from warehouse import queries
 from warehouse.catalogue import line_of

@@ -32,11 +32,11 @@ from answers.search.proven import LAUNCHES, proven
 from answers.search.values import Out, Terms
 from answers.search.winner import Winner, answering_otherwise
 from commands.intake import take_in
+from commands.running.plan import measured_otherwise, server_by_hand
+from commands.running.plan import planned as costed
 from commands.search_board import Telling
 from runners.executors.local import fitting
-from runners.plan_cli import measured_otherwise, server_by_hand
-from runners.plan_cli import planned as costed
-from runners.planning.estimate import Estimate
+from runners.planning.estimate import PlanEstimate
 from runners.planning.plan import Launch, Plan
 from warehouse.arms import TABLE
 from warehouse.attempts import failed_of
@@ -93,7 +93,7 @@ def laid_out(task: SearchTask) -> Planned:
     return planned(plan, costs, task.parallel or free, here)
 
 
-def planned(plan: Plan, costs: Estimate, at_once: int = 1, one_machine: bool = True) -> Planned:
+def planned(plan: Plan, costs: PlanEstimate, at_once: int = 1, one_machine: bool = True) -> Planned:
     """Return a study as a search takes it, for so many launches side by side, on one machine or on
     one each. Raises InvalidInput for a study that cannot be searched."""
     if len({launch.tensor_parallel_size for launch in plan.launches}) != 1:

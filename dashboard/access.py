@@ -15,9 +15,23 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from dashboard.access_rules import LOCAL_NAMES, Login, decided, limits_from, login_from
-from dashboard.ledger import Limits
-from dashboard.user import ANYBODY, LOCAL, Refused, Role, User, require_role
+from dashboard.access_rules import (
+    ANYBODY,
+    LOCAL,
+    LOCAL_NAMES,
+    Limits,
+    Login,
+    LoginNeeded,
+    Refused,
+    Role,
+    User,
+    decided,
+    limits_from,
+    login_from,
+    require_role,
+)
+from warehouse import tokens
+from warehouse.store import warehouse_path
 
 #: Set to ``viewer`` or ``editor``: what everybody may who reaches a server without a login.
 OPEN = "DRAFTBOARD_OPEN_TO_EVERYONE"
@@ -25,6 +39,8 @@ _NO_LOGIN = (
     "This dashboard can be reached from other machines and has no login, so it shows nothing; set "
     f"up a login (docs/sharing.md), bind it to localhost, or set {OPEN} to viewer or editor."
 )
+_UNKNOWN_TOKEN = "This token does not count: it is unknown, has ended, or was taken back."
+_OPEN_ROLES: dict[str, Role] = {"viewer": "viewer", "editor": "editor"}
 _UNREADABLE = (
     "Streamlit's secrets are there but cannot be read, so nobody is let in; the server's log says "
     "which file and line."
@@ -51,7 +67,33 @@ def user_of(host: str, claims: Mapping[str, Any]) -> User:
         return decided(login, claims, time.time())
     if _is_local(str(st.get_option("server.address") or "")) and (not host or _is_local(host)):
         return User(LOCAL, "", "admin")
-    return User(ANYBODY, "", _everybody())
+    role = _OPEN_ROLES.get(os.environ.get(OPEN, ""))
+    if role is None:
+        raise Refused(_NO_LOGIN)
+    return User(ANYBODY, "", role)
+
+
+def owner_of(host: str, secret: str) -> User:
+    """Return the owner of a token as a viewer, who reads and does nothing else with it. Without a
+    login a token gives nothing that others lack.
+
+    Raises LoginNeeded for a token that does not count, and NotAllowed for an owner whom the settings
+    of the login do not name by the address.
+    """
+    token = tokens.find(warehouse_path(None), secret)
+    if token is None:
+        raise LoginNeeded(_UNKNOWN_TOKEN)
+    login = configured_login()
+    if login is None:
+        return user_of(host, {})
+    require_known_name(host, login)
+    now = time.time()
+    # What the provider would say of the owner, whose address an administrator has written.
+    owner = {
+        "is_logged_in": True, "email": token.account, "email_verified": True,
+        "exp": now + 60, "iat": now,
+    }  # fmt: skip
+    return User(token.account, decided(login, owner, now).email, "viewer")
 
 
 def host_of(header: str | None) -> str:
@@ -59,11 +101,10 @@ def host_of(header: str | None) -> str:
 
     Empty where none was said, which no browser does: only a browser can be led astray.
     """
-    said = header or ""
     try:
-        return (urlsplit(f"//{said}").hostname or "").rstrip(".")
+        return (urlsplit(f"//{header or ''}").hostname or "").rstrip(".")
     except ValueError:
-        return said
+        return header or ""
 
 
 def client() -> str:
@@ -76,16 +117,6 @@ def require_editor() -> User:
     """Return the current user, who may upload, write notes and exclude runs. Raises NotAllowed
     else."""
     return require_role(current_user(), "editor")
-
-
-def require_admin() -> User:
-    """Return the current user, who may read the audit trail. Raises NotAllowed else."""
-    return require_role(current_user(), "admin")
-
-
-def may_administer() -> bool:
-    """Return whether to offer what takes the role admin."""
-    return current_user().may("admin")
 
 
 def may_edit() -> bool:
@@ -109,21 +140,11 @@ def _secrets() -> Mapping[str, Any]:
     """Return Streamlit's secrets. A file that is there and cannot be read must not look like no
     login."""
     try:
-        found: Mapping[str, Any] = st.secrets.to_dict()
+        return dict(st.secrets.to_dict())
     except (OSError, ValueError):
-        if any(Path(place).exists() for place in st.get_option("secrets.files")):
+        if any(Path(file).exists() for file in st.get_option("secrets.files")):
             raise Refused(_UNREADABLE) from None
         return {}
-    return found
-
-
-def _everybody() -> Role:
-    said = os.environ.get(OPEN, "")
-    roles: tuple[Role, ...] = ("viewer", "editor")
-    for role in roles:
-        if said == role:
-            return role
-    raise Refused(_NO_LOGIN)
 
 
 def require_known_name(host: str, login: Login | None) -> None:

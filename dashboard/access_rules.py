@@ -5,13 +5,12 @@ Whatever is missing, unknown or in doubt is a refusal. A refusal names settings,
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from dashboard.ledger import Limits
-from dashboard.user import LoginNeeded, NotAllowed, Refused, Role, User
+from warehouse.errors import DraftboardError
 from warehouse.tokens import account_of
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -22,6 +21,61 @@ _CALLBACK = "/oauth2callback"
 _LONGEST_NAME = 80
 #: Seconds of the clock that no login reaches (the year 5138): what says so counts in another unit.
 _LATEST = 1e11
+
+
+# --- Who reads, as what, and why somebody may not.
+
+#: From the least to the most; who has one has those before it.
+Role = Literal["viewer", "editor", "admin"]
+_ROLES: tuple[Role, ...] = get_args(Role)
+#: The names of those who read where nobody logs in.
+LOCAL, ANYBODY = "local", "anybody"
+_NEEDED = {
+    "viewer": "to see results",
+    "editor": "to upload, to write notes and to exclude runs",
+    "admin": "to read the audit trail",
+}
+
+
+@dataclass(frozen=True)
+class User:
+    """Who reads: ``name`` for people, ``email`` empty where the provider did not vouch for it."""
+
+    name: str
+    email: str
+    role: Role
+
+    @property
+    def account(self) -> str:
+        """The name under which quotas count this person: the address, else the name; empty without
+        a login."""
+        return self.email or ("" if self.name in (LOCAL, ANYBODY) else self.name)
+
+    def may(self, role: Role) -> bool:
+        """Return whether this person has ``role`` or more."""
+        return _ROLES.index(self.role) >= _ROLES.index(role)
+
+
+class Refused(DraftboardError):
+    """A visitor may see nothing; the text says why."""
+
+
+class LoginNeeded(Refused):
+    """Nobody is logged in, or no longer."""
+
+
+class NotAllowed(Refused):
+    """Somebody is logged in whom the settings do not let in, or not to this."""
+
+
+def require_role(user: User, role: Role) -> User:
+    """Return the user. Raises NotAllowed for one who has less than ``role``."""
+    if not user.may(role):
+        raise NotAllowed(f"Your role is {user.role}: {_NEEDED[role]} takes the role {role}.")
+    return user
+
+
+# --- The settings of a login, and of quotas.
 
 
 def _domain(text: str) -> str:
@@ -104,14 +158,36 @@ class _Auth(_Settings):
     cookie_secret: Annotated[str, Field(min_length=_SECRET_LENGTH)]
 
 
+_Count = Annotated[int, Field(gt=0, le=1_000_000)]
+
+
+class Limits(_Settings):
+    """The section ``[draftboard.limits]`` of the secrets: what one client may have at most; see
+    docs/security.md."""
+
+    #: Pages that are open at once.
+    sessions: _Count = 64
+    #: Uploads on their way at once, and megabytes in ten minutes.
+    uploads: _Count = 8
+    upload_mb: _Count = 800
+    #: Questions to the API on their way at once, and in a minute.
+    calls: _Count = 16
+    calls_per_minute: _Count = 12_000
+
+
 @dataclass(frozen=True)
 class Login:
     """A login that is switched on. ``providers``: Streamlit's names, None for the unnamed one;
-    ``host``: the name under which the dashboard is opened."""
+    ``origin``: the scheme, host and port under which the dashboard is opened."""
 
     providers: tuple[str | None, ...]
-    host: str
+    origin: str
     access: Access
+
+    @property
+    def host(self) -> str:
+        """The name under which the dashboard is opened."""
+        return urlsplit(self.origin).hostname or ""
 
 
 def login_from(secrets: Mapping[str, Any]) -> Login | None:
@@ -133,7 +209,8 @@ def login_from(secrets: Mapping[str, Any]) -> Login | None:
         raise _wrong("auth: no provider")
     if People() == access.viewers == access.editors == access.admins:
         raise _wrong("draftboard.access: neither viewers nor editors")
-    return Login(providers, urlsplit(auth.redirect_uri).hostname or "", access)
+    parts = urlsplit(auth.redirect_uri)
+    return Login(providers, f"{parts.scheme}://{parts.netloc}", access)
 
 
 def limits_from(secrets: Mapping[str, Any]) -> Limits:
@@ -163,21 +240,17 @@ def decided(login: Login, claims: Mapping[str, Any], now: float) -> User:
     if now >= ends:
         raise LoginNeeded("Your login has expired; log in again.")
     address = _vouched(claims, login.access.trust_addresses)
-    groups = _groups(claims.get(login.access.group_claim))
-    role = _role(login.access, address, groups)
-    if role is None:
+    groups = claims.get(login.access.group_claim)
+    groups = [each for each in (groups if isinstance(groups, list) else [groups])
+              if isinstance(each, str)]  # fmt: skip
+    people = (login.access.viewers, login.access.editors, login.access.admins)
+    held = [role for role, named in zip(_ROLES, people, strict=True) if named.hold(address, groups)]
+    if not held:
         raise NotAllowed(
             "You are logged in, but nobody has given you access to this dashboard; ask the person "
             "who runs it."
         )
-    return User(_name(claims, address), address, role)
-
-
-def _role(access: Access, address: str, groups: frozenset[str]) -> Role | None:
-    people: tuple[tuple[Role, People], ...] = (
-        ("admin", access.admins), ("editor", access.editors), ("viewer", access.viewers),
-    )  # fmt: skip
-    return next((role for role, held in people if held.hold(address, groups)), None)
+    return User(_name(claims, address), address, held[-1])
 
 
 def _ends(claims: Mapping[str, Any], hours: float | None) -> float | None:
@@ -190,33 +263,27 @@ def _ends(claims: Mapping[str, Any], hours: float | None) -> float | None:
 
 
 def _vouched(claims: Mapping[str, Any], trusted: bool) -> str:
-    """Return the mail address as it is compared; empty where the provider did not verify it and it
-    is not trusted."""
+    """Return the mail address as it is compared; empty where it is neither verified nor trusted."""
     address = claims.get("email")
     if not isinstance(address, str) or address.count("@") != 1:
         return ""
     # Some providers write the word; anything but a plain yes is a no.
-    said = claims.get("email_verified")
-    return account_of(address) if said is True or said == "true" or trusted else ""
-
-
-def _groups(claim: object) -> frozenset[str]:
-    named = claim if isinstance(claim, list) else [claim]
-    return frozenset(one for one in named if isinstance(one, str))
+    verified = claims.get("email_verified")
+    return account_of(address) if verified is True or verified == "true" or trusted else ""
 
 
 def _name(claims: Mapping[str, Any], address: str) -> str:
-    known = (claims.get(key) for key in ("name", "preferred_username"))
-    first = next((one for one in known if isinstance(one, str) and one.strip()), address)
-    found = first or str(claims.get("sub", "somebody"))
-    return " ".join("".join(c if c.isprintable() else " " for c in found).split())[:_LONGEST_NAME]
+    stated = (claims.get(key) for key in ("name", "preferred_username"))
+    first = next((each for each in stated if isinstance(each, str) and each.strip()), address)
+    name = first or str(claims.get("sub", "somebody"))
+    return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:_LONGEST_NAME]
 
 
 def _providers(auth: Mapping[str, Any]) -> tuple[str | None, ...]:
-    found: list[str | None] = []
+    providers: list[str | None] = []
     if "client_id" in auth:
         _Provider.model_validate(auth)
-        found.append(None)
+        providers.append(None)
     for name, value in auth.items():
         # Streamlit's own key for more settings of the unnamed provider.
         if name == "client_kwargs" or not isinstance(value, Mapping):
@@ -224,8 +291,8 @@ def _providers(auth: Mapping[str, Any]) -> tuple[str | None, ...]:
         if "_" in name:
             raise _wrong("auth: Streamlit takes no underscore in a provider's name")
         _Provider.model_validate(value)
-        found.append(name)
-    return tuple(found)
+        providers.append(name)
+    return tuple(providers)
 
 
 _OURS = {"redirect_uri", "cookie_secret", "client_id", "client_secret", "server_metadata_url",
@@ -236,11 +303,11 @@ _SECTIONS = {"_Auth": "auth", "_Provider": "auth", "Limits": "draftboard.limits"
 def _where(error: ValidationError) -> str:
     """Return the name of the setting that is wrong. A name that is not ours is not repeated: it may
     be a secret in the wrong place."""
-    place = error.errors(include_input=False)[0]["loc"]
+    path = error.errors(include_input=False)[0]["loc"]
     # Of a list the number says which entry.
-    known = [str(part) for part in place if isinstance(part, int) or part in _OURS]
+    ours = [str(part) for part in path if isinstance(part, int) or part in _OURS]
     section = _SECTIONS.get(error.title, "draftboard.access")
-    return ".".join([section, *known]) + ("" if len(known) == len(place) else ": an unknown entry")
+    return ".".join([section, *ours]) + ("" if len(ours) == len(path) else ": an unknown entry")
 
 
 def _wrong(what: str) -> Refused:

@@ -10,7 +10,7 @@ from answers.runs import notes
 from answers.runs.notes import Placed
 from answers.runs.values import OneRun
 from dashboard.access import current_user, may_edit, require_editor
-from dashboard.components import Shown, listing, plain, sentence
+from dashboard.components import TableRows, listing, plain, sentence
 from dashboard.shelf import Shelf, ask
 from warehouse import annotations, exclusions
 from warehouse.annotations import LONGEST_AUTHOR, LONGEST_TEXT, Action, Annotation, Target
@@ -30,9 +30,9 @@ _NOTES = {
 
 def excluded_here(shelf: Shelf, filters: Filters) -> None:
     """Say which runs an answer leaves out, and why; nothing where none is excluded."""
-    sentence = exclusions.sentence(left_out(shelf, filters))
-    if sentence:
-        st.caption(f"{plain(sentence)} They stand, marked, on the page Data.")
+    text = exclusions.sentence(left_out(shelf, filters))
+    if text:
+        st.caption(f"{plain(text)} They stand, marked, on the page Data.")
 
 
 def left_out(shelf: Shelf, filters: Filters) -> Sequence[Annotation]:
@@ -55,7 +55,7 @@ def notes_version(shelf: Shelf) -> str:
     return annotations.version(Path(shelf.root))
 
 
-def noted(found: Sequence[Placed]) -> Shown:
+def noted(found: Sequence[Placed]) -> TableRows:
     """Return a table of night, what was said of what, by whom and when; the newest night first."""
     return listing(notes.newest_first(found), _NOTES)
 

@@ -1,6 +1,7 @@
-"""The controls of pages that stand on a decision: what is asked, about what, at which load."""
+"""What pages that stand on a decision have alike: the controls (what is asked, about what, at which
+load) and the parts in which it is shown."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -8,11 +9,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analysis.choice.operating import EXAMPLES, wish
 from analysis.service.slo import EXAMPLE
+from answers.decide import tables
 from answers.decide.overview import Overview
 from answers.decide.subjects import Asked, Named, One, decide_one, subjects
 from answers.decide.values import Decision, Objective, Question, mix_from
 from answers.published.values import Study
-from dashboard.components import plain
+from dashboard.charts.spec import Drawing
+from dashboard.components import copied, plain
 from dashboard.links import choose, follow_first, lost, set_to
 from dashboard.shelf import Shelf, ask
 from warehouse.filters import Filters
@@ -50,28 +53,32 @@ def load_chosen(one: Decision) -> str | None:
     InvalidInput else."""
     loads = [level.load for level in one.levels if level.load.value is not None]
     options = [f"{load.value:g}{'/s' if load.is_rate else ''}" for load in loads]
-    # What a link or a reader said stays an option, else the box would lose it.
-    said = st.session_state.get(LOAD, st.query_params.get(LOAD))
-    options += [said] if said and said not in options else []
+    # What a link or a reader set stays an option, else the box would lose it.
+    before = st.session_state.get(LOAD, st.query_params.get(LOAD))
+    options += [before] if before and before not in options else []
     text = st.selectbox(
         "Your load", help=f"Write {EXAMPLES}.",
         options=options, index=None, key=LOAD, bind="query-params", accept_new_options=True,
         placeholder=f"the largest measured: {one.operating_load.short}",
     )  # fmt: skip
     wish(text)
-    said_load: str | None = text or None
-    return said_load
+    load: str | None = text or None
+    return load
 
 
 @dataclass(frozen=True)
-class Offer:
-    """What a page can be about. ``names``: of the subjects that the filters keep; ``hidden``: of
-    those of which they leave nothing to show; ``first``: the one on which the page opens without
-    filters."""
+class SubjectOffer:
+    """What a page can be about. ``names``: of the subjects that the filters keep; ``every``: of all
+    that there are; ``first``: the one on which the page opens without filters."""
 
     names: tuple[str, ...]
-    hidden: tuple[str, ...] = ()
+    every: tuple[str, ...] = ()
     first: str | None = None
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The subjects of which the filters leave nothing to show."""
+        return tuple(name for name in self.every if name not in self.names)
 
     def why_hidden(self, name: str) -> str | None:
         """Return a sentence where the filters hide the chosen subject."""
@@ -87,15 +94,10 @@ class Offer:
         shown = next(iter(self.names), None)
         if shown is None or set_to(key) not in (None, shown) or self.first in (None, shown):
             return
-        told = (
+        text = (
             f"The filters leave nothing to show of {self.first}, which stands first without them."
         )
-        st.caption(plain(told))
-
-
-def offer(names: Sequence[str], every: Sequence[str], first: str | None) -> Offer:
-    """Return what a page can be about: ``names`` of ``every`` subject that there is."""
-    return Offer(tuple(names), tuple(name for name in every if name not in names), first)
+        st.caption(plain(text))
 
 
 def one_of(label: str, names: Sequence[str], key: str, hidden: Sequence[str] = ()) -> str | None:
@@ -104,8 +106,8 @@ def one_of(label: str, names: Sequence[str], key: str, hidden: Sequence[str] = (
     shows nothing in its place. No box where there is nothing to choose."""
     if names:
         follow_first(key, names)
-    said = set_to(key)
-    offered = [*names, *(name for name in hidden if name == said)]
+    chosen_before = set_to(key)
+    offered = [*names, *(name for name in hidden if name == chosen_before)]
     if not offered:
         return None
     gone = lost(key, offered)
@@ -116,10 +118,10 @@ def one_of(label: str, names: Sequence[str], key: str, hidden: Sequence[str] = (
     return chosen
 
 
-def keep_choice(there: Offer) -> None:
+def keep_choice(offer: SubjectOffer) -> None:
     """Draw the box of subjects where the filters leave nothing at all, so that what was chosen is
     shown again without them."""
-    one_of(_SUBJECT, (), SUBJECT, there.hidden)
+    one_of(_SUBJECT, (), SUBJECT, offer.hidden)
 
 
 def gone() -> str | None:
@@ -135,7 +137,7 @@ def say_gone(name: str) -> None:
 
 
 @dataclass(frozen=True)
-class Told:
+class ChosenDecision:
     """The decision that a page is about, and what was asked, kept to its subject. ``traffic``: its
     name; ``alone``: there is no other subject."""
 
@@ -146,16 +148,6 @@ class Told:
     one: Decision
     alone: bool
 
-    @property
-    def subject(self) -> str:
-        """The name of the subject."""
-        return self.overview.name
-
-    @property
-    def decisions(self) -> tuple[Decision, ...]:
-        """All decisions on the subject."""
-        return self.overview.ordered
-
 
 def decidable(shelf: Shelf, question: Question) -> dict[str, Named]:
     """Return name -> subject, the first of them one that can be decided on; empty where none can.
@@ -165,24 +157,24 @@ def decidable(shelf: Shelf, question: Question) -> dict[str, Named]:
     there = list(ask(shelf, subjects, Asked(question.filters, question.allow)))
     while there and decided(shelf, question, there[0]).overview is None:
         del there[0]
-    return {one.name: one for one in there}
+    return {named.name: named for named in there}
 
 
 def choices(
     shelf: Shelf, question: Question, known: Mapping[str, Named], studied: Sequence[Study] = ()
-) -> Offer:
+) -> SubjectOffer:
     """Return what a page on decisions can be about: the published studies that the filters keep, then
     the ``decidable`` subjects."""
-    printed = [one.title for one in studied]
-    every = ask(shelf, subjects, Asked(allow=question.allow))
-    kept = [*(one.title for one in studied if one.meets(question.filters)), *known]
+    kept = (*(study.title for study in studied if study.meets(question.filters)), *known)
     if question.filters == Filters():
-        return Offer(tuple(kept))
+        return SubjectOffer(kept)
+    every = ask(shelf, subjects, Asked(allow=question.allow))
     unfiltered = replace(question, filters=Filters())
+    printed = tuple(study.title for study in studied)
     first = printed[0] if printed else opens_on(
-        every, known, lambda one: decided(shelf, unfiltered, one).overview is not None
+        every, known, lambda named: decided(shelf, unfiltered, named).overview is not None
     )  # fmt: skip
-    return offer(kept, [*printed, *(one.name for one in every)], first)
+    return SubjectOffer(kept, (*printed, *(named.name for named in every)), first)
 
 
 def opens_on(
@@ -192,7 +184,7 @@ def opens_on(
     first that is ``kept`` with them can be. None where nothing is kept."""
     shown = next(iter(kept), None)
     # Asking takes as long as showing, so only those before the one that is shown are asked about.
-    return shown and next((one.name for one in every if one.name == shown or shows(one)), None)
+    return shown and next((n.name for n in every if n.name == shown or shows(n)), None)
 
 
 def decided(shelf: Shelf, question: Question, about: Named) -> One:
@@ -205,49 +197,86 @@ def chosen(
     question: Question,
     known: dict[str, Named],
     boxes: Sequence[DeltaGenerator],
-    there: Offer,
-) -> Told | str | None:
+    offer: SubjectOffer,
+) -> ChosenDecision | str | None:
     """Return what the boxes say (subject, traffic, load) of ``decidable`` subjects; a sentence
     where the subject cannot be decided on. None where there is none, where the link names one that
-    is gone, or where a published study is chosen, which decides nothing. ``there``: the ``choices``."""
+    is gone, or where a published study is chosen, which decides nothing. ``offer``: the ``choices``."""
     unnamed = SUBJECT not in {*st.query_params, *st.session_state}
     if known and unnamed and _OF_A_DECISION & set(st.query_params):
         choose(SUBJECT, next(iter(known)))
     with boxes[0]:
-        name = one_of(_SUBJECT, there.names, SUBJECT, there.hidden)
+        name = one_of(_SUBJECT, offer.names, SUBJECT, offer.hidden)
     if name is None or name not in known:
-        return None if name is None else there.why_hidden(name)
-    found = decided(shelf, question, known[name])
-    if found.overview is None:
-        return found.why_none or ""
-    alone = len(there.names) == 1
-    return _of_subject(shelf, question, (known[name], found.overview), boxes, alone)
-
-
-def _of_subject(
-    shelf: Shelf,
-    question: Question,
-    subject: tuple[Named, Overview],
-    boxes: Sequence[DeltaGenerator],
-    alone: bool,
-) -> Told | None:
-    """Return what the boxes of the traffic and the load say of a subject."""
-    about, overview = subject
+        return None if name is None else offer.why_hidden(name)
+    about = known[name]
+    without_load = decided(shelf, question, about)
+    if without_load.overview is None:
+        return without_load.why_none or ""
+    by_traffic = traffics(without_load.overview)
     with boxes[1]:
-        place = one_of("Traffic", list(traffics(overview)), TRAFFIC)
+        place = one_of("Traffic", list(by_traffic), TRAFFIC)
     if place is None:
         return None
     with boxes[2]:
-        load = load_chosen(traffics(overview)[place])
-    question = replace(question, load=load)
-    at_load = decided(shelf, question, about).overview or overview
-    kept = replace(question, filters=about.filters)
+        question = replace(question, load=load_chosen(by_traffic[place]))
+    overview = decided(shelf, question, about).overview or without_load.overview
     # Of a load of another kind than the traffic's only that kind is decided.
-    there = traffics(at_load)
-    place = place if place in there else next(iter(there))
-    return Told(kept, about, at_load, place, there[place], alone)
+    by_traffic = traffics(overview)
+    place = place if place in by_traffic else next(iter(by_traffic))
+    kept = replace(question, filters=about.filters)
+    return ChosenDecision(kept, about, overview, place, by_traffic[place], len(offer.names) == 1)
 
 
 def traffics(subject: Overview) -> dict[str, Decision]:
     """Return name -> decision, those that lead first."""
-    return {subject.place(one): one for one in subject.ordered}
+    return {subject.place(decision): decision for decision in subject.ordered}
+
+
+# --- The parts in which a decision is shown, of the warehouse's results or of a reader's own files.
+
+
+def load_map(
+    drawing: Drawing, overview: Overview, key: str = "", clicked: Callable[[], None] | None = None
+) -> None:
+    """Draw traffic over loads as one chart, with the word and size of each; ``clicked``: what a click
+    on a field does, with the ``key`` of the chart."""
+    lines = (f"{overview.place(d)}: {tables.words_by_load(d.levels)}" for d in overview.ordered)
+    alt = f"Load map. {'. '.join(lines)}."
+    if clicked is None:
+        st.vega_lite_chart(drawing, alt=alt)
+    else:
+        st.vega_lite_chart(drawing, alt=alt, key=key, on_select=clicked)
+
+
+def tiles(one: Decision) -> None:
+    """Draw what the decision brings and saves at the reader's load."""
+    known = tables.tiles(one)
+    if not known and one.doubts:
+        st.info(plain(one.doubts[0]))
+    for tile in known:
+        st.metric(tile.label, tile.value, tile.note, delta_color="off", delta_arrow="off")
+
+
+def paste(one: Decision) -> None:
+    """Draw what to give the engine."""
+    config = one.config and f"--speculative-config '{one.config}'"
+    for text in (config, one.serve):
+        if text:
+            copied(text)
+    missing = tables.nothing_to_paste(one) if one.serve is None else ""
+    notes = [tables.entries(one), missing, *tables.table_notes(one)]
+    if any(notes):
+        st.caption(plain("  ".join(note for note in notes if note)))
+
+
+def bullets(sentences: Iterable[str], otherwise: str = "") -> None:
+    """Draw sentences as a list, each once; ``otherwise`` where there is none."""
+    lines = list(dict.fromkeys(sentences)) or [otherwise]
+    if lines != [""]:
+        st.markdown("\n".join(f"- {plain(line)}" for line in lines))
+
+
+def against(one: Decision) -> None:
+    """Draw what speaks against a decision."""
+    bullets((loss.sentence for loss in one.against), "Nothing that was measured.")

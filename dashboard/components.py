@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,37 +10,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.charts.spec import Drawing
 from warehouse.catalogue import Metric, percentile_label
 
-# --- What is said where something does not work: one sentence, and no folder of the server in it.
-
-
 #: A path from the root, of two parts or more: not a fraction, nor the path of an address.
 _PATH = re.compile(r"(?<![\w.:/~-])(?:~|/[\w.@+~-]+)(?:/[\w.@+~-]+)+/?")
-
-
-def sentence(error: Exception) -> str:
-    """Return what an error says, of each path only the last part: the others tell where it lies."""
-    return _PATH.sub(lambda found: f"…/{found[0].rstrip('/').rpartition('/')[2]}", str(error))
-
-
-# --- Small pieces that every page uses: text that is never markup, tables with a limit.
-
-
-def titled(drawings: Sequence[Drawing]) -> dict[str, Drawing]:
-    """Return title -> chart, in order; a title that occurs twice is numbered."""
-    found: dict[str, Drawing] = {}
-    for number, drawing in enumerate(drawings, 1):
-        title = str(drawing["title"]["text"])
-        found[title if title not in found else f"{title} ({number})"] = drawing
-    return found
-
-
 #: Rows of a table that are sent to a browser; the rest is in the download or behind a filter.
 TABLE_ROWS = 200
+#: Charts that stand side by side.
+ACROSS = 3
 #: A table with at most so many rows stands there whole.
 _UNSCROLLED = 24
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#|$~:&!])")
@@ -48,6 +27,11 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#|$~:&!])")
 #: web, or of a person. A word joiner is seen by nobody and ends what it looks for.
 _LINKED = re.compile(r"(?i)(https?://|www(?=\.)|@(?=[\w-]+\.))")
 _JOINER = "\u2060"
+
+
+def sentence(error: Exception) -> str:
+    """Return what an error says, of each path only the last part: the others tell where it lies."""
+    return _PATH.sub(lambda found: f"…/{found[0].rstrip('/').rpartition('/')[2]}", str(error))
 
 
 def plain(text: str) -> str:
@@ -72,43 +56,72 @@ def tab(title: str, subject: str = "") -> None:
     st.set_page_config(page_title=" · ".join(said))
 
 
+def titled(drawings: Sequence[Drawing]) -> dict[str, Drawing]:
+    """Return title -> chart, in order; a title that occurs twice is numbered."""
+    named: dict[str, Drawing] = {}
+    for number, drawing in enumerate(drawings, 1):
+        title = str(drawing["title"]["text"])
+        named[title if title not in named else f"{title} ({number})"] = drawing
+    return named
+
+
+def grid(drawings: Sequence[Drawing], alternatives: Sequence[str], across: int = 0) -> None:
+    """Draw the charts, at most three to a row; on a phone they stand one below the other. ``across``:
+    how many columns a row has, though it has fewer charts."""
+    described = list(zip(drawings, alternatives, strict=True))
+    few = min(len(described), ACROSS)
+    for start in range(0, len(described), ACROSS):
+        row = described[start : start + ACROSS]
+        for place, (drawing, text) in zip(st.columns(across or few), row, strict=False):
+            place.vega_lite_chart(drawing, alt=text)
+
+
+def fold(label: str, key: str, draw: Callable[[], object], opened: bool = False) -> None:
+    """Draw a part that is made only while it is open, which the address says."""
+    part = st.expander(label, opened, key=key, on_change="rerun", bind="query-params")
+    if part.open:
+        with part:
+            draw()
+
+
+# --- Tables.
+
+
 @dataclass(frozen=True)
-class Shown:
+class TableRows:
     """A table as it is sent to a browser, made once and cached: at most ``TABLE_ROWS`` rows."""
 
     rows: pa.Table
     total: int
 
 
-def shown(rows: pd.DataFrame) -> Shown:
-    """Return the first rows, ready to send, and how many there are."""
-    return Shown(
-        pa.Table.from_pandas(_said(rows.head(TABLE_ROWS)), preserve_index=False), len(rows)
-    )
+def shown(rows: pd.DataFrame) -> TableRows:
+    """Return the first rows, ready to send, and how many there are. Unknown values become the word for
+    unknown; a column of numbers that are all known keeps them as numbers."""
+    first = rows.head(TABLE_ROWS)
+    gaps = [name for name in first if first[name].isna().any()]
+    first = first.assign(**{str(name): first[name].map(_text) for name in gaps})
+    return TableRows(pa.Table.from_pandas(first, preserve_index=False), len(rows))
 
 
-def folded(label: str, key: str) -> DeltaGenerator | None:
-    """Draw a part that is computed only while it is open, which the address says; None while
-    closed."""
-    part = st.expander(label, key=key, on_change="rerun", bind="query-params")
-    return part if part.open else None
+def tabled(header: Sequence[str], rows: Iterable[Sequence[object]]) -> TableRows:
+    """Return rows as they are sent."""
+    return shown(pd.DataFrame([list(row) for row in rows], columns=list(header)))
 
 
-def listing(values: Sequence[object], columns: Mapping[str, str]) -> Shown:
+def listing(values: Sequence[object], columns: Mapping[str, str]) -> TableRows:
     """Return typed values as a table; ``columns``: attribute -> what stands above it."""
     rows = [[getattr(value, name) for name in columns] for value in values[:TABLE_ROWS]]
-    first = shown(pd.DataFrame(rows, columns=list(columns.values())))
-    return Shown(first.rows, len(values))
+    return TableRows(tabled(list(columns.values()), rows).rows, len(values))
 
 
-def texts(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Shown:
+def texts(header: Sequence[str], rows: Iterable[Sequence[object]]) -> TableRows:
     """Return rows of words as they are sent; an empty place is a dash."""
-    names = [name or "taken" for name in header]
     lines = [["–" if word in ("", None) else word for word in row] for row in rows]
-    return shown(pd.DataFrame(lines, columns=names))
+    return tabled([name or "taken" for name in header], lines)
 
 
-def table(known: Shown, what: str, config: Mapping[str, Any] | None = None) -> None:
+def table(known: TableRows, what: str, config: Mapping[str, Any] | None = None) -> None:
     """Draw a table, and say how many rows there are beyond those it has."""
     height: Literal["auto", "content"] = "content" if known.total <= _UNSCROLLED else "auto"
     st.dataframe(known.rows, hide_index=True, column_config=dict(config or {}), height=height)
@@ -116,12 +129,9 @@ def table(known: Shown, what: str, config: Mapping[str, Any] | None = None) -> N
         st.caption(f"{TABLE_ROWS} of {known.total:,} {what}; choose filters to see the others.")
 
 
-def _said(rows: pd.DataFrame) -> pd.DataFrame:
-    """Replace unknown values by the word for unknown; a column of numbers that are all known keeps
-    them as numbers."""
-    gaps = [name for name in rows if rows[name].isna().any()]
-    texts = {str(name): rows[name].map(_text) for name in gaps}
-    return rows.assign(**texts)
+def right(*names: str) -> dict[str, Any]:
+    """Return the columns of a table whose texts stand at the right."""
+    return {name: st.column_config.TextColumn(name, alignment="right") for name in names}
 
 
 def _text(value: object) -> str:
@@ -138,10 +148,6 @@ def explanation(metric: Metric, statistic: str) -> str:
     parts = [f"**{metric.label}**, {metric.unit}: {plain(metric.definition)}"]
     if metric.distribution:
         parts.append(f"Shown: {percentile_label(statistic)}; percentiles by nearest rank.")
-    return "\n\n".join([*parts, _improvement_formula(metric)])
-
-
-def _improvement_formula(metric: Metric) -> str:
-    if metric.better == "higher":
-        return "Improvement = speculative / baseline − 1. Positive is better."
-    return "Improvement = 1 − speculative / baseline. Positive is better."
+    higher = metric.better == "higher"
+    formula = "speculative / baseline − 1" if higher else "1 − speculative / baseline"
+    return "\n\n".join([*parts, f"Improvement = {formula}. Positive is better."])

@@ -8,7 +8,6 @@ import io
 import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -16,6 +15,8 @@ import pyarrow.parquet as pq
 import streamlit as st
 
 from dashboard.charts.spec import Drawing
+from dashboard.components import copied, plain
+from dashboard.links import address
 from warehouse.json_text import json_text
 
 #: A spreadsheet runs a text that starts so as a formula, also behind what it leaves out or takes for the
@@ -55,7 +56,13 @@ def parquet_bytes(rows: pd.DataFrame | pa.Table) -> bytes:
 
 def vega_lite(drawing: Drawing) -> Drawing:
     """Return the chart with its data as plain rows, as any Vega-Lite tool reads it."""
-    data = {name: _rows(sent) for name, sent in drawing.get("datasets", {}).items()}
+    data = {
+        # Already in the bytes that a browser gets.
+        name: pa.ipc.open_stream(rows).read_all().to_pylist()
+        if isinstance(rows, bytes)
+        else [*rows]
+        for name, rows in drawing.get("datasets", {}).items()
+    }
     width = {} if "concat" in drawing else {"width": _WIDTH}
     return {**width, "background": "white"} | drawing | {"datasets": data}
 
@@ -97,24 +104,15 @@ def svg_bytes(drawing: Drawing) -> bytes:
     return text.encode()
 
 
-def _rows(sent: Any) -> list[dict[str, Any]]:
-    """Return the rows of a data set that is already in the bytes that a browser gets."""
-    if not isinstance(sent, bytes):
-        return list(sent)
-    rows: list[dict[str, Any]] = pa.ipc.open_stream(sent).read_all().to_pylist()
-    return rows
-
-
 # --- The download buttons under what a page shows; a file is made when its button is clicked.
 
 
-#: Ending of a file -> how it is made and what it is.
-_CHART_FILES: dict[str, tuple[Callable[[Drawing], bytes], str]] = {
-    "png": (png_bytes, "image/png"),
-    "svg": (svg_bytes, "image/svg+xml"),
-    "vl.json": (vega_lite_bytes, "application/json"),
+#: Ending of a file -> what its button says, how it is made and what it is.
+_CHART_FILES: dict[str, tuple[str, Callable[[Drawing], bytes], str]] = {
+    "png": ("PNG", png_bytes, "image/png"),
+    "svg": ("SVG", svg_bytes, "image/svg+xml"),
+    "vl.json": ("Vega-Lite", vega_lite_bytes, "application/json"),
 }
-_CHART_LABELS = {"png": "PNG", "svg": "SVG", "vl.json": "Vega-Lite"}
 
 
 def rows_menu(name: str, rows: Callable[[], pd.DataFrame], whole: pa.Table | None = None) -> None:
@@ -139,9 +137,26 @@ def charts_menu(name: str, drawings: Mapping[str, Drawing]) -> None:
         # One chart at a time: three buttons for each of many charts would slow every rerun.
         title = st.selectbox("Chart", titles, key=f"{name}-chart") if len(titles) > 1 else titles[0]
         with st.container(horizontal=True):
-            for ending, (make, kind) in _CHART_FILES.items():
-                file_button(f"{name}.{ending}", _CHART_LABELS[ending],
-                        functools.partial(make, drawings[title]), kind)  # fmt: skip
+            for ending, (label, make, kind) in _CHART_FILES.items():
+                make_it = functools.partial(make, drawings[title])
+                file_button(f"{name}.{ending}", label, make_it, kind)
+
+
+def figure_files(title: str, drawings: Sequence[Drawing], link: Mapping[str, str]) -> None:
+    """Offer the figure as one picture and as one Vega-Lite file, and show the address that draws it
+    again."""
+    name = "-".join(title.lower().replace(":", "").replace(",", "").split())
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for ending, (label, make, kind) in _CHART_FILES.items():
+            figure = functools.partial(_joined, make, title, tuple(drawings))
+            file_button(f"{name}.{ending}", label, figure, kind)
+        with st.popover("Link to this figure", icon=":material/link:"):
+            st.caption(f"Whoever opens this address on the same results sees {plain(title)}.")
+            copied(address(link))
+
+
+def _joined(make: Callable[[Drawing], bytes], title: str, drawings: Sequence[Drawing]) -> bytes:
+    return make(one_figure(title, drawings))
 
 
 def file_button(file: str, label: str, make: Callable[[], bytes], kind: str) -> None:

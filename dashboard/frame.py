@@ -10,12 +10,12 @@ from types import ModuleType
 
 import streamlit as st
 
-from dashboard import annotating, links, offered
+from dashboard import annotating, links
 from dashboard.access import configured_login, current_user
+from dashboard.access_rules import NotAllowed, Refused, User
 from dashboard.components import copied, plain, sentence, tab
-from dashboard.filters import DAYS, LABELS, sidebar
-from dashboard.turnover import shown_shelf
-from dashboard.user import NotAllowed, Refused, User
+from dashboard.filters import DAYS, LABELS, filter_options, sidebar
+from dashboard.shelf import shown_shelf
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError, WarehouseMissing
 from warehouse.store_remote import not_fresh
@@ -45,14 +45,13 @@ def guarded(draw: Callable[[], None]) -> None:
     except Exception as error:
         # The last place that can say it in a sentence; the traceback is for the server's log.
         _logger.exception("A page failed")
-        st.error(plain(_unforeseen(error)))
-
-
-def _unforeseen(error: Exception) -> str:
-    return (
-        f"This view cannot be drawn ({type(error).__name__}): a mistake of Draftboard, not yours. "
-        "Choose other filters or another page; the server's log has the details to report."
-    )
+        st.error(
+            plain(
+                f"This view cannot be drawn ({type(error).__name__}): a mistake of Draftboard, not "
+                "yours. Choose other filters or another page; the server's log has the details to "
+                "report."
+            )
+        )
 
 
 def _enter() -> None:
@@ -74,6 +73,11 @@ def _refused(refusal: Refused, _: ModuleType) -> None:
         st.link_button("Open again", links.address())
 
 
+def _log_out() -> None:
+    if st.button("Log out", key="log-out"):
+        st.logout()
+
+
 def _pages(draw: Callable[[ModuleType], None]) -> list[st.Page]:
     """Return one page for each view; ``draw`` is called with the one that is shown."""
     return [
@@ -93,7 +97,7 @@ def _draw(user: User) -> None:
     stale = not_fresh(Path(shelf.root))
     if stale is not None:
         st.warning(plain(stale))
-    filters = sidebar(offered.filter_options(shelf))
+    filters = sidebar(filter_options(shelf))
     page = st.navigation(_pages(lambda view: view.render(shelf, filters)), position="top")
     tab(page.title, ", ".join([*filters.model, *filters.dataset, *filters.arm]))
     if not links.report_gone(asked, LABELS | DAYS, (page.url_path, filters)):
@@ -110,20 +114,9 @@ def _draw(user: User) -> None:
                 "Newer results are being read. They are shown at a click once they are there."
             )
         links.share()
-        _account(user)
-
-
-def _account(user: User) -> None:
-    """Draw who is logged in; nothing where there is no login."""
-    if configured_login() is None:
-        return
-    st.caption(f"{plain(user.name)}, {user.role}")
-    _log_out()
-
-
-def _log_out() -> None:
-    if st.button("Log out", key="log-out"):
-        st.logout()
+        if configured_login() is not None:
+            st.caption(f"{plain(user.name)}, {user.role}")
+            _log_out()
 
 
 if __name__ == "__main__":

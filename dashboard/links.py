@@ -12,7 +12,7 @@ import pandas as pd
 import streamlit as st
 from streamlit import column_config as col
 
-from dashboard.components import TABLE_ROWS, Shown, copied, plain, shown
+from dashboard.components import TABLE_ROWS, TableRows, copied, plain, shown
 
 #: The parameter by which any page leads to one cell on the Data page.
 CELL = "open"
@@ -94,7 +94,6 @@ def gone(asked: Parameters, left: Parameters, labels: Mapping[str, str]) -> list
 
 
 def _held(name: str) -> set[str]:
-    """Return what a widget of this name shows, as text."""
     value = st.session_state.get(name, ())
     values = value if isinstance(value, (list, tuple)) else (value,)
     return {text for each in values for text in (str(each), _number(str(each)))}
@@ -196,8 +195,8 @@ LINK = "in Runs"
 LINK_COLUMNS = {LINK: col.LinkColumn(LINK, display_text="open")}
 
 
-def linked(cells: pd.DataFrame) -> Shown:
+def linked(cells: pd.DataFrame) -> TableRows:
     """Return a table of cells, each with a link to its place. ``cells``: cell_id among others."""
     first = cells.head(TABLE_ROWS)
     links = [cell_link(cell_id) for cell_id in first["cell_id"]]
-    return Shown(shown(first.drop(columns="cell_id").assign(**{LINK: links})).rows, len(cells))
+    return TableRows(shown(first.drop(columns="cell_id").assign(**{LINK: links})).rows, len(cells))

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from analysis.nightly.regressions import budgets
 from answers.trend import read
 from answers.trend.answer import Line, Trend, watch
-from dashboard.api.problems import refused
+from dashboard.addresses import problem_of
 from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, queries
 from warehouse.errors import DraftboardError
@@ -42,19 +42,18 @@ def metrics(_: Request) -> Response:
     """Answer at ``/metrics``; without a warehouse with a problem."""
     try:
         shelf = open_shelf()
-        found = ask(shelf, _nights, annotations.version(Path(shelf.root)))
+        trend = ask(shelf, _nights, annotations.version(Path(shelf.root)))
         refusals = ask(shelf, _refusals)
     except DraftboardError as error:
-        return refused(error)
+        return problem_of(error)
     registry = CollectorRegistry()
-    registry.register(_Told(shelf, found, refusals))
-    told: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
-    return Response(told, media_type=CONTENT_TYPE_LATEST)
+    registry.register(_Families(shelf, trend, refusals))
+    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
-def _nights(reader: Reader, noted: str) -> Trend:
-    """Return the series that have enough nights. ``noted``: the version of what people accepted."""
-    del noted
+def _nights(reader: Reader, _noted: str) -> Trend:
+    """Return the series that have enough nights. ``_noted``: the version of what people accepted."""
     return watch(read.watched(reader, Filters()), budgets(()), read.accepted(reader.root))
 
 
@@ -62,77 +61,68 @@ def _refusals(reader: Reader) -> int:
     return int(queries.rejections(reader).num_rows)
 
 
-class _Told(Collector):
+class _Families(Collector):
     """What is told, as the client library of Prometheus asks for it."""
 
-    def __init__(self, shelf: Shelf, found: Trend, refusals: int) -> None:
-        self._shelf, self._found, self._refusals = shelf, found, refusals
+    def __init__(self, shelf: Shelf, trend: Trend, refusals: int) -> None:
+        self._shelf, self._trend, self._refusals = shelf, trend, refusals
 
     def collect(self) -> Iterator[Metric]:
         """Yield every family."""
+        root, generation = Path(self._shelf.root), self._shelf.generation
         about = InfoMetricFamily("draftboard", "The software that answers.")
         about.add_metric([], {"version": version("draftboard")})
         yield about
-        number, refusals = self._shelf.generation, self._refusals
-        yield GaugeMetricFamily("draftboard_generation", "Number of the newest.", value=number)
-        yield GaugeMetricFamily("draftboard_refused_files", "Files refused.", value=refusals)
-        yield from _of_bucket(Path(self._shelf.root))
-        yield from _of_nights(self._found.lines)
+        yield _gauge("generation", "Number of the newest.", generation)
+        yield _gauge("refused_files", "Files refused.", self._refusals)
+        if url_of(root) is not None:
+            # How fresh the copy of a bucket is.
+            reached, at = float(not_fresh(root) is None), read_at(root).timestamp()
+            yield _gauge("bucket_up", "1: the bucket is in reach.", reached)
+            yield _gauge("bucket_read_timestamp_seconds", "When it was read last.", at)
+        yield from _of_nights(self._trend.lines)
         try:
-            health = read_health(Path(self._shelf.root))
+            health = read_health(root)
         except DraftboardError:
             # Nobody watches: that is no fault, and no number.
             return
         yield from _of_watcher(health)
 
 
-def _of_bucket(root: Path) -> Iterator[Metric]:
-    """Yield how fresh the copy of a bucket is; nothing for a folder."""
-    if url_of(root) is None:
-        return
-    reached, at = float(not_fresh(root) is None), read_at(root).timestamp()
-    yield GaugeMetricFamily("draftboard_bucket_up", "1: the bucket is in reach.", value=reached)
-    yield GaugeMetricFamily(
-        "draftboard_bucket_read_timestamp_seconds", "When it was read last.", value=at
-    )
+def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"draftboard_{name}", text, value=value)
 
 
 def _of_nights(lines: tuple[Line, ...]) -> Iterator[Metric]:
-    value = _gauge("value", "Geometric mean over the newest night, in the unit of its label.")
-    at = _gauge("timestamp_seconds", "When the newest night began.")
-    change = _gauge("change_ratio", "Against the best level before; positive is better.")
-    worse = _gauge("regression", "1: shown to be worse than its budget allows.")
+    families = {
+        name: GaugeMetricFamily(f"draftboard_night_{name}", text, labels=LABELS)
+        for name, text in (
+            ("value", "Geometric mean over the newest night, in the unit of its label."),
+            ("timestamp_seconds", "When the newest night began."),
+            ("change_ratio", "Against the best level before; positive is better."),
+            ("regression", "1: shown to be worse than its budget allows."),
+        )
+    }
     for line in lines:
-        labels, last = _labels(line), line.points[-1]
-        value.add_metric(labels, last.value)
-        at.add_metric(labels, last.at.timestamp())
-        worse.add_metric(labels, float(line.status == "regression"))
+        series, last = line.assessed.series, line.points[-1]
+        names = ("study", "model", "gpu", "arm_label", "dataset")
+        facts = [*(series.about.get(name) for name in names), series.metric, series.statistic,
+                 series.measure.unit, line.evidence]  # fmt: skip
+        labels = [line.name, *("unknown" if fact is None else str(fact) for fact in facts)]
+        families["value"].add_metric(labels, last.value)
+        families["timestamp_seconds"].add_metric(labels, last.at.timestamp())
+        families["regression"].add_metric(labels, float(line.status == "regression"))
         if line.improvement is not None:
-            change.add_metric(labels, line.improvement)
-    yield from (value, at, change, worse)
-
-
-def _gauge(name: str, said: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"draftboard_night_{name}", said, labels=LABELS)
-
-
-def _labels(line: Line) -> list[str]:
-    series = line.assessed.series
-    facts = (series.about.get(name) for name in ("study", "model", "gpu", "arm_label", "dataset"))
-    known = (*facts, series.metric, series.statistic, series.measure.unit, line.evidence)
-    return [line.name, *("unknown" if one is None else str(one) for one in known)]
+            families["change_ratio"].add_metric(labels, line.improvement)
+    yield from families.values()
 
 
 def _of_watcher(health: Health) -> Iterator[Metric]:
-    up = float(complaint(health) is None)
-    yield GaugeMetricFamily("draftboard_watcher_up", "1: it reports in time.", value=up)
-    waiting = health.waiting
-    yield GaugeMetricFamily("draftboard_watcher_waiting_files", "Not yet read.", value=waiting)
+    yield _gauge("watcher_up", "1: it reports in time.", float(complaint(health) is None))
+    yield _gauge("watcher_waiting_files", "Not yet read.", health.waiting)
     if health.last_pass is not None:
         at = health.last_pass.timestamp()
-        yield GaugeMetricFamily(
-            "draftboard_watcher_last_pass_timestamp_seconds", "When it looked last.", value=at
-        )
+        yield _gauge("watcher_last_pass_timestamp_seconds", "When it looked last.", at)
     files = CounterMetricFamily("draftboard_watcher_files", "Since its start.", labels=["outcome"])
     for outcome in ("accepted", "duplicate", "rejected"):
         files.add_metric([outcome], getattr(health, outcome), created=health.since.timestamp())

@@ -1,9 +1,12 @@
 """Quotas: what one client may have open at once and ask for, counted behind the gate.
 
-Everything runs on the one loop of the server, so the ledger needs no lock.
+A client is who is logged in, or the address of a machine where nobody logs in. Everything runs on the
+one loop of the server, so the ledger needs no lock.
 """
 
 import time
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from starlette.datastructures import Headers
@@ -11,10 +14,83 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dashboard.addresses import UPLOADS, is_for_programs, path_of
-from dashboard.api.problems import problem
-from dashboard.ledger import Ledger, Limits, OverLimit
-from dashboard.user import User
+from dashboard.access_rules import Limits, User
+from dashboard.addresses import UPLOADS, is_for_programs, path_of, problem
+
+#: How far back the bytes of uploads count, in seconds.
+UPLOADS_S = 600.0
+#: With so many clients it looks for those to forget.
+_MANY = 1_000
+_MINUTE_S = 60.0
+
+
+class OverLimit(Exception):
+    """A client has as much as it may have; the text says so. ``wait_s``: when to try again."""
+
+    def __init__(self, said: str, wait_s: float) -> None:
+        super().__init__(said)
+        self.wait_s = max(1, round(wait_s))
+
+
+@dataclass
+class Ledger:
+    """What each client of one server has open and has asked for lately, held to limits. It forgets
+    clients with nothing of either. Pure: time is given."""
+
+    _open: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _bytes: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
+    _calls: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
+
+    def enter(self, client: str, what: str, most: int) -> None:
+        """Count one more of ``what`` until ``leave``. Raises OverLimit."""
+        if self._open[client, what] >= most:
+            raise OverLimit(
+                f"You have {most:,} {what} open, which is as many as one client may have; "
+                "close some, or try again later.", 5,
+            )  # fmt: skip
+        self._open[client, what] += 1
+
+    def leave(self, client: str, what: str) -> None:
+        """Count one less of ``what``."""
+        self._open[client, what] -= 1
+        if self._open[client, what] <= 0:
+            del self._open[client, what]
+
+    def take_bytes(self, client: str, size: int, limits: Limits, now: float) -> None:
+        """Count an upload of ``size`` bytes. Raises OverLimit. ``now``: seconds."""
+        sent = _recent(self._bytes, client, UPLOADS_S, now)
+        if sum(each for _, each in sent) + size > limits.upload_mb << 20:
+            first = sent[0][0] if sent else now
+            raise OverLimit(
+                f"You have sent as much as one client may in ten minutes ({limits.upload_mb:,} MB); "
+                "try again later.", UPLOADS_S - (now - first),
+            )  # fmt: skip
+        sent.append((now, size))
+
+    def call(self, client: str, limits: Limits, now: float) -> None:
+        """Count a question to the API. Raises OverLimit. ``now``: seconds."""
+        asked = _recent(self._calls, client, _MINUTE_S, now)
+        if len(asked) >= limits.calls_per_minute:
+            raise OverLimit(
+                f"You have asked {limits.calls_per_minute:,} times within a minute, which is as "
+                "often as one client may; try again later.", _MINUTE_S - (now - asked[0][0]),
+            )  # fmt: skip
+        asked.append((now, 1))
+
+
+def _recent(
+    kept: dict[str, deque[tuple[float, int]]], client: str, span: float, now: float
+) -> deque[tuple[float, int]]:
+    """Return what a client did in the last ``span`` seconds; of many clients, those that did nothing
+    in that time are dropped."""
+    if len(kept) >= _MANY:
+        silent = [each for each, did in kept.items() if not did or now - did[-1][0] >= span]
+        for each in silent:
+            del kept[each]
+    recent = kept[client]
+    while recent and now - recent[0][0] >= span:
+        recent.popleft()
+    return recent
 
 
 class Quotas:
@@ -25,29 +101,32 @@ class Quotas:
         self._ledger = Ledger()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what is within the limits; answer the rest with one sentence."""
         what = _counted(scope)
         if what is None:
             await self._app(scope, receive, send)
             return
-        client, limits = _client(scope), scope["draftboard.limits"]
+        user: User = scope["draftboard.user"]
+        client = user.account or (HTTPConnection(scope).client or ("somewhere", 0))[0]
         try:
-            self._admit(what, scope, client, limits)
+            self._admit(what, scope, client)
         except OverLimit as over:
-            await _refused(over)(scope, receive, send)
+            await _refuse(over, scope, receive, send)
             return
         try:
             await self._app(scope, receive, send)
         finally:
             self._ledger.leave(client, what)
 
-    def _admit(self, what: str, scope: Scope, client: str, limits: Limits) -> None:
+    def _admit(self, what: str, scope: Scope, client: str) -> None:
+        limits: Limits = scope["draftboard.limits"]
         most = {"pages": limits.sessions, "uploads": limits.uploads, "questions": limits.calls}
         self._ledger.enter(client, what, most[what])
         try:
             if what == "uploads":
-                size = _announced(scope)
-                self._ledger.take_bytes(client, size, limits, time.monotonic())
+                size = Headers(scope=scope).get("content-length", "")
+                if not size.isdecimal():
+                    raise OverLimit("An upload has to say how large it is (Content-Length).", 1)
+                self._ledger.take_bytes(client, int(size), limits, time.monotonic())
             elif what == "questions":
                 self._ledger.call(client, limits, time.monotonic())
         except OverLimit:
@@ -61,40 +140,19 @@ def _counted(scope: Scope) -> str | None:
         return "pages"
     if scope["type"] != "http":
         return None
-    path = path_of(scope)
-    if path.startswith(UPLOADS) and scope["method"] == "PUT":
+    if path_of(scope).startswith(UPLOADS) and scope["method"] == "PUT":
         return "uploads"
     return "questions" if is_for_programs(scope) else None
 
 
-def _client(scope: Scope) -> str:
-    """Return who is logged in; where nobody logs in, the machine that asks."""
-    user: User = scope["draftboard.user"]
-    return user.account or (HTTPConnection(scope).client or ("somewhere", 0))[0]
-
-
-def _announced(scope: Scope) -> int:
-    """Return the size of an upload in bytes. Raises OverLimit for one that does not state its
-    size."""
-    said = Headers(scope=scope).get("content-length", "")
-    if not said.isdecimal():
-        raise OverLimit("An upload has to say how large it is (Content-Length).", 1)
-    return int(said)
-
-
-def _refused(over: OverLimit) -> ASGIApp:
-    """Return the answer; a websocket is refused before it is one."""
-
-    async def closed(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        headers = {"Retry-After": str(over.wait_s)}
-        status = HTTPStatus.TOO_MANY_REQUESTS
-        answer: ASGIApp = PlainTextResponse(f"{over}\n", status, headers)
-        if is_for_programs(scope):
-            answer = problem(status, str(over), headers)
-        await answer(scope, receive, send)
-
-    return closed
+async def _refuse(over: OverLimit, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer; a websocket is refused before it is one."""
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    headers, status = {"Retry-After": str(over.wait_s)}, HTTPStatus.TOO_MANY_REQUESTS
+    if is_for_programs(scope):
+        await problem(status, str(over), headers)(scope, receive, send)
+    else:
+        await PlainTextResponse(f"{over}\n", status, headers)(scope, receive, send)

@@ -8,13 +8,19 @@ from functools import cache
 from pathlib import Path
 
 import jinja2
+import streamlit as st
 
-from answers.report.words import Figure, Map, Report
-from dashboard.charts.compare import View, over_load
+from answers.decide.values import Question
+from answers.report.answer import report
+from answers.report.words import Figure, Map, Report, Wanted
+from dashboard import links
+from dashboard.charts.compare import LineView, over_load
 from dashboard.charts.decide import heat_map
 from dashboard.charts.spec import Drawing, specification
 from dashboard.downloads import vega_lite
+from dashboard.shelf import Shelf
 
+_BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 
@@ -25,10 +31,12 @@ def html(report: Report) -> str:
         autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
     )
     charts = [figure for section in report.sections for figure in section.figures]
+    drawn = [vega_lite(_drawn(figure)) for figure in charts]
     return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
         report=report,
         charts=charts,
-        specs=_specs(charts),
+        # JSON that cannot end the script it stands in.
+        specs=json.dumps(drawn, separators=(",", ":")).replace("<", "\\u003c"),
         library=library().result() if charts else "",
     )
 
@@ -40,25 +48,30 @@ def library() -> "Future[str]":
     It is put together for seconds, during which nothing else of its process runs: so in a process
     of its own. Whoever will want a report asks for it first, and goes on.
     """
-    return ThreadPoolExecutor(1).submit(_bundle)
 
+    def bundle() -> str:
+        words = [sys.executable, "-c", _BUNDLE]
+        return subprocess.run(words, check=True, capture_output=True).stdout.decode()
 
-def _bundle() -> str:
-    words = [sys.executable, "-c", _BUNDLE]
-    return subprocess.run(words, check=True, capture_output=True).stdout.decode()
-
-
-_BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
-
-
-def _specs(charts: list[Figure]) -> str:
-    """Return the charts as JSON that cannot end the script it stands in."""
-    text = json.dumps([vega_lite(_drawn(figure)) for figure in charts], separators=(",", ":"))
-    return text.replace("<", "\\u003c")
+    return ThreadPoolExecutor(1).submit(bundle)
 
 
 def _drawn(figure: Figure) -> Drawing:
     if isinstance(figure, Map):
         return specification(heat_map(figure.decision))
-    view = View(figure.line, (figure.arm,), figure.reference, True, figure.title)
+    view = LineView(figure.line, (figure.arm,), figure.reference, True, figure.title)
     return specification(over_load(figure.setting, view))
+
+
+def report_button(shelf: Shelf, question: Question, subject: str) -> None:
+    """Offer the report on a subject, named as its overview."""
+    wanted = Wanted(question, subject, link=links.address())
+    st.download_button(
+        "Report",
+        lambda: html(report(shelf.reader, wanted)),
+        file_name="draftboard-report.html",
+        mime="text/html",
+        key="report",
+        on_click="ignore",
+        icon=":material/download:",
+    )

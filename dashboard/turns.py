@@ -25,7 +25,6 @@ class Turns:
         self._queue: list[tuple[object, str]] = []
 
     def __len__(self) -> int:
-        """Return how many clients wait, the one whose turn it is included."""
         return len(self._queue)
 
     @contextmanager
@@ -36,7 +35,14 @@ class Turns:
         Raises TooManyWait where the client, or all together, wait for too many turns already.
         """
         ticket = (object(), client)
-        self._join(ticket)
+        with self._changed:
+            own = sum(each == client for _, each in self._queue)
+            if own >= MOST_OF_ONE or len(self._queue) >= MOST:
+                raise TooManyWait(
+                    f"{len(self._queue)} questions are waiting, {own} of them yours; one is answered "
+                    "at a time. Ask again when yours are answered."
+                )
+            self._queue.append(ticket)
         try:
             while before := self._before(ticket):
                 waits(before)
@@ -49,19 +55,9 @@ class Turns:
                 self._queue.remove(ticket)
                 self._changed.notify_all()
 
-    def _join(self, ticket: tuple[object, str]) -> None:
-        with self._changed:
-            own = sum(client == ticket[1] for _, client in self._queue)
-            if own >= MOST_OF_ONE or len(self._queue) >= MOST:
-                raise TooManyWait(
-                    f"{len(self._queue)} questions are waiting, {own} of them yours; one is answered "
-                    "at a time. Ask again when yours are answered."
-                )
-            self._queue.append(ticket)
-
     def _before(self, ticket: tuple[object, str]) -> int:
         with self._changed:
-            return next(at for at, one in enumerate(self._queue) if one is ticket)
+            return next(at for at, each in enumerate(self._queue) if each is ticket)
 
 
 #: The one place of this server.

@@ -8,6 +8,7 @@ same reasons, and a file that is made to hurt ends that process and nothing else
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -15,11 +16,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from answers.compare.uploaded import Held, Read, hold
 from warehouse.errors import InvalidInput
-from warehouse.store import Reader, current_generation
+
+if TYPE_CHECKING:
+    # What was read is looked at where the page is drawn; the process that takes in needs none of it.
+    from answers.compare.uploaded import Held, Read
 
 #: What may be dropped at once: MB a file, files, MB of all. A GuideLLM report has about 5 MB per 1,000
 #: requests; three launches of three arms at five loads are 45 files.
@@ -28,24 +31,16 @@ ENDINGS = (".json", ".json.gz", ".json.zst")
 #: Where, in a warehouse, the files lie that somebody asked to keep.
 KEPT = "uploads"
 _SECONDS = 60
-_BYTES_MEMORY, _BYTES_FILE = 6 << 30, 2 << 30
-#: Limits first, then the commands as a person would give them.
-_CONFINED = f"""
-import json, resource, sys
-for kind, most in ((resource.RLIMIT_AS, {_BYTES_MEMORY}), (resource.RLIMIT_FSIZE, {_BYTES_FILE}),
-                   (resource.RLIMIT_CPU, {_SECONDS})):
-    hard = resource.getrlimit(kind)[1]
-    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-    resource.setrlimit(kind, (most, most))
-from draftboard import main
-for words in json.loads(sys.argv[1]):
-    try:
-        main(words)
-    except SystemExit as end:
-        # One that refuses files ends so too, and has said which.
-        if end.code not in (0, 1):
-            raise
-"""
+_LIMITS = {
+    resource.RLIMIT_AS: 6 << 30,
+    resource.RLIMIT_FSIZE: 2 << 30,
+    resource.RLIMIT_CPU: _SECONDS,
+}
+_WRONG_USAGE, _SAID = 2, b"draftboard: "
+_TOO_MUCH = (
+    "Reading took too much time or memory; take it in on the machine of the warehouse with: "
+    "draftboard ingest PATH"
+)
 _ROOT = Path(__file__).parents[1]
 
 
@@ -63,11 +58,11 @@ class Uploaded:
     """What was read of dropped files. ``held``: what the reports hold, None where none of them
     holds a result; ``rejections``: file and reason."""
 
-    held: Held | None
+    held: "Held | None"
     rejections: tuple[tuple[str, str], ...]
 
 
-def place(read: Read) -> int:
+def place(read: "Read") -> int:
     """Return which of the dropped files a cell was read from, from 0."""
     return int(Path(read.file).parent.name) - 1
 
@@ -82,7 +77,18 @@ def take_in(reports: Sequence[Report]) -> Uploaded:
         folder = Path(name)
         files = {_written(folder, str(at), one): one for at, one in enumerate(reports, 1)}
         refused = _ingested(folder / "warehouse", files, folder)
-        return Uploaded(_read(folder / "warehouse"), refused)
+        return Uploaded(_held(folder / "warehouse"), refused)
+
+
+def _held(root: Path) -> "Held | None":
+    from answers.compare.uploaded import hold
+    from warehouse.store import Reader, current_generation
+
+    if current_generation(root) is None:
+        return None
+    with Reader(root) as reader:
+        held = hold(reader)
+    return held if held.read else None
 
 
 def keep(reports: Sequence[Report], root: Path) -> tuple[tuple[str, str], ...]:
@@ -105,32 +111,52 @@ def keep(reports: Sequence[Report], root: Path) -> tuple[tuple[str, str], ...]:
 def _ingested(
     warehouse: Path, files: Mapping[Path, Report], folder: Path
 ) -> tuple[tuple[str, str], ...]:
-    """Take in files, those with the same facts together; returns what was refused and why."""
+    """Take in files, those with the same facts together; returns what was refused and why. Raises
+    InvalidInput with the sentence of a command for a wrong fact, or where it cannot write."""
     commands = []
     for facts in dict.fromkeys(report.facts for report in files.values()):
         mine = [str(path) for path, one in files.items() if one.facts == facts]
         stated = [f"--set={fact}" for fact in facts]
         commands.append(["ingest", *mine, "--json", "--warehouse", str(warehouse), *stated])
-    done = _answered(commands, folder)
-    if done is None:
+    # An environment of its own: what is unpacked goes into the folder that is removed.
+    environment = {
+        "PATH": os.defpath,
+        "TMPDIR": str(folder),
+        "HOME": str(folder),
+        "LANG": "C.UTF-8",
+    }
+    refused = []
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "dashboard.upload", json.dumps(commands)],
+            cwd=_ROOT, env=environment, capture_output=True, timeout=_SECONDS, check=False,
+        )  # fmt: skip
+        if done.returncode == _WRONG_USAGE or (not done.stdout and done.stderr.startswith(_SAID)):
+            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            sentence = (last or ["The facts are not understood."])[0]
+            raise InvalidInput(sentence.removeprefix("Error: ").removeprefix(_SAID.decode()))
+        rest, decoder = done.stdout.decode().strip(), json.JSONDecoder()
+        is_answered = False
+        while rest or not is_answered:
+            answer, end = decoder.raw_decode(rest)
+            is_answered = True
+            rest = rest[end:].strip()
+            refused += answer["rejected"]
+    except (subprocess.TimeoutExpired, ValueError):
+        # A limit ended them.
         return tuple((one.name, _TOO_MUCH) for one in files.values())
     return tuple(
         (files[Path(row["path"])].name, str(row["reason"]).replace(row["path"], "This file"))
-        for each in done
-        for row in each["rejected"]
+        for row in refused
     )
 
 
-_TOO_MUCH = (
-    "Reading took too much time or memory; take it in on the machine of the warehouse with: "
-    "draftboard ingest PATH"
-)
-
-
 def _written(folder: Path, name: str, report: Report) -> Path:
-    place = folder / name
-    place.mkdir(parents=True, exist_ok=True)
-    file = place / _safe(report.name)
+    """Write a report below a folder, under a name that keeps its ending and can name nothing else."""
+    ending = next((e for e in reversed(ENDINGS) if report.name.lower().endswith(e)), ".json")
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", report.name[: -len(ending)])[:60].strip("-")
+    file = folder / name / f"{stem or 'report'}{ending}"
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(report.data)
     return file
 
@@ -150,58 +176,25 @@ def _check(reports: Sequence[Report]) -> None:
             )
 
 
-def _answered(commands: list[list[str]], place: Path) -> list[dict[str, Any]] | None:
-    """Run the commands and return the objects that they print; None where a limit ended them.
-
-    Raises InvalidInput with a command's own sentence for a wrong fact, or where it cannot write.
-    """
-    # An environment of its own: what is unpacked goes into the folder that is removed.
-    environment = {"PATH": os.defpath, "TMPDIR": str(place), "HOME": str(place), "LANG": "C.UTF-8"}
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", _CONFINED, json.dumps(commands)],
-            cwd=_ROOT, env=environment, capture_output=True, timeout=_SECONDS, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return None
-    if done.returncode == _WRONG_USAGE or (not done.stdout and done.stderr.startswith(_SAID)):
-        raise InvalidInput(_last_sentence(done.stderr))
-    try:
-        text = done.stdout.decode()
-        found: list[dict[str, Any]] = []
-        rest = text.strip()
-        while rest or not found:
-            one, end = json.JSONDecoder().raw_decode(rest)
-            found.append(one)
-            rest = rest[end:].strip()
-        return found
-    except ValueError:
-        return None
+# --- The process that takes them in: within limits, then as a person would by commands.
 
 
-_WRONG_USAGE = 2
-_SAID = b"draftboard: "
+def confined(commands: list[list[str]]) -> None:
+    """Run commands of ``draftboard`` one after the other, within limits that end all of them."""
+    from draftboard import main
+
+    for kind, most in _LIMITS.items():
+        hard = resource.getrlimit(kind)[1]
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (most, most))
+    for words in commands:
+        try:
+            main(words)
+        except SystemExit as end:
+            # One that refuses files ends so too, and has said which.
+            if end.code not in (0, 1):
+                raise
 
 
-def _last_sentence(said: bytes) -> str:
-    last = said.decode(errors="replace").strip().splitlines()[-1:]
-    return (
-        (last or ["The facts are not understood."])[0]
-        .removeprefix("Error: ")
-        .removeprefix("draftboard: ")
-    )
-
-
-def _safe(name: str) -> str:
-    """Return a file name that keeps its ending and can name nothing else."""
-    ending = next((e for e in reversed(ENDINGS) if name.lower().endswith(e)), ".json")
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name[: -len(ending)])[:60].strip("-")
-    return f"{stem or 'report'}{ending}"
-
-
-def _read(root: Path) -> Held | None:
-    if current_generation(root) is None:
-        return None
-    with Reader(root) as reader:
-        held = hold(reader)
-    return held if held.read else None
+if __name__ == "__main__":
+    confined(json.loads(sys.argv[1]))

@@ -15,7 +15,7 @@ import click
 import zstandard
 
 from examples.make_from_results import good_cells, packed, write_drop
-from runners.measuring.layout import AFTER, BEFORE, RECORD, REPORT, SAMPLES
+from runners.surroundings.layout import AFTER, BEFORE, RECORD, REPORT, SAMPLES
 
 #: Seconds since 1970 that lie between 2017 and 2033: nothing else in a report is as large.
 _EPOCH = (1.5e9, 2e9)

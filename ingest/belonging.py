@@ -1,8 +1,8 @@
-"""Which files belong to one result, and which say what another one says already.
+"""Which format a file is, which files belong to one result, and which say what another one says already.
 
 Some load generators write a summary and its requests apart. The id of such a result begins as that
 of its main file alone and ends as the hash of all that belongs to it: so it is another one when more
-comes or something changes, and still known to be of the same run (``adopting``).
+comes or something changes, and still known to be of the same run (``pipeline.Intake``).
 """
 
 import hashlib
@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from ingest.formats import FORMATS
-from ingest.model import Content
-from ingest.read import open_content
+from ingest.model import Content, Format
+from ingest.read import head_of_file, json_bytes, open_content, remembered
 from ingest.settings import is_meta, meta_files
-from ingest.sniff import is_report, recognised
 from warehouse.errors import InvalidInput
 
 _Files = Callable[[Path], tuple[Path, ...]]
@@ -34,16 +33,49 @@ _BESIDE, _MADE_OF, _STANDS_FOR = (
 )
 
 
+def sniff(content: Content) -> Format:
+    """Return the format that recognises the content by its structure, never by its name. Raises
+    InvalidInput where none does."""
+    found = recognised(content.data)
+    if found is not None:
+        return found
+    *kinds, last = (known.KIND for known in FORMATS if known.KIND)
+    raise InvalidInput(
+        f"This is neither {', '.join(kinds)} nor {last}: of a CSV or JSON of one row a run say what its "
+        "columns are by --columns, else give the file that the load generator wrote."
+    )
+
+
+def recognised(data: memoryview) -> Format | None:
+    """Return the format that recognises a file, also by its first bytes alone."""
+    data = json_bytes(data)
+    return next((known for known in FORMATS if known.sniff(data)), None)
+
+
+@remembered
+def is_report(path: Path) -> bool:
+    """Return whether a format recognises a file by its first bytes; False where it cannot be
+    read."""
+    return recognised(head_of_file(path)) is not None
+
+
+@remembered
+def may_be_report(path: Path) -> bool:
+    """Return whether a format recognises a file, or it cannot be told: it cannot be read, or its
+    packing is cut off."""
+    try:
+        return recognised(head_of_file(path)) is not None
+    except (OSError, InvalidInput):
+        return True
+
+
 def is_by_product(path: Path) -> bool:
     """Return whether a file in a folder is no result of its own: a format knows it by its name, or
     what says the same lies beside it."""
     if is_meta(path) or any(says(path) for says in _BY_PRODUCT):
         return True
-    return any(_is_there(one) for says in _MADE_OF for one in says(path))
-
-
-def _is_there(path: Path) -> bool:
-    return path.is_file() and (is_report(path) or is_by_product(path))
+    made_of = (one for says in _MADE_OF for one in says(path))
+    return any(one.is_file() and (is_report(one) or is_by_product(one)) for one in made_of)
 
 
 def may_belong(path: Path) -> tuple[Path, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -24,7 +25,7 @@ from warehouse.catalogue import (
 )
 from warehouse.errors import InvalidInput
 from warehouse.loads import load_of
-from warehouse.rows import COMPLETED, Acceptance, Cell, Flag, Measurement, Origin
+from warehouse.rows import COMPLETED, Acceptance, Cell, Measurement, Origin
 
 # --- Zeros that stand for what nobody counted: load generators write 0 where they have no value.
 
@@ -62,53 +63,34 @@ _METRIC = "request_attainment"
 
 def with_attainment(cell: Cell) -> Cell:
     """Return the cell with its attainment; unchanged where no rate was offered, none is known, or
-    the load was over too soon to tell."""
+    the load was over too soon to tell.
+
+    Of a trace it is the time in which its requests came over that in which they were completed: 1
+    where a server keeps up, less where they pile up.
+    """
     facts = cell.facts
     load = load_of(facts.load_profile, facts.concurrency, facts.rate, facts.trace)
-    if _over_too_soon(cell):
-        return cell
-    if load is not None and load.kind == "trace":
-        return _of_trace(cell)
-    if load is None or load.offered_rate is None:
-        return cell
-    achieved: tuple[tuple[Origin, float | None], ...] = (
-        ("canonical", _completions_per_second(cell)),
-        ("reported", _reported(cell)),
-    )
-    found = (
-        Measurement(origin, _METRIC, "mean", rate / load.offered_rate)
-        for origin, rate in achieved
-        if rate is not None
-    )
-    return replace(cell, measurements=(*cell.measurements, *found))
-
-
-def _of_trace(cell: Cell) -> Cell:
-    """Return the cell with its attainment: the time in which its requests came over that in which
-    they were completed; 1 where a server keeps up, less where they pile up."""
-    came, done = (_span(cell, column) for column in ("start", "end"))
-    if not came or not done:
-        return cell
-    found = Measurement("canonical", _METRIC, "mean", came / done)
-    return replace(cell, measurements=(*cell.measurements, found))
-
-
-def _over_too_soon(cell: Cell) -> bool:
-    """Return whether requests came for less than the median request took.
-
-    Of such a load nobody can tell: a server that takes all of it at once completes all of it late
-    and together, at many times the rate.
-    """
     starts, ends = (_completed(cell, column) for column in ("start", "end"))
-    if not starts.size or starts.size != ends.size:
-        return False
-    return float(np.ptp(starts)) < float(np.median(ends - starts))
-
-
-def _span(cell: Cell, column: str) -> float | None:
-    """Return the seconds between the first and the last completed request."""
-    times = _completed(cell, column)
-    return float(np.ptp(times)) if times.size else None
+    both_known = starts.size > 0 and starts.size == ends.size
+    # Requests came for less than the median one took: a server that takes all of them at once
+    # completes all of them late and together, at many times the rate.
+    if load is None or (both_known and np.ptp(starts) < np.median(ends - starts)):
+        return cell
+    came, done = (float(np.ptp(one)) if one.size else 0.0 for one in (starts, ends))
+    found: dict[Origin, float] = {}
+    if load.kind == "trace":
+        if came and done:
+            found["canonical"] = came / done
+    elif load.offered_rate is not None:
+        # From the first completion to the last: over the whole window a server that keeps up would
+        # seem not to, for the time that its last requests take.
+        if done > 0:
+            found["canonical"] = (ends.size - 1) / done / load.offered_rate
+        for m in cell.measurements:
+            if (m.origin, m.metric, m.statistic) == ("reported", "request_throughput", "mean"):
+                found.setdefault("reported", m.value / load.offered_rate)
+    more = (Measurement(origin, _METRIC, "mean", value) for origin, value in found.items())
+    return replace(cell, measurements=(*cell.measurements, *more))
 
 
 def _completed(cell: Cell, column: str) -> NDArray[np.float64]:
@@ -122,24 +104,6 @@ def _completed(cell: Cell, column: str) -> NDArray[np.float64]:
     return np.asarray(times[~np.isnan(times)])
 
 
-def _completions_per_second(cell: Cell) -> float | None:
-    """Return the rate of completions from the first to the last: a server that keeps up completes
-    what is offered.
-
-    Over the whole window it would seem not to, for the time that its last requests take.
-    """
-    ends = _completed(cell, "end")
-    span = float(np.ptp(ends)) if ends.size else 0.0
-    return (ends.size - 1) / span if span > 0 else None
-
-
-def _reported(cell: Cell) -> float | None:
-    for m in cell.measurements:
-        if (m.origin, m.metric, m.statistic) == ("reported", "request_throughput", "mean"):
-            return m.value
-    return None
-
-
 # --- Which of several counts of a cell's acceptance is shown, and what the others say about it.
 
 
@@ -150,36 +114,20 @@ _METRICS = ("acceptance_rate", "mean_acceptance_length")
 def finished(cell: Cell) -> Cell:
     """Return the cell with its best acceptance among the measurements and with all flags."""
     counts = tuple(sorted(cell.acceptance, key=lambda a: _ORDER.index(a.source)))
-    cell = replace(
-        cell,
-        acceptance=counts,
-        measurements=(*_others(cell), *_best(counts)),
-        flags=(*cell.flags, *cross_check(counts)),
-    )
-    return replace(cell, flags=_unique((*cell.flags, *lint(cell))))
-
-
-def _others(cell: Cell) -> tuple[Measurement, ...]:
-    return tuple(
+    values = [
         m for m in cell.measurements if not (m.origin == "canonical" and m.metric in _METRICS)
-    )
-
-
-def _best(counts: tuple[Acceptance, ...]) -> tuple[Measurement, ...]:
-    usable = [a for a in counts if a.drafts or a.rate is not None]
-    if not usable:
-        return ()
-    values = zip(_METRICS, (usable[0].rate, usable[0].mean_length), strict=True)
-    return tuple(
-        Measurement("canonical", metric, "mean", value)
-        for metric, value in values
-        if value is not None
-    )
-
-
-def _unique(flags: tuple[Flag, ...]) -> tuple[Flag, ...]:
-    """Keep each flag once: a format and a lint may raise the same doubt."""
-    return tuple(dict.fromkeys(flags))
+    ]
+    usable = next((a for a in counts if a.drafts or a.rate is not None), None)
+    if usable is not None:
+        values += [
+            Measurement("canonical", metric, "mean", value)
+            for metric, value in zip(_METRICS, (usable.rate, usable.mean_length), strict=True)
+            if value is not None
+        ]
+    flags = (*cell.flags, *cross_check(counts))
+    cell = replace(cell, acceptance=counts, measurements=tuple(values), flags=flags)
+    # Each once: a format and a lint may raise the same doubt.
+    return replace(cell, flags=tuple(dict.fromkeys((*flags, *lint(cell)))))
 
 
 # --- What makes a cell broken rather than doubtful: numbers that cannot be true. Those are rejected.
@@ -190,7 +138,6 @@ _CLOCK = 1e-6
 #: What reports round away, as a share and in a metric's unit.
 _ROUNDED, _ROUNDED_BY = 0.01, 0.011
 _RISING = ("min", *PERCENTILES, "max")
-_COUNTS = ("drafts", "draft_tokens", "accepted_tokens")
 
 
 def require_storable(cell: Cell) -> None:
@@ -210,36 +157,38 @@ def _impossible(cell: Cell) -> Iterator[str]:
             yield f"{getattr(cell, name):.15g} requests {name.removeprefix('requests_')}"
     for acceptance in cell.acceptance:
         yield from _impossible_acceptance(acceptance)
-    for measurement in cell.measurements:
-        yield from _impossible_measurement(measurement)
+    for one in cell.measurements:
+        # How far values spread is no value: it may be below the lowest, but never below zero.
+        metric, is_spread = METRICS[one.metric], one.statistic == "std"
+        if not (0 <= one.value <= metric.highest if is_spread else _plausible(metric, one.value)):
+            what = f"{'standard deviation of the ' * is_spread}{metric.label}"
+            yield f"a {what} of {one.value:g} {metric.unit}"
     for sample in cell.samples:
         if sample.value < 0:
             yield f"a sample of {sample.name} of {sample.value:g}"
     yield from _disordered(cell)
-    yield from _impossible_requests(cell)
+    if cell.requests is not None:
+        yield from _impossible_requests(cell.requests)
+
+
+def _impossible_requests(requests: pa.Table) -> Iterator[str]:
+    for name in REQUEST_METRICS:
+        metric = METRICS[name]
+        for value in pc.min_max(requests.column(name)).as_py().values():
+            if not _plausible(metric, value):
+                yield f"a request with a {metric.label} of {value:g} {metric.unit}"
 
 
 def _impossible_acceptance(a: Acceptance) -> Iterator[str]:
     rate, length = METRICS["acceptance_rate"], METRICS["mean_acceptance_length"]
     if any(not _plausible(rate, one) for one in (a.rate, *a.by_position)):
         yield "an acceptance rate outside 0 to 1"
-    if any((getattr(a, name) or 0) < 0 for name in _COUNTS):
+    if any((count or 0) < 0 for count in (a.drafts, a.draft_tokens, a.accepted_tokens)):
         yield "a negative count of draft tokens"
     if a.draft_tokens is not None and (a.accepted_tokens or 0) > a.draft_tokens:
         yield f"{a.accepted_tokens:.15g} accepted of {a.draft_tokens:.15g} drafted tokens"
     if not _plausible(length, a.mean_length):
         yield f"a mean acceptance length of {a.mean_length:g}"
-
-
-def _impossible_measurement(one: Measurement) -> Iterator[str]:
-    # How far values spread is no value: it may be below the lowest, but never below zero.
-    metric = METRICS[one.metric]
-    spread = one.statistic == "std"
-    if not (0 <= one.value <= metric.highest if spread else _plausible(metric, one.value)):
-        yield (
-            f"a {'standard deviation of the ' * spread}{metric.label} of {one.value:g} "
-            f"{metric.unit}"
-        )
 
 
 def _disordered(cell: Cell) -> Iterator[str]:
@@ -255,16 +204,6 @@ def _disordered(cell: Cell) -> Iterator[str]:
                     f"a {METRICS[key].label} whose {percentile_label(high)} ({upper:g}) is below "
                     f"its {percentile_label(low)} ({lower:g} {METRICS[key].unit})"
                 )
-
-
-def _impossible_requests(cell: Cell) -> Iterator[str]:
-    if cell.requests is None:
-        return
-    for name in REQUEST_METRICS:
-        ends = pc.min_max(cell.requests.column(name)).as_py()
-        for value in ends.values():
-            if not _plausible(METRICS[name], value):
-                yield f"a request with a {METRICS[name].label} of {value:g} {METRICS[name].unit}"
 
 
 def _plausible(metric: Metric, value: float | None) -> bool:

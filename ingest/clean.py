@@ -1,122 +1,135 @@
 """The last gate before the warehouse: no credentials, no control characters, finite numbers."""
 
-import math
+import ast
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
-from ingest.prompts import Body, prompt_text, read_arguments
 from warehouse.contract import Facts
 from warehouse.controls import on_one_line
-from warehouse.prompt_hash import MARKER, hash_text
+from warehouse.prompt_hash import flatten_messages, is_redacted
 from warehouse.rows import Cell
 from warehouse.secrets.texts import scrub_text
 from warehouse.secrets.values import scrub
 
-# --- Replaces the texts of a GuideLLM report by their hashes, so that it can be published.
+# --- The prompt of a request, however a report writes it down: its hash is ``warehouse.prompt_hash``'s.
+#
+# Messages are flattened: one line ``role: text`` per message, the parts of a message joined without
+# separator.
 
 
-_HASHED = ("output", "reasoning_output")
+class Body(msgspec.Struct, gc=False):
+    """The part of a request's body that says what was asked, and how."""
+
+    model: Any = None
+    prompt: Any = None
+    messages: Any = None
+    temperature: Any = None
+    top_p: Any = None
+    seed: Any = None
+    max_tokens: Any = None
+    max_completion_tokens: Any = None
+    ignore_eos: Any = None
 
 
-def redact(report: bytes) -> bytes:
-    """Return a GuideLLM report (JSON) without prompt and output texts and without credentials.
+class Arguments(msgspec.Struct, gc=False):
+    """The arguments of a request as GuideLLM keeps them in ``request_args``."""
 
-    Each prompt becomes ``sha256:<32 hex>`` of its flattened text, each output of its own text.
-    """
-    content = msgspec.json.decode(report)
-    for benchmark in content.get("benchmarks", ()):
-        for records in (benchmark.get("requests") or {}).values():
-            for record in records or ():
-                _redact_record(record)
-    return msgspec.json.encode(scrub(content))
+    body: Body | None = None
 
 
-def _redact_record(record: dict[str, Any]) -> None:
-    for key in (*_HASHED, "prompt"):
-        if isinstance(record.get(key), str):
-            record[key] = MARKER + hash_text(record[key])
-    if record.get("tool_calls"):
-        record["tool_calls"] = None
-    if isinstance(record.get("request_args"), str):
-        record["request_args"] = _redact_arguments(record["request_args"])
+_decode = msgspec.json.Decoder(Arguments).decode
 
 
-def _redact_arguments(text: str) -> str | None:
-    arguments = read_arguments(text)
-    if arguments is None or arguments.body is None:
+def read_arguments(text: str) -> Arguments | None:
+    """Read ``request_args`` from JSON (0.6 and later) or from a Python literal (0.4 and 0.5); None
+    if it is neither."""
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        pass
+    try:
+        return msgspec.convert(ast.literal_eval(text), Arguments)
+    except (ValueError, SyntaxError, RecursionError, MemoryError, msgspec.ValidationError):
         return None
-    marked = _marked(arguments.body)
-    body = {k: v for k, v in msgspec.to_builtins(arguments.body).items() if v is not None}
-    kept = {k: v for k, v in body.items() if k not in ("prompt", "messages")}
-    return msgspec.json.encode({"body": kept | marked}).decode()
 
 
-def _marked(body: Body) -> dict[str, Any]:
-    text = prompt_text(body)
-    if text is None:
-        return {}
-    marker = MARKER + hash_text(text)
-    if body.messages is not None:
-        return {"messages": [{"role": "user", "content": marker}]}
-    return {"prompt": marker}
+def prompt_text(body: Body) -> str | None:
+    """Return the flattened prompt of a request; None where there is none."""
+    if isinstance(body.prompt, str):
+        return body.prompt
+    if isinstance(body.messages, str):
+        return body.messages
+    return flatten(body.messages if body.messages is not None else body.prompt)
 
 
-# --- The last gate before the warehouse: no credentials, no control characters, finite numbers.
+def flatten(messages: Any) -> str | None:
+    """Return messages as one text; a single redacted text stands for the whole conversation."""
+    if not isinstance(messages, list) or not messages:
+        return None
+    pairs = []
+    for message in messages:
+        is_plain = not isinstance(message, dict)
+        role = "" if is_plain else str(message.get("role", ""))
+        content = message if is_plain else message.get("content", "")
+        if isinstance(content, list):
+            content = "".join(map(_text_of_part, content))
+        pairs.append((role, "" if content is None else str(content)))
+    if len(pairs) == 1 and is_redacted(pairs[0][1]):
+        return pairs[0][1]
+    return flatten_messages(pairs)
 
 
-_TEXTS = ("error", "prompt", "output")
+def _text_of_part(part: Any) -> str:
+    if not isinstance(part, dict):
+        return str(part)
+    text = part.get("text")
+    return text if isinstance(text, str) else msgspec.json.encode(part, order="sorted").decode()
+
+
+# --- The last gate before the warehouse: no credentials, no control characters.
 
 
 def clean_text(text: str) -> str:
-    """Return a text without credentials and control characters."""
-    return on_one_line(scrub_text(_encodable(text)))
+    """Return a text without credentials and control characters, and without lone surrogates, which JSON
+    can spell and UTF-8 cannot store."""
+    return on_one_line(scrub_text(text.encode("utf-8", "replace").decode("utf-8")))
 
 
 def clean_cell(cell: Cell, keep_text: bool) -> Cell:
-    """Return the cell without credentials in any of its texts, and without infinite
-    measurements."""
-    told: dict[str, Any] = {
+    """Return the cell without credentials in any of its texts, and without texts of requests unless
+    they are kept."""
+    texts: dict[str, Any] = {
         name: clean_text(value) for name, value in vars(cell).items() if isinstance(value, str)
     }
+    facts: dict[str, Any] = {}
+    for key, value in cell.facts.model_dump(exclude_unset=True).items():
+        scrubbed = scrub(value)
+        facts[key] = clean_text(scrubbed) if isinstance(scrubbed, str) else scrubbed
     return replace(
         cell,
-        **told,
-        facts=_clean_facts(cell.facts),
+        **texts,
+        facts=Facts(**facts),
         flags=tuple(replace(flag, sentence=clean_text(flag.sentence)) for flag in cell.flags),
-        measurements=tuple(m for m in cell.measurements if math.isfinite(m.value)),
         requests=None if cell.requests is None else _clean_requests(cell.requests, keep_text),
     )
 
 
-def _clean_facts(facts: Facts) -> Facts:
-    stated = facts.model_dump(exclude_unset=True)
-    return Facts(**{key: _clean_value(scrub(value)) for key, value in stated.items()})
-
-
-def _clean_value(value: Any) -> Any:
-    return clean_text(value) if isinstance(value, str) else value
-
-
-def _encodable(text: str) -> str:
-    """Replace lone surrogates, which JSON can spell and UTF-8 cannot store."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def _clean_requests(requests: pa.Table, keep_text: bool) -> pa.Table:
-    for name in _TEXTS:
+    for name in ("error", "prompt", "output"):
         column = requests.column(name)
-        if column.null_count == len(column):
-            continue
-        index = requests.schema.get_field_index(name)
-        kept = _scrub_column(column) if keep_text or name == "error" else _nulls(column)
-        requests = requests.set_column(index, requests.schema.field(index), kept)
+        if column.null_count < len(column):
+            place = requests.schema.get_field_index(name)
+            kept = pa.chunked_array([pa.nulls(len(column), column.type)])
+            if keep_text or name == "error":
+                kept = _scrubbed(column)
+            requests = requests.set_column(place, requests.schema.field(place), kept)
     return requests
 
 
-def _scrub_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _scrubbed(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return a column without credentials. Each distinct text is looked at once: thousands of
     requests share a few errors."""
     encoded = column.combine_chunks().dictionary_encode()
@@ -124,7 +137,3 @@ def _scrub_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
         encoded = encoded.chunk(0)
     texts = pa.array([scrub_text(t) for t in encoded.dictionary.to_pylist()], pa.string())
     return pa.chunked_array([texts.take(encoded.indices)])
-
-
-def _nulls(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([pa.nulls(len(column), column.type)])

@@ -1,21 +1,26 @@
-"""``draftboard ingest``: the command line of the pipeline."""
+"""``draftboard ingest``: the command line of the pipeline, of guessing and of watching."""
 
 import os
+import sys
+from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.intake import derive_new_facts
-from commands.output import progress
-from ingest.watch_cli import require_usage, run_watch, show_health
 from warehouse.errors import DraftboardError, UnknownKey
-from warehouse.json_text import json_text
-from warehouse.store_cache import inbox
+
+# What reads and writes is imported where it is used: those that read import it meanwhile, and a
+# container asks for --health twice a minute, which needs none of it.
 
 if TYPE_CHECKING:
-    from ingest.guess_cli import Told
-    from ingest.pipeline import Options, Outcome
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from ingest.model import Options
+    from ingest.pipeline import IngestOutcome
+    from warehouse.store_old import Known
 
 _EPILOG = """\b
 Example:
@@ -112,30 +117,48 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
     that are a report, each also .gz or .zst, and for published-*.yaml, the tables of a published
     study. docs/ingest.md lists the load generators. What is known already is passed over.
     """
+    from warehouse.json_text import json_text
+    from warehouse.store_cache import inbox
+
     try:
         paths = tuple(map(inbox, paths))
     except DraftboardError as error:
         raise click.ClickException(str(error)) from None
-    require_usage(paths, given)
-    _require_once(paths, given)
+    _require_usage(paths, given)
     if given["health"]:
-        ctx.exit(show_health(given))
+        ctx.exit(_show_health(given))
     options = _options(paths, given)
     try:
         if given["watch"]:
-            run_watch(paths, options, given)
+            _watch(paths, options, given)
             return
-        more = _guessed(paths, options, given)
-        if more is None:
+        agreed: dict[str, dict[str, Any]] | None = {}
+        if given["guess"]:
+            from ingest.guess import agree
+
+            agreed = agree(paths, options, given)
+        if agreed is None:
             return
-        outcome = _run(paths, options, given, more)
+        outcome = _run(paths, options, given, agreed)
     except DraftboardError as error:
         raise click.ClickException(str(error)) from None
     click.echo(json_text(outcome.as_json()) if given["as_json"] else table(outcome))
     ctx.exit(1 if outcome.rejected else 0)
 
 
-def _require_once(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
+def _require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
+    """End the command with status 2 where options are used wrongly."""
+    if not paths and not given["health"] and (given["watch"] or not given["rebuild"]):
+        raise click.UsageError("Missing argument 'PATHS...': name a folder or a report.")
+    if given["watch"]:
+        for name in ("replace", "rebuild"):
+            if given[name]:
+                raise click.UsageError(
+                    f"--{name} is done once, not again and again: give it without --watch."
+                )
+        for path in paths:
+            if path.exists() and not path.is_dir():
+                raise click.UsageError(f"{path} is no folder: --watch watches folders.")
     if given["yes"] and not given["guess"]:
         raise click.UsageError("--yes answers what --guess asks: give both, or neither.")
     if given["columns"] and (given["watch"] or not paths or any(map(Path.is_dir, paths))):
@@ -144,26 +167,66 @@ def _require_once(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
         raise click.UsageError("--guess looks at files once: give PATHS, and leave out --watch.")
 
 
-def _guessed(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> "Told | None":
-    """Return what to tell of each file beside what the user said; None: take in nothing."""
-    if not given["guess"]:
-        return {}
-    from ingest.guess_cli import agreed
+def _show_health(given: dict[str, Any]) -> int:
+    """Print how the watcher of this warehouse is; return the exit status: 0 it works, 1 it does
+    not."""
+    from warehouse.json_text import json_text
+    from warehouse.store_files import warehouse_path
+    from warehouse.watch_health import complaint, read_health
 
-    return agreed(paths, options, given)
+    try:
+        health = read_health(warehouse_path(given["warehouse"]))
+    except DraftboardError as error:
+        click.echo(json_text({"complaint": str(error)}) if given["as_json"] else str(error))
+        return 1
+    why = complaint(health)
+    if given["as_json"]:
+        click.echo(json_text({"complaint": why, **health.model_dump(mode="json")}))
+        return 0 if why is None else 1
+    if why is not None:
+        click.echo(why)
+    click.echo(
+        f"process {health.pid} on {health.host} watches {', '.join(health.folders)} since "
+        f"{health.since:%Y-%m-%d %H:%M} UTC"
+    )
+    if health.last_pass is not None:
+        ago = (datetime.now(UTC) - health.last_pass).total_seconds()
+        click.echo(
+            f"last look {max(0, round(ago)):,} s ago: {health.accepted:,} accepted, "
+            f"{health.duplicate:,} duplicate, {health.rejected:,} rejected, "
+            f"{health.waiting:,} waiting; generation {health.generation}"
+        )
+    if health.last_error is not None:
+        when = "now" if health.last_error.at == health.last_pass else "gone since, was"
+        click.echo(f"trouble ({when}): {health.last_error.text}")
+    return 0 if why is None else 1
+
+
+def _watch(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> None:
+    from ingest.watch import Stop, WatchLog, WatchPlan, watch
+    from warehouse.store_cache import name_of
+    from warehouse.store_files import warehouse_path
+
+    root, stop, log = warehouse_path(given["warehouse"]), Stop(), WatchLog(given["as_json"])
+    with stop.listening():
+        log.say(
+            f"watching {', '.join(map(str, paths))} for {name_of(root)}, every {given['interval']:g} s; "
+            "Ctrl-C ends it"
+        )
+        watch(WatchPlan(paths, root, options, given["interval"]), stop, log)
+        log.say("stopped")
 
 
 def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
     """Return the checked options; wrong usage ends the command with status 2."""
-    from ingest.nursery import nursery
+    from ingest.processes import start
 
     for path in paths:
         if not os.path.lexists(path):
             raise click.UsageError(f"There is nothing at {path}; check the path.")
     # It imports what reading needs while this process imports what finding and writing need.
-    nursery()
-    from ingest.exchange import Limits
-    from ingest.pipeline import Options
+    start()
+    from ingest.model import Options, ReadingLimits
     from ingest.settings import checked_facts, parse_settings, read_facts
     from ingest.speculation import served_with
     from ingest.table import read_columns
@@ -176,25 +239,29 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
         columns = None if given["columns"] is None else read_columns(given["columns"])
     except UnknownKey as error:
         raise click.UsageError(str(error)) from None
-    limits = Limits(given["workers"], given["unit_seconds"], given["unit_memory"])
+    limits = ReadingLimits(given["workers"], given["unit_seconds"], given["unit_memory"])
     return Options(settings, given["keep_text"], given["replace"], limits, facts, columns)
 
 
 def _run(
-    paths: tuple[Path, ...], options: "Options", given: dict[str, Any], more: "Told"
-) -> "Outcome":
-    # Not above: --health needs none of it, and a container asks for it twice a minute.
-    from ingest.again import read_again
-    from ingest.discovery import Unit, find_units
-    from ingest.guess_cli import with_told
-    from ingest.pipeline import ingest_each
+    paths: tuple[Path, ...], options: "Options", given: dict[str, Any],
+    agreed: dict[str, dict[str, Any]],
+) -> "IngestOutcome":  # fmt: skip
+    """Take in the files; ``agreed``: facts of some of them beside the options."""
+    from commands.intake import derive_new_facts
+    from ingest.discovery import find_units
+    from ingest.model import Unit
+    from ingest.pipeline import ingest_each, read_again, with_facts
     from warehouse.store import open_writer, warehouse_path
-    from warehouse.store_old import known_sources
 
     root = warehouse_path(given["warehouse"])
-    known = () if paths else known_sources(root)
+    sources: tuple[Known, ...] = ()
+    if not paths:
+        from warehouse.store_old import known_sources
+
+        sources = known_sources(root)
     passed_over: list[Path] = []
-    units = list(find_units(paths or [source.path for source in known], passed_over))
+    units = list(find_units(paths or [source.path for source in sources], passed_over))
     total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
     if options.facts is not None:
         for pattern in options.facts.unused(u.path for u in units if isinstance(u, Unit)):
@@ -205,18 +272,27 @@ def _run(
         on_wait=lambda message: click.echo(message, err=True),
         rebuild=given["rebuild"],
     )
-    with writer as store, progress("ingest", total) as done:
+    with writer as store, _progress(total) as done:
         if not paths:
-            outcome = read_again(known, store, options, lambda unit: done(unit.bytes))
+            outcome = read_again(sources, store, options, lambda unit: done(unit.bytes))
         else:
-            found = ((unit, with_told(unit, options, more)) for unit in units)
-            outcome = ingest_each(found, store, lambda unit: done(unit.bytes))
+            told = ((unit, with_facts(options, unit, agreed)) for unit in units)
+            outcome = ingest_each(told, store, lambda unit: done(unit.bytes))
     derive_new_facts(root)
     outcome.passed_over = passed_over
     return outcome
 
 
-def table(outcome: "Outcome") -> str:
+def _progress(total: int) -> "AbstractContextManager[Callable[[int], None]]":
+    if not sys.stderr.isatty():
+        # What draws takes a tenth of an ingest to import.
+        return nullcontext(lambda done: None)
+    from commands.output import progress
+
+    return progress("ingest", total)
+
+
+def table(outcome: "IngestOutcome") -> str:
     """Return what an ingest did, as the lines that end it."""
     held = f"{outcome.cells:,} cells, {outcome.requests:,} requests"
     counts = [
@@ -225,7 +301,7 @@ def table(outcome: "Outcome") -> str:
         ("rejected", len(outcome.rejected), ""),
     ]
     if outcome.passed_over:
-        counts.insert(2, ("passed over", len(outcome.passed_over), outcome.said_of_passed_over))
+        counts.insert(2, ("passed over", len(outcome.passed_over), outcome.words_of_passed_over))
     lines = [f"{name:<14}{count:>7,}   {more}".rstrip() for name, count, more in counts]
     for rejection in outcome.rejected:
         lines += [f"  {rejection.path}", f"      {rejection.reason}"]

@@ -5,18 +5,18 @@ first one after it, which count exactly the window's requests when the server id
 Where no sample is near an edge, the counters are interpolated there.
 """
 
-import itertools
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from itertools import pairwise
 
 import msgspec
 
 from analysis.drafts.acceptance import Counters, from_counters
-from ingest.unreadable import UNREADABLE
-from warehouse.rows import Acceptance, Flag, Sample
+from ingest.stated import UNREADABLE
+from warehouse.rows import Acceptance, Flag, Measurement, Sample
 from warehouse.series import ENGINES, OWN, one_name
 
 # --- The text exposition of ``/metrics``: speculation counters, load gauges, the KV cache.
@@ -64,16 +64,17 @@ KEPT: dict[str, bool] = {
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The kept series at one moment; counters are totals since the server started."""
+    """The kept series at one moment; counters are totals since the server started.
+
+    ``by_position``: accepted tokens at draft position 0, 1, …; ``cache_tokens``: how many the KV cache
+    holds, as the engine says, None where it does not. ``broken``: a speculation counter stands there
+    without a number that it may have, or not at all beside the others.
+    """
 
     values: dict[str, float]
     by_position: tuple[float, ...] = ()
-    """Accepted tokens at draft position 0, 1, …"""
     cache_tokens: int | None = None
-    """Tokens that the KV cache holds, as the engine says; None: unsaid."""
     broken: bool = False
-    """Whether a speculation counter stands there without a number that it may have, or not at all
-    beside the others."""
 
     @property
     def counters(self) -> Counters | None:
@@ -94,32 +95,35 @@ def parse_exposition(lines: Iterable[str]) -> Snapshot:
         match = _LINE.match(line)
         if match is None:
             continue
-        name, value = one_name(match["engine"], match["name"]), _number(match["value"])
+        name, labels = one_name(match["engine"], match["name"]), match["labels"] or ""
         of_drafts = name in (_DRAFTS, *_OF_DRAFTS, _PER_POSITION)
+        value = _finite(match["value"])
         if value is None or (of_drafts and value < 0):
             broken |= of_drafts
         elif name == _PER_POSITION:
-            positions[_position(match["labels"] or "")] += value
+            position = _POSITION.search(labels)
+            positions[int(position[1]) if position else 0] += value
         elif name == _CACHE:
-            tokens.append(_cache_tokens(match["labels"] or ""))
+            tokens.append(_cache_tokens(labels))
         elif name in KEPT:
-            _gather(values, name, value)
+            there = values.get(name)
+            if there is not None:
+                value = there + value if KEPT[name] else max(there, value)
+            values[name] = value
+    # A position beyond any sensible K is a broken file, not a reason for a huge tuple.
+    last = max((place for place in positions if place < 1000), default=-1)
     # An engine of several ranks has a cache in each; one that does not say leaves the sum unknown.
     known = [count for count in tokens if count is not None]
-    whole = sum(known) if known and len(known) == len(tokens) else None
-    broken |= _DRAFTS in values and not all(name in values for name in _OF_DRAFTS)
-    return Snapshot(values, _by_position(positions), whole, broken)
+    return Snapshot(
+        values,
+        tuple(positions.get(place, 0.0) for place in range(last + 1)),
+        sum(known) if known and len(known) == len(tokens) else None,
+        broken or (_DRAFTS in values and not all(name in values for name in _OF_DRAFTS)),
+    )
 
 
-def _gather(values: dict[str, float], name: str, value: float) -> None:
-    if KEPT[name]:
-        values[name] = values.get(name, 0.0) + value
-    else:
-        values[name] = max(values.get(name, value), value)
-
-
-def _number(text: str | None) -> float | None:
-    """Return a finite value, else None (``NaN`` stands for "nothing observed yet")."""
+def _finite(text: str | None) -> float | None:
+    """Return a value; None where nothing is observed yet, which is ``NaN``."""
     try:
         value = float(text or "")
     except ValueError:
@@ -137,25 +141,32 @@ def _cache_tokens(labels: str) -> int | None:
     return None if blocks is None or size is None else blocks * size
 
 
-def _position(labels: str) -> int:
-    match = _POSITION.search(labels)
-    return int(match[1]) if match else 0
-
-
-def _by_position(positions: dict[int, float]) -> tuple[float, ...]:
-    # A position beyond any sensible K is a broken file, not a reason for a huge tuple.
-    known = [i for i in positions if i < 1000]
-    return tuple(positions.get(i, 0.0) for i in range(max(known) + 1)) if known else ()
+def cache_measurements(before: Snapshot | None, after: Snapshot | None) -> Iterator[Measurement]:
+    """Yield the size of the engine's KV cache, and the share of looked-up prompt tokens that were in
+    it, from the snapshots around a report of one level. What was not counted, or fell because of a
+    restart, is left out."""
+    first = before or after
+    if first is not None and first.cache_tokens:
+        yield Measurement("canonical", "kv_cache_tokens", "mean", float(first.cache_tokens))
+    names = ("prefix_cache_queries", "prefix_cache_hits")
+    if before is None or after is None:
+        return
+    if any(name not in one.values for one in (before, after) for name in names):
+        return
+    looked_up, found = (after.values[name] - before.values[name] for name in names)
+    if looked_up and 0 <= found <= looked_up:
+        yield Measurement("canonical", "prefix_cache_hit_rate", "mean", found / looked_up)
 
 
 # --- ``metrics-samples.jsonl``: server metrics over time, read line by line.
 
 
 _ONE_LINE = msgspec.json.Decoder(tuple[float, list[str]])
+Window = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class Series:
+class MetricSeries:
     """Snapshots in the order of their moments (unix seconds)."""
 
     at: tuple[float, ...] = ()
@@ -164,8 +175,13 @@ class Series:
     def __bool__(self) -> bool:
         return bool(self.at)
 
+    @property
+    def values(self) -> list[dict[str, float]]:
+        """The values at each moment, e.g. requests running and waiting."""
+        return [snapshot.values for snapshot in self.snapshots]
 
-def read_series(data: bytes) -> Series:
+
+def read_series(data: bytes) -> MetricSeries:
     """Read the samples of a drop.
 
     A line that cannot be read is passed over: the last one is cut short when a run is killed. So is
@@ -181,17 +197,25 @@ def read_series(data: bytes) -> Series:
         if not snapshot.broken:
             found.append((at, snapshot))
     found.sort(key=lambda sample: sample[0])
-    return Series(tuple(at for at, _ in found), tuple(snapshot for _, snapshot in found))
+    return MetricSeries(tuple(at for at, _ in found), tuple(snapshot for _, snapshot in found))
 
 
-# --- The metrics files of a drop that hold no counters: told, since an acceptance may be missing for it.
+def samples_within(
+    at: Sequence[float], values: Sequence[Mapping[str, float]], window: Window | None
+) -> Iterator[Sample]:
+    """Yield every value that was sampled in a window, at moments in their order (unix seconds)."""
+    if window is not None:
+        chosen = slice(bisect_left(at, window[0]), bisect_right(at, window[1]))
+        for moment, there in zip(at[chosen], values[chosen], strict=True):
+            for name, value in there.items():
+                yield Sample(moment, name, value)
 
 
 #: A snapshot beside the other one, each with the name of its file.
 Named = tuple[str, Snapshot | None]
 
 
-def unread_snapshots(before: Named, after: Named, series: Series) -> Iterator[str]:
+def unread_snapshots(before: Named, after: Named, series: MetricSeries) -> Iterator[str]:
     """Yield which of two files holds none of the counters that it should; one that is not there should
     where the other one is and no sample was taken."""
     for (name, own), (_, other) in ((before, after), (after, before)):
@@ -208,29 +232,11 @@ def unread_snapshots(before: Named, after: Named, series: Series) -> Iterator[st
             yield name
 
 
-def is_unread(series: Series) -> bool:
-    """Return whether samples hold nothing that a server says."""
-    return not any(snapshot.values for snapshot in series.snapshots)
-
-
-def told(names: tuple[str, ...]) -> tuple[Flag, ...]:
-    """Return the flag of a cell whose drop has such files."""
-    if not names:
-        return ()
-    return (
-        Flag(
-            "counters_unread", "warning",
-            f"No counters of the server can be read from {' and '.join(names)} (empty, damaged, cut "
-            "off or missing), so acceptance was not taken from there.",
-        ),
-    )  # fmt: skip
-
-
 # --- The server's counters around a cell: from two snapshots or from the samples around its window.
 
 
-Window = tuple[float, float]
-Found = tuple[Acceptance | None, tuple[Flag, ...]]
+#: An acceptance, or doubts about why there is none.
+Counted = tuple[Acceptance | None, tuple[Flag, ...]]
 
 #: A sample is near an edge within this many seconds, or within this share of the window.
 _NEAR_SECONDS, _NEAR_SHARE = 1.0, 0.05
@@ -252,75 +258,46 @@ _INCOMPLETE = Flag(
 )
 
 
-def before_after(before: Snapshot | None, after: Snapshot | None) -> Found:
+def before_after(before: Snapshot | None, after: Snapshot | None) -> Counted:
     """Return the acceptance between two snapshots; None with a flag where the server restarted."""
     there = [snapshot for snapshot in (before, after) if snapshot is not None]
-    if _began_anew(there):
-        return None, (RESTARTED,)
-    return _difference([s.counters for s in there if s.counters is not None])
+    return _between(there, [snapshot.counters for snapshot in there])
 
 
-def over_window(series: Series, window: Window | None) -> Found:
+def over_window(series: MetricSeries, window: Window | None) -> Counted:
     """Return the acceptance over a window of unix seconds; None with a flag where it cannot be
     told."""
     if not series or window is None:
         return None, ()
     start, end = window
-    if _began_anew(series.snapshots[bisect_left(series.at, start) : bisect_right(series.at, end)]):
-        return None, (RESTARTED,)
-    if series.snapshots[0].counters is None:
-        return None, ()
-    if series.at[0] > start or series.at[-1] < end:
-        return None, (_INCOMPLETE,)
+    within = series.snapshots[bisect_left(series.at, start) : bisect_right(series.at, end)]
+    is_covered = series.at[0] <= start and series.at[-1] >= end
+    if series.snapshots[0].counters is None or not is_covered:
+        # A server that restarted is told also where it drafts nothing.
+        found, flags = _between(within, [])
+        silent = series.snapshots[0].counters is None or bool(flags)
+        return found, flags if silent else (_INCOMPLETE,)
     inside = series.snapshots[bisect_right(series.at, start) : bisect_left(series.at, end)]
     edges = [_at_edge(series, window, late=False), _at_edge(series, window, late=True)]
-    counted = [edges[0], *(s.counters for s in inside), edges[1]]
-    return _difference([c for c in counted if c is not None])
+    return _between(within, [edges[0], *(one.counters for one in inside), edges[1]])
 
 
-def samples_within(series: Series, window: Window | None) -> tuple[Sample, ...]:
-    """Return every sampled value of a window, e.g. requests running and waiting."""
-    if window is None:
-        return ()
-    chosen = slice(bisect_left(series.at, window[0]), bisect_right(series.at, window[1]))
-    return tuple(
-        Sample(at, name, value)
-        for at, snapshot in zip(series.at[chosen], series.snapshots[chosen], strict=True)
-        for name, value in snapshot.values.items()
-    )
-
-
-def _began_anew(snapshots: Sequence[Snapshot]) -> bool:
-    """Return whether the server restarted: its counted tokens fell, also on a server that drafts
-    nothing."""
-    pairs = list(itertools.pairwise(snapshots))
-    return any(
-        after.values[name] < before.values[name] - 0.5
-        for name in _TOTALS
-        for before, after in pairs
-        if name in before.values and name in after.values
-    )
-
-
-def _difference(counted: list[Counters]) -> Found:
-    """Return the acceptance from the first to the last of counters in the order of time."""
-    if len(counted) < 2:
-        return None, ()
-    if any(_fell(a, b) for a, b in zip(counted, counted[1:], strict=False)):
+def _between(snapshots: Sequence[Snapshot], counters: Iterable[Counters | None]) -> Counted:
+    """Return the acceptance from the first to the last of counters in the order of time; ``snapshots``
+    tell whether the server restarted, also one that drafts nothing: its counted tokens fell."""
+    counted = [one for one in counters if one is not None]
+    totals = [[one.values.get(name) for one in snapshots] for name in _TOTALS]
+    for before, after in pairwise(counted):
+        *first, positions = astuple(before)
+        *last, later = astuple(after)
+        totals += [[a, b] for a, b in zip((*first, *positions), (*last, *later), strict=False)]
+    steps = (step for one in totals for step in pairwise(one))
+    if any(a is not None and b is not None and b < a - 0.5 for a, b in steps):
         return None, (RESTARTED,)
-    found = from_counters(counted[0], counted[-1])
-    return (None, (found,)) if isinstance(found, Flag) else (found, ())
+    return (None if len(counted) < 2 else from_counters(counted[0], counted[-1])), ()
 
 
-def _fell(before: Counters, after: Counters) -> bool:
-    totals = [f.name for f in fields(Counters) if f.name != "by_position"]
-    if any(getattr(after, name) < getattr(before, name) - 0.5 for name in totals):
-        return True
-    pairs = zip(before.by_position, after.by_position, strict=False)
-    return any(b < a - 0.5 for a, b in pairs)
-
-
-def _at_edge(series: Series, window: Window, late: bool) -> Counters | None:
+def _at_edge(series: MetricSeries, window: Window, late: bool) -> Counters | None:
     edge = window[1] if late else window[0]
     after = min(bisect_left(series.at, edge), len(series.at) - 1)
     before = max(bisect_right(series.at, edge) - 1, 0)
@@ -332,10 +309,7 @@ def _at_edge(series: Series, window: Window, late: bool) -> Counters | None:
     if first is None or last is None or series.at[after] == series.at[before]:
         return first
     share = (edge - series.at[before]) / (series.at[after] - series.at[before])
-    return _between(first, last, share)
 
-
-def _between(first: Counters, last: Counters, share: float) -> Counters:
     def value(a: float, b: float) -> float:
         return float(round(a + share * (b - a)))
 
@@ -343,7 +317,5 @@ def _between(first: Counters, last: Counters, share: float) -> Counters:
         drafts=value(first.drafts, last.drafts),
         draft_tokens=value(first.draft_tokens, last.draft_tokens),
         accepted_tokens=value(first.accepted_tokens, last.accepted_tokens),
-        by_position=tuple(
-            value(a, b) for a, b in zip(first.by_position, last.by_position, strict=False)
-        ),
+        by_position=tuple(map(value, first.by_position, last.by_position)),
     )

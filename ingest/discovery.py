@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ingest.belonging import bytes_beside, is_by_product, may_belong
+from ingest.belonging import bytes_beside, is_by_product, is_report, may_be_report, may_belong
 from ingest.formats.bench_text import is_repeated
 from ingest.formats.drop import is_drop
 from ingest.formats.not_read import is_summary
-from ingest.sniff import is_report, may_be_report
+from ingest.model import Unit
 from warehouse.errors import InvalidInput
 from warehouse.published import is_table
 from warehouse.rows import Rejection
@@ -27,17 +27,6 @@ _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
 _NAMED = 3
 #: What a run keeps beside its results, in the folder of its study.
 _STUDY, _KEPT_BY_A_RUN = "study.yaml", ("study.yaml", "prompts", "logs")
-
-
-@dataclass(frozen=True)
-class Unit:
-    """One thing to ingest: a report's file, or the folder of a drop."""
-
-    path: Path
-    is_drop: bool
-    bytes: int
-    """As stored, with the files that belong to it; for the progress bar, and for what reading it
-    may take."""
 
 
 def find_units(

@@ -5,12 +5,12 @@ out. ``by_method`` names what the log says that the speculation changed.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ingest.counters import Snapshot, Window
-from warehouse.rows import Flag, Measurement
+from ingest.counters import Window
+from warehouse.rows import Flag
 
 # --- Kernels that the server compiled during a load, by its log: what compiling takes is no serving.
 #
@@ -43,12 +43,22 @@ def compiled(log: str, window: Window | None, ended: datetime | None) -> tuple[F
     found = []
     for event in _EVENT.finditer(log):
         date = _date_before(log, event.start())
-        if date is None:
-            continue
         # A second of a log is as long as any.
-        if window[0] - 1 < end - (last - date).total_seconds() <= window[1]:
+        if date and window[0] - 1 < end - (last - date).total_seconds() <= window[1]:
             found.append(event["kernel"] or event["tuned"] or event[0].strip(" (:"))
-    return (_flag(found),) if found else ()
+    if not found:
+        return ()
+    names = list(dict.fromkeys(found))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    kernels = "A kernel was" if len(found) == 1 else f"{len(found)} kernels were"
+    return (
+        Flag(
+            "compiled_during_load",
+            "warning",
+            f"{kernels} compiled during this load ({', '.join(names[:_NAMED])}{more}), and requests "
+            "waited for it: it shows no steady state; measure it again with a longer warm-up.",
+        ),
+    )
 
 
 def _date_before(log: str, place: int) -> datetime | None:
@@ -59,43 +69,6 @@ def _date_before(log: str, place: int) -> datetime | None:
         return datetime(2000, month, day, hour, minute, second, tzinfo=UTC)
     except (IndexError, ValueError):
         return None
-
-
-def _flag(found: list[str]) -> Flag:
-    names = list(dict.fromkeys(found))
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    kernels = "A kernel was" if len(found) == 1 else f"{len(found)} kernels were"
-    return Flag(
-        "compiled_during_load",
-        "warning",
-        f"{kernels} compiled during this load ({', '.join(names[:_NAMED])}{more}), and requests waited "
-        "for it: it shows no steady state; measure it again with a longer warm-up.",
-    )
-
-
-# --- The engine's KV cache around a load: how much it holds, and how much of the prompts it had already.
-
-
-_QUERIES, _HITS = "prefix_cache_queries", "prefix_cache_hits"
-
-
-def cache_measurements(before: Snapshot | None, after: Snapshot | None) -> Iterator[Measurement]:
-    """Yield the size of the cache, and the share of looked-up prompt tokens that were in it, from
-    the snapshots around a report of one level. What was not counted, or fell because of a restart,
-    is left out."""
-    first = before or after
-    if first is not None and first.cache_tokens:
-        yield Measurement("canonical", "kv_cache_tokens", "mean", float(first.cache_tokens))
-    if before is None or after is None:
-        return
-    looked_up, found = (_more(before, after, name) for name in (_QUERIES, _HITS))
-    if looked_up and found is not None and 0 <= found <= looked_up:
-        yield Measurement("canonical", "prefix_cache_hit_rate", "mean", found / looked_up)
-
-
-def _more(before: Snapshot, after: Snapshot, name: str) -> float | None:
-    known = name in before.values and name in after.values
-    return after.values[name] - before.values[name] if known else None
 
 
 # --- What an engine made of its arguments: by its own configuration, or by what its log says.
@@ -141,15 +114,20 @@ _ARGUMENT = re.compile(r"(\w+)=('[^']*'|[\w.-]+)")
 
 def of_vllm(config: Mapping[str, Any]) -> Settings:
     """Return what vLLM's whole configuration says: ``engine.json``, or its ``/server_info``."""
-    cache, compiled = _part(config, "cache_config"), _part(config, "compilation_config")
+    part = {
+        name: config[name] if isinstance(config.get(name), Mapping) else {}
+        for name in ("cache_config", "compilation_config", "scheduler_config", "attention_config",
+                     "model_config")
+    }  # fmt: skip
+    cache, compiled = part["cache_config"], part["compilation_config"]
     mode, graphs = compiled.get("mode", compiled.get("level")), compiled.get("cudagraph_mode")
-    return _known(
+    return _plain(
         {
-            "async_scheduling": _part(config, "scheduler_config").get("async_scheduling"),
-            "attention_backend": _part(config, "attention_config").get("backend"),
+            "async_scheduling": part["scheduler_config"].get("async_scheduling"),
+            "attention_backend": part["attention_config"].get("backend"),
             "cuda_graphs": _GRAPHS.get(str(graphs), graphs),
             "cuda_graph_max": compiled.get("max_cudagraph_capture_size"),
-            "enforce_eager": _part(config, "model_config").get("enforce_eager"),
+            "enforce_eager": part["model_config"].get("enforce_eager"),
             "compile_mode": _COMPILE.get(str(mode), mode),
             "kv_cache_tokens": cache.get("kv_cache_size_tokens"),
             "kv_cache_blocks": cache.get("num_gpu_blocks"),
@@ -160,32 +138,33 @@ def of_vllm(config: Mapping[str, Any]) -> Settings:
 
 def of_sglang(told: Mapping[str, Any]) -> Settings:
     """Return what SGLang's ``/server_info`` says."""
-    return _known(
-        {
-            "async_scheduling": _either(told, "disable_overlap_schedule", (True, False)),
+    switches = {
+        "async_scheduling": ("disable_overlap_schedule", (True, False)),
+        "cuda_graphs": ("disable_cuda_graph", ("on", "off")),
+        "compile_mode": ("enable_torch_compile", ("none", "torch.compile")),
+    }
+    said: Settings = {
+        setting: words[told[name]]
+        for setting, (name, words) in switches.items() if isinstance(told.get(name), bool)
+    }  # fmt: skip
+    return _plain(
+        said
+        | {
             "attention_backend": told.get("attention_backend"),
-            "cuda_graphs": _either(told, "disable_cuda_graph", ("on", "off")),
             "cuda_graph_max": told.get("cuda_graph_max_bs"),
-            "compile_mode": _either(told, "enable_torch_compile", ("none", "torch.compile")),
             "kv_cache_tokens": told.get("max_total_num_tokens"),
             "kv_cache_dtype": told.get("kv_cache_dtype"),
         }
     )
 
 
-def _either(told: Mapping[str, Any], name: str, words: tuple[Any, Any]) -> Any:
-    """Return the first word for false, the second for true; None where it is not said."""
-    said = told.get(name)
-    return words[said] if isinstance(said, bool) else None
-
-
 def of_text(text: str) -> Settings:
     """Return what a server's log says, or a configuration that is written as text."""
     text = text[:_START]
-    found: Settings = {}
-    for name, pattern in _LINES.items():
-        if (match := re.search(pattern, text)) is not None:
-            found[name] = _value(match[1])
+    found: Settings = {
+        name: _value(match[1])
+        for name, pattern in _LINES.items() if (match := re.search(pattern, text)) is not None
+    }  # fmt: skip
     if "model_runner" not in found and _RUNNER_V1.search(text):
         found["model_runner"] = "V1"
     if (arguments := _SGLANG.search(text)) is not None:
@@ -206,12 +185,7 @@ def _value(said: str) -> Any:
     return _SAID.get(said, int(said) if said.isdecimal() else said)
 
 
-def _part(config: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = config.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
-def _known(said: Settings) -> Settings:
+def _plain(said: Settings) -> Settings:
     """Return what is a word, a number or a truth of sensible length."""
     return {
         name: value for name, value in said.items()

@@ -17,11 +17,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from analysis.canonical import Window, canonical, with_latencies
+from analysis.canonical import Window, canonical, ends_of, with_latencies
 from analysis.evidence.answer_texts import is_json, repeats
 from ingest.model import Context
-from ingest.stated import number
-from ingest.unreadable import refusal
+from ingest.stated import in_its_unit, number, refusal, section
 from warehouse.catalogue import METRICS, QUANTILES, REQUEST_METRICS
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
@@ -32,7 +31,7 @@ from warehouse.secrets.texts import scrub_text
 Columns = dict[str, NDArray[Any]]
 
 _MOMENTS = ("start", "first_token", "last_token", "end")
-_FLOATS = (*_MOMENTS, "prompt_tokens", "output_tokens")
+_FLOATS = (*_MOMENTS, "prompt_tokens", "output_tokens", "iterations")
 #: ``p99``, ``p99.9``, ``99``, ``median`` and their kin, as the catalogue names them.
 STATISTICS = {
     **{
@@ -58,24 +57,37 @@ NOT_COUNTED = Flag(
 
 
 @dataclass(frozen=True)
-class Requests:
-    """The request records of a level: every request that was made, in one order."""
+class LevelRequests:
+    """The request records of a level: every request that was made, in one order.
+
+    ``columns``: ``start``, ``first_token``, ``last_token``, ``end`` (s, one clock), ``prompt_tokens``,
+    ``output_tokens``, ``iterations``, each a sequence with None or NaN for unknown; what is left out
+    is unknown. ``errors``: what went wrong, None for a completed request, unless ``status`` tells.
+    ``more``: further columns of REQUEST_SCHEMA, e.g. ``prompt_hash``, ``output``. ``timed``: False
+    where requests do not say when they began: their latencies are known, their throughput is not.
+    ``complete``: False where requests were made that are not among these. ``recomputed``: whether
+    measurements are taken from them. ``answers``: texts of completed answers, where ``output`` does
+    not hold them.
+    """
 
     columns: Mapping[str, Any]
-    """``start``, ``first_token``, ``last_token``, ``end`` (s, one clock), ``prompt_tokens``,
-    ``output_tokens``, each a sequence with None or NaN for unknown; what is left out is unknown."""
     errors: list[str | None]
-    """What went wrong; None for a completed request."""
     more: Mapping[str, list[Any]] = field(default_factory=dict)
-    """Further columns of REQUEST_SCHEMA, e.g. ``prompt_hash``, ``output``."""
     timed: bool = True
-    """False where requests do not say when they began: their latencies are known, their throughput
-    is not. ``start`` is then 0 for each."""
+    status: list[str] | None = None
+    complete: bool = True
+    recomputed: bool = True
+    answers: Iterable[str | None] | None = None
 
 
 @dataclass(frozen=True)
-class Level:
-    """One level of a benchmark as its file tells it. None: the file does not say."""
+class LevelReport:
+    """One level of a benchmark as its file tells it. None: the file does not say.
+
+    ``made``: how many requests were made, where that is no sum of what became of them.
+    ``definition``: whose definitions the reported values follow, where not the generator's own;
+    ``generation``: of the generator's reports. ``window``: what was measured, where it is not all.
+    """
 
     generator: str
     facts: Mapping[str, Any]
@@ -83,56 +95,60 @@ class Level:
     completed: int | None
     errored: int | None = 0
     incomplete: int = 0
+    made: int | None = None
     version: str | None = None
     definition: str | None = None
-    """Whose definitions the reported values follow, where not the generator's own."""
+    generation: str | None = None
+    run_id: str | None = None
+    stop_reason: str | None = None
     started_at: datetime | None = None
     duration: float | None = None
+    window: Window = Window(None, None)
     acceptance: tuple[Acceptance, ...] = ()
     flags: tuple[Flag, ...] = ()
-    requests: Requests | None = None
+    requests: LevelRequests | None = None
 
 
-def cell_of(level: Level, context: Context, index: int = 0) -> Cell:
+def cell_of(level: LevelReport, context: Context, index: int = 0) -> Cell:
     """Return the cell of a level, a failed one where nothing succeeded. Raises InvalidInput where a
     fact is out of range."""
     failed = level.completed is not None and level.completed <= 0
     cell_id = hashlib.sha256(f"{context.source_id()}:{index}".encode()).hexdigest()[:20]
-    full = None if level.requests is None else _columns(level.requests)
-    said = {key: value for key, value in level.facts.items() if value is not None}
+    requests = level.requests
+    full = None if requests is None else _columns(requests, level.window)
+    stated = {key: value for key, value in level.facts.items() if value is not None}
+    made, flags = level.made, [*level.flags, *([FAILED] if failed else [])]
+    if made is None and level.completed is not None and level.errored is not None:
+        made = level.completed + level.errored + level.incomplete
+    if made is None and not failed:
+        flags.append(NOT_COUNTED)
     return Cell(
         cell_id=cell_id,
         index=index,
-        facts=Facts(**(said | context.facts)),
+        facts=Facts(**(stated | context.facts)),
         load_generator=level.generator,
         load_generator_version=level.version,
-        schema_generation=level.generator,
+        schema_generation=level.generation or level.generator,
         reported_definition=level.definition or level.generator,
-        run_id=context.source_id()[:20],
+        run_id=level.run_id or context.source_id()[:20],
         started_at=level.started_at,
         duration=level.duration,
-        requests_made=_made(level),
+        requests_made=made,
         completed=level.completed or 0,
         errored=level.errored or 0,
         incomplete=level.incomplete,
-        requests_complete=full is not None,
-        stop_reason=None,
+        requests_complete=requests is not None and requests.complete,
+        stop_reason=level.stop_reason,
         status="failed" if failed else "good",
-        measurements=() if failed else (*_finite(level.reported), *_recomputed(level, full)),
+        measurements=() if failed else (
+            *(one for one in level.reported if math.isfinite(one.value)), *_recomputed(level, full)
+        ),
         acceptance=() if failed else level.acceptance,
-        flags=(*level.flags, *([FAILED] if failed else _uncounted(level))),
-        requests=None if full is None else _table(cell_id, level.requests, full, context),
-    )
-
-
-def _made(level: Level) -> int | None:
-    if level.completed is None or level.errored is None:
-        return None
-    return level.completed + level.errored + level.incomplete
-
-
-def _uncounted(level: Level) -> tuple[Flag, ...]:
-    return () if _made(level) is not None else (NOT_COUNTED,)
+        flags=tuple(flags),
+        requests=None if requests is None or full is None else (
+            _table(cell_id, requests, full, context.keep_text)
+        ),
+    )  # fmt: skip
 
 
 def reported(
@@ -167,53 +183,76 @@ def flat(members: Mapping[str, Any], name: str) -> dict[str, Any]:
     }
 
 
+def reported_sections(
+    said: Mapping[str, Any], names: Mapping[str, str], unit: str
+) -> Iterator[Measurement]:
+    """Yield what objects under ``names`` (by metric) say, each in the unit that it states, else in
+    ``unit``. Raises InvalidInput."""
+    for metric, name in names.items():
+        statistics = section(said, name)
+        yield from reported(metric, statistics, in_its_unit(metric, statistics, unit, name))
+
+
+def reported_flat(
+    said: Mapping[str, Any], names: Mapping[str, tuple[str, float]]
+) -> Iterator[Measurement]:
+    """Yield what the members ``mean_NAME``, ``p99_NAME`` … of a flat object say; ``names``: by
+    metric, with the factor that makes its unit."""
+    for metric, (name, factor) in names.items():
+        yield from reported(metric, flat(said, name), factor)
+
+
+def error_rate(completed: int, failed: int | None) -> Iterator[Measurement]:
+    """Yield the share of requests that failed, where it is known."""
+    if failed is not None and completed + failed > 0:
+        yield from reported("error_rate", failed / (completed + failed))
+
+
 def is_number(value: Any) -> TypeGuard[float]:
     """Return whether a value is a number that can be stored."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _finite(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
-    return (one for one in measurements if math.isfinite(one.value))
-
-
-def _columns(requests: Requests) -> Columns:
+def _columns(requests: LevelRequests, window: Window) -> Columns:
     n = len(requests.errors)
-    columns: Columns = {name: _floats(requests.columns.get(name), n) for name in _FLOATS}
+    columns: Columns = {}
+    for name in _FLOATS:
+        values = requests.columns.get(name)
+        if values is not None and len(values) != n:
+            raise InvalidInput(DIFFER)
+        columns[name] = np.array([np.nan] * n if values is None else values, dtype=np.float64)
     if not requests.timed:
         columns["start"] = np.zeros(n)
-    failed = np.array([error is not None for error in requests.errors], dtype=bool)
-    columns["status"] = np.where(failed, ERRORED, COMPLETED).astype(object)
+    status = requests.status or [COMPLETED if one is None else ERRORED for one in requests.errors]
+    columns["status"] = np.array(status, dtype=object)
+    done = columns["status"] == COMPLETED
     for earlier, later in (
         ("start", "first_token"),
         ("first_token", "last_token"),
         ("start", "end"),
     ):
-        if np.any(columns[later][~failed] < columns[earlier][~failed] - 1e-3):
+        if np.any(columns[later][done] < columns[earlier][done] - 1e-3):
             raise InvalidInput(
                 f"A completed request has a negative duration ({later} before {earlier}): the "
                 "file is damaged or its clock jumped; run the benchmark again."
             )
-    return with_latencies(columns, Window(None, None))
+    return with_latencies(columns, window)
 
 
-def _floats(values: Any, n: int) -> NDArray[Any]:
-    if values is None:
-        return np.full(n, np.nan)
-    if len(values) != n:
-        raise InvalidInput(DIFFER)
-    return np.array(values, dtype=np.float64)
-
-
-def _recomputed(level: Level, full: Columns | None) -> Iterator[Measurement]:
+def _recomputed(level: LevelReport, full: Columns | None) -> Iterator[Measurement]:
     """Yield the measurements that follow from the requests: without their times the latencies
     only."""
-    if full is None or level.requests is None:
+    requests = level.requests
+    if full is None or requests is None or not (requests.complete and requests.recomputed):
         return
-    for one in canonical(full, Window(None, None), level.errored or 0, level.completed or 0):
-        if level.requests.timed or one.metric in REQUEST_METRICS:
+    for one in canonical(full, level.window, level.errored or 0, level.completed or 0):
+        if requests.timed or one.metric in REQUEST_METRICS:
             yield one
-    texts = zip(level.requests.more.get("output", ()), level.requests.errors, strict=False)
-    yield from of_texts(text for text, error in texts if error is None)
+    answers = requests.answers
+    if answers is None:
+        texts = zip(requests.more.get("output", ()), requests.errors, strict=False)
+        answers = (text for text, error in texts if error is None)
+    yield from of_texts(answers)
 
 
 def of_texts(texts: Iterable[str | None]) -> Iterator[Measurement]:
@@ -225,25 +264,16 @@ def of_texts(texts: Iterable[str | None]) -> Iterator[Measurement]:
             yield Measurement("canonical", metric, "mean", sum(map(judge, known)) / len(known))
 
 
-def _table(
-    cell_id: str, requests: Requests | None, full: Columns, context: Context
-) -> pa.Table | None:
-    assert requests is not None
+def _table(cell_id: str, requests: LevelRequests, full: Columns, keep_text: bool) -> pa.Table:
     n = len(requests.errors)
-    known: dict[str, Any] = {
-        name: values for name, values in full.items() if name in REQUEST_SCHEMA.names
-    }
-    if not requests.timed:
-        known |= dict.fromkeys(_MOMENTS)
-    known |= {key: values for key, values in requests.more.items() if _kept(key, context)}
-    known["cell_id"], known["index"] = [cell_id] * n, range(n)
-    known["error"] = [scrub_text(error) if error else None for error in requests.errors]
-    arrays = [_array(known.get(one.name), one, n) for one in REQUEST_SCHEMA]
+    stored: dict[str, Any] = {
+        **full, "cell_id": [cell_id] * n, "index": range(n),
+        "error": [error or None for error in requests.errors],
+        **(dict.fromkeys(_MOMENTS) if not requests.timed else {}),
+        **requests.more, **({} if keep_text else dict.fromkeys(("prompt", "output"))),
+    }  # fmt: skip
+    arrays = [_array(stored.get(one.name), one, n) for one in REQUEST_SCHEMA]
     return pa.Table.from_arrays(arrays, schema=REQUEST_SCHEMA)
-
-
-def _kept(column: str, context: Context) -> bool:
-    return column not in ("prompt", "output") or context.keep_text
 
 
 def _array(values: Any, one: pa.Field, n: int) -> pa.Array:
@@ -285,3 +315,56 @@ def left_out(said: Mapping[str, Any], known: re.Pattern[str]) -> Iterator[Flag]:
 
 def _counts(value: Any) -> bool:
     return is_number(value) or (isinstance(value, dict) and any(map(is_number, value.values())))
+
+
+# --- The measured window of a cell: what was active, where a report states a longer one. A report may
+# wait long after its last request, and would call that time measured too.
+
+
+#: A window outlives the activity by more than this many seconds and this share of it.
+_IDLE_S, _IDLE_SHARE = 1.0, 0.01
+
+
+def active(
+    columns: Mapping[str, Any], stated: Window, trimmed: tuple[float, float]
+) -> tuple[Window, tuple[Flag, ...]]:
+    """Return the stated window, less what lies before the first and after the last request.
+
+    ``columns`` are those of all requests. ``trimmed``: seconds of warm-up and cool-down, which are
+    left out of the activity too. Flagged where much was cut off.
+    """
+    if stated.start is None or stated.end is None:
+        return stated, ()
+    first, last = activity(columns)
+    start = stated.start if stated.start >= first else first + trimmed[0]
+    end = stated.end if stated.end <= last else last - trimmed[1]
+    if not start < end:
+        return stated, ()
+    cut = outlived(stated.end - stated.start, end - start)
+    return Window(start, end), () if cut is None else (cut,)
+
+
+def activity(columns: Mapping[str, Any]) -> tuple[float, float]:
+    """Return the first start and last end of the requests; unlimited where one of them is not
+    known."""
+    begun = ~np.isnan(columns["start"])
+    if not begun.any():
+        return -math.inf, math.inf
+    end = ends_of(columns)[begun]
+    last = math.inf if np.isnan(end).any() else float(end.max())
+    return float(columns["start"][begun].min()), last
+
+
+def outlived(stated: float, found: float) -> Flag | None:
+    """Return a flag where a window of ``stated`` seconds had activity for only ``found`` of
+    them."""
+    idle = stated - found
+    if idle <= max(_IDLE_S, _IDLE_SHARE * stated):
+        return None
+    return Flag(
+        "window_outlives_activity",
+        "warning",
+        f"The report measured over {stated:,.1f} s, but its requests were active for only "
+        f"{found:,.1f} s of them: its own rates are too low by {idle / stated:.0%}, and the "
+        "canonical ones take the active time.",
+    )

@@ -5,15 +5,13 @@ change; every other line holds unix seconds and a number or null for each name.
 """
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any
 
 import msgspec
 
-from ingest.unreadable import UNREADABLE
+from ingest.stated import UNREADABLE
 from warehouse.catalogue import METRICS
 from warehouse.contract import Record
 from warehouse.rows import Flag, Measurement, Sample
@@ -24,37 +22,26 @@ from warehouse.rows import Flag, Measurement, Sample
 _NAMED = 4
 
 
-def circumstances(record: Record) -> tuple[Flag, ...]:
-    """Return what a reader should know of the circumstances in which a cell was measured, as
-    flags."""
-    return tuple(flag for told in (_company, _unread, _cache) for flag in told(record))
-
-
-def _company(record: Record) -> Iterator[Flag]:
-    """Yield a flag with the launches that ran on the same machine: those that the record names, or
-    how many an older record says there could be."""
+def circumstances(record: Record) -> Iterator[Flag]:
+    """Yield what a reader should know of the circumstances in which a cell was measured: who ran on the
+    same machine, by name or, in an older record, by how many there could be; what nobody watched; what
+    was served from a cache."""
     shared = "they share its processor, memory and power."
     met = record.environment.get("neighbours")
+    placement = record.environment.get("placement")
+    beside = placement.get("launches_side_by_side") if isinstance(placement, dict) else None
     if isinstance(met, list):
-        names = sorted({_launch(one) for one in met})
+        launches = (one.get("launch") if isinstance(one, dict) else None for one in met)
+        names = sorted(
+            {one[:80] if isinstance(one, str) else "a launch without a name" for one in launches}
+        )
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         if names:
             named = ", ".join(names[:_NAMED]) + more
             yield Flag("neighbours", "info", f"Beside it on the same machine ran {named}: {shared}")
-        return
-    placement = record.environment.get("placement")
-    beside = placement.get("launches_side_by_side") if isinstance(placement, dict) else None
-    if isinstance(beside, int) and beside > 1:
+    elif isinstance(beside, int) and beside > 1:
         sentence = f"Up to {beside} servers ran side by side on this machine: {shared}"
         yield Flag("neighbours", "info", sentence)
-
-
-def _launch(met: Any) -> str:
-    named = met.get("launch") if isinstance(met, dict) else None
-    return named[:80] if isinstance(named, str) else "a launch without a name"
-
-
-def _unread(record: Record) -> Iterator[Flag]:
     why = record.environment.get("gpus_unread")
     if isinstance(why, str) and record.evidence == "gpu":
         yield Flag(
@@ -62,9 +49,6 @@ def _unread(record: Record) -> Iterator[Flag]:
             "info",
             f"Nobody watched the GPUs, so throttling and neighbours would not show: {why[:200]}.",
         )
-
-
-def _cache(record: Record) -> Iterator[Flag]:
     if record.prefix_cache == "kept" and record.prefix_caching is not False:
         yield Flag(
             "prefix_cache_kept",
@@ -77,7 +61,6 @@ def _cache(record: Record) -> Iterator[Flag]:
 # --- ``machine-samples.jsonl``: what the machine did during a load, and what of it a cell keeps.
 
 
-Window = tuple[float, float]
 _LINE = msgspec.json.Decoder(list[str | float | None])
 
 #: NVML's bits of why a clock is held back (nvmlClocksEventReasons): heat, in software and hardware;
@@ -100,46 +83,18 @@ _METRICS: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Machine:
+class MachineSeries:
     """Values by series at moments (unix seconds) in their order."""
 
     at: tuple[float, ...] = ()
     values: tuple[Mapping[str, float], ...] = ()
 
-    def within(self, window: Window | None) -> tuple[Sample, ...]:
-        """Return every value sampled in a window."""
-        if window is None:
-            return ()
-        chosen = slice(bisect_left(self.at, window[0]), bisect_right(self.at, window[1]))
-        return tuple(
-            Sample(at, name, value)
-            for at, values in zip(self.at[chosen], self.values[chosen], strict=True)
-            for name, value in values.items()
-        )
 
-
-def read_machine(data: bytes) -> Machine:
+def read_machine(data: bytes) -> MachineSeries:
     """Read the machine of a drop. A line that cannot be read, the last one of a killed run, is
     passed over."""
-    found = sorted(_moments(data), key=lambda one: one[0])
-    return Machine(tuple(at for at, _ in found), tuple(values for _, values in found))
-
-
-def means(samples: Iterable[Sample]) -> tuple[Measurement, ...]:
-    """Average what the machine's samples say of a cell, as the catalogue's metrics."""
-    by_name: dict[str, list[float]] = {}
-    for sample in samples:
-        by_name.setdefault(sample.name, []).append(sample.value)
-    known = ((metric, by_name[series]) for metric, series in _METRICS.items() if series in by_name)
-    return tuple(
-        Measurement("canonical", metric, "mean", fmean(values))
-        for metric, values in known
-        if fmean(values) <= METRICS[metric].highest
-    )
-
-
-def _moments(data: bytes) -> Iterator[tuple[float, dict[str, float]]]:
     names: list[str] = []
+    found = []
     for line in data.splitlines():
         try:
             told = _LINE.decode(line)
@@ -148,18 +103,16 @@ def _moments(data: bytes) -> Iterator[tuple[float, dict[str, float]]]:
         if told[:1] == ["at"]:
             names = [str(name) for name in told[1:]]
         elif told and isinstance(told[0], float) and len(told) == len(names) + 1:
-            numbers = {
-                name: value
-                for name, value in zip(names, told[1:], strict=True)
-                if isinstance(value, float) and 0 <= value < math.inf
-            }
-            yield told[0], dict(_kept(numbers))
+            by_series: dict[str, list[float]] = {}
+            for name, value in zip(names, told[1:], strict=True):
+                if isinstance(value, float) and 0 <= value < math.inf:
+                    by_series.setdefault(name.partition("{")[0], []).append(value)
+            found.append((told[0], dict(_kept(by_series))))
+    found.sort(key=lambda one: one[0])
+    return MachineSeries(tuple(at for at, _ in found), tuple(values for _, values in found))
 
 
-def _kept(told: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    by_series: dict[str, list[float]] = {}
-    for name, value in told.items():
-        by_series.setdefault(name.partition("{")[0], []).append(value)
+def _kept(by_series: Mapping[str, list[float]]) -> Iterator[tuple[str, float]]:
     for name, together in _OF_GPUS.items():
         if name in by_series:
             yield name, together(by_series[name])
@@ -172,3 +125,13 @@ def _kept(told: Mapping[str, float]) -> Iterator[tuple[str, float]]:
     for name in _OF_MACHINE:
         if name in by_series:
             yield name, by_series[name][0]
+
+
+def means(samples: Iterable[Sample]) -> Iterator[Measurement]:
+    """Average what the machine's samples say of a cell, as the catalogue's metrics."""
+    by_name: dict[str, list[float]] = {}
+    for sample in samples:
+        by_name.setdefault(sample.name, []).append(sample.value)
+    for metric, series in _METRICS.items():
+        if series in by_name and (mean := fmean(by_name[series])) <= METRICS[metric].highest:
+            yield Measurement("canonical", metric, "mean", mean)

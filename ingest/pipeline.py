@@ -2,22 +2,27 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from ingest.adopting import Adopting
+from ingest.belonging import run_of
 from ingest.clean import clean_text
-from ingest.discovery import Unit, first_names
-from ingest.exchange import Known, NotWritten, Options, Read, Refused, Result, Table, Task
-from ingest.pool import Pool
-from warehouse.errors import DraftboardError, WarehouseBusy
+from ingest.discovery import find_units, first_names
+from ingest.model import ClaimsTable, Options, ReadResult, Unit
+from ingest.processes import Answer, ReadingTask, answers
+from ingest.settings import checked_facts
+from ingest.table import column_map
+from warehouse.errors import InvalidInput, WarehouseBusy
 from warehouse.rows import Rejection
 from warehouse.store_draft import Draft
+from warehouse.store_write import Writer
 
-__all__ = ["Intake", "Options", "Outcome", "Store", "ingest_each", "ingest_units"]
+if TYPE_CHECKING:
+    from warehouse.store_old import Known
 
 #: A batch is published after this many seconds, so that a long ingest shows up while it runs.
 BATCH_SECONDS = 10.0
@@ -25,31 +30,16 @@ BATCH_SECONDS = 10.0
 TURN_SECONDS = 2.0
 #: Whether another waits is a question to the disk, and not asked after each small file.
 _ASKING_SECONDS = 0.1
+#: Of the results that cannot be read again.
+_NAMED = 3
 
-
-Found = Iterator[tuple[Unit | Rejection, Options]]
-
-
-class Store(Protocol):
-    """What the pipeline needs of ``warehouse.store.Writer``."""
-
-    root: Path
-
-    @property
-    def is_awaited(self) -> bool: ...
-    def give_way(self) -> None: ...
-    def known(self, source_id: str) -> bool: ...
-    def forget(self, source_id: str) -> None: ...
-    def adopt(self, draft: Draft) -> int: ...
-    def reject(self, rejection: Rejection) -> None: ...
-    def unreject(self, path: str) -> None: ...
-    def keep_table(self, name: str, text: str) -> bool: ...
-    def commit(self) -> int: ...
+#: What was found, each with the options for it.
+UnitsWithOptions = Iterator[tuple[Unit | Rejection, Options]]
 
 
 @dataclass
-class Outcome:
-    """What an ingest did."""
+class IngestOutcome:
+    """What an ingest did. ``passed_over``: files in folders that may have been a result and are none."""
 
     accepted: int = 0
     known: int = 0
@@ -58,7 +48,6 @@ class Outcome:
     requests: int = 0
     generation: int = 0
     passed_over: list[Path] = field(default_factory=list)
-    """Files in folders that may have been a result and are none."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""
@@ -73,26 +62,22 @@ class Outcome:
         }
 
     @property
-    def said_of_passed_over(self) -> str:
+    def words_of_passed_over(self) -> str:
         """What these are, with a few of their names."""
-        files = "file" if len(self.passed_over) == 1 else "files"
-        holds, own = ("holds", "its") if len(self.passed_over) == 1 else ("hold", "their")
-        return clean_text(
-            f"{files} that {holds} no result of {own} own: {first_names(self.passed_over)}"
-        )
-
-
-def _nothing(_: Unit) -> None:
-    pass
+        is_one = len(self.passed_over) == 1
+        what = "file that holds no result of its own" if is_one else (
+            "files that hold no result of their own"
+        )  # fmt: skip
+        return clean_text(f"{what}: {first_names(self.passed_over)}")
 
 
 def ingest_units(
     units: Iterable[Unit | Rejection],
-    store: Store,
+    store: Writer,
     options: Options,
-    advance: Callable[[Unit], None] = _nothing,
+    advance: Callable[[Unit], None] = lambda unit: None,
     alive: Callable[[], None] = lambda: None,
-) -> Outcome:
+) -> IngestOutcome:
     """Take in what was found; ``advance`` is called after each unit, ``alive`` every second or so.
 
     Foreign files that cannot be read are rejected with a reason; an error of the warehouse itself
@@ -104,27 +89,37 @@ def ingest_units(
 
 
 def ingest_each(
-    found: Found,
-    store: Store,
-    advance: Callable[[Unit], None] = _nothing,
+    units: UnitsWithOptions,
+    store: Writer,
+    advance: Callable[[Unit], None] = lambda unit: None,
     alive: Callable[[], None] = lambda: None,
-) -> Outcome:
+) -> IngestOutcome:
     """Do what ``ingest_units`` does, each unit with options of its own."""
     intake = Intake(store, advance)
     with suppress(WarehouseBusy):
-        while _one_turn(intake, found, store, alive):
+        while _one_turn(intake, units, store, alive):
             store.give_way()
     return intake.outcome
 
 
-def _one_turn(intake: "Intake", found: Found, store: Store, alive: Callable[[], None]) -> bool:
+def with_facts(
+    options: Options, unit: Unit | Rejection, facts: Mapping[str, dict[str, Any]]
+) -> Options:
+    """Return the options for one unit, with the facts of its path as it is stored; ``--set`` wins."""
+    own = facts.get(clean_text(str(unit.path)), {})
+    return replace(options, settings=own | options.settings) if own else options
+
+
+def _one_turn(
+    intake: "Intake", units: UnitsWithOptions, store: Writer, alive: Callable[[], None]
+) -> bool:
     """Take in until there is no more, or another process wants to write; return whether one
     does."""
     published = time.monotonic()
     ask_at, is_over = published + TURN_SECONDS, False
 
-    def until_it_is_over() -> Found:
-        while not is_over and (one := next(found, None)) is not None:
+    def until_it_is_over() -> UnitsWithOptions:
+        while not is_over and (one := next(units, None)) is not None:
             yield one
 
     for _ in intake.take_in(until_it_is_over()):
@@ -140,88 +135,167 @@ def _one_turn(intake: "Intake", found: Found, store: Store, alive: Callable[[], 
 
 
 class Intake:
-    """Takes units into a store; what became of them is in ``outcome``, and nothing is published."""
+    """Takes units into a store; what became of them is in ``outcome``, and nothing is published.
 
-    def __init__(self, store: Store, advance: Callable[[Unit], None] = _nothing) -> None:
-        self.outcome = Outcome()
+    Ids that begin alike are of one run (``belonging.run_of``): of its files one was read with more
+    that belongs to it, or with something changed. ``superseded``: the ids of which something that
+    was taken in is the whole.
+    """
+
+    def __init__(self, store: Writer, advance: Callable[[Unit], None]) -> None:
+        self.outcome = IngestOutcome()
+        self.superseded: set[str] = set()
         self._store = store
-        self._adopting = Adopting(store)
         self._advance = advance
         self._rejected: dict[int, Rejection] = {}
         self._number = itertools.count()
+        self._runs: defaultdict[str, set[str]] = defaultdict(set)
+        for source_id in store.sources:
+            self._runs[run_of(source_id)].add(source_id)
+        self._former: set[str] = set()
+        self._replaced: set[str] = set()
+        self._most: dict[str, int] = {}
 
-    @property
-    def superseded(self) -> set[str]:
-        """The ids of which something that was taken in is the whole."""
-        return self._adopting.superseded
-
-    def take_in(self, found: Found) -> Iterator[None]:
+    def take_in(self, units: UnitsWithOptions) -> Iterator[None]:
         """Read every unit and adopt what it holds, or reject it; yields after each, and while it
         waits. Raises DraftboardError where the warehouse cannot be written.
         """
-        tasks = self._tasks(found)
-        first = next(tasks, None)
-        if first is not None:
-            limits = first.options.limits
-            with Pool(self._store.root, limits.processes) as pool:
-                for heard in pool.results(_again(first, tasks), self._is_known):
-                    if heard is not None:
-                        self._settle(*heard)
-                    yield
+        tasks = self._tasks(units)
+        for first in tasks:
+            everything = itertools.chain([first], tasks)
+            processes = first.options.limits.processes
+            for answer in answers(everything, self._store.root, self._store.sources, processes):
+                if answer is not None:
+                    self._settle(*answer)
+                yield
         self.outcome.rejected = [self._rejected[number] for number in sorted(self._rejected)]
 
-    def _tasks(self, found: Found) -> Iterator[Task]:
-        for unit, options in found:
+    def _tasks(self, units: UnitsWithOptions) -> Iterator[ReadingTask]:
+        for unit, options in units:
             number = next(self._number)
             if isinstance(unit, Rejection):
-                self._reject(number, unit)
+                self._reject(number, unit.path, unit.reason)
             else:
-                yield Task(number, unit, options, options.limits.of(unit))
+                yield ReadingTask(number, unit, options)
 
-    def _is_known(self, task: Task, source_id: str) -> bool:
-        return self._store.known(source_id) and not task.options.replace
-
-    def _settle(self, task: Task, result: Result) -> None:
-        path = str(task.unit.path)
-        match result:
-            case Read():
-                self._take(result, task)
-            case Known():
-                self._note_known(path)
-            case Table(name, text):
-                self._keep(name, text, path)
-            case Refused(reason):
-                self._reject(task.number, Rejection(path, reason))
-            case NotWritten(sentence):
-                raise DraftboardError(sentence)
+    def _settle(self, task: ReadingTask, answer: Answer) -> None:
+        if isinstance(answer, InvalidInput):
+            self._reject(task.number, str(task.unit.path), str(answer))
+        else:
+            is_new = False
+            if isinstance(answer, ReadResult):
+                is_new = self._adopt(answer, task.options.replace)
+            elif isinstance(answer, ClaimsTable):
+                is_new = self._store.keep_table(answer.name, answer.text)
+            self.outcome.accepted += is_new
+            self.outcome.known += not is_new
+            self._store.unreject(clean_text(str(task.unit.path)))
         self._advance(task.unit)
 
-    def _take(self, read: Read, task: Task) -> None:
-        new = self._adopting.take(read, task.options.replace)
-        if not new:
-            self._note_known(str(task.unit.path))
-            return
-        self.outcome.accepted += 1
+    def _reject(self, number: int, path: str, reason: str) -> None:
+        self._rejected[number] = Rejection(clean_text(path), clean_text(reason))
+        self._store.reject(self._rejected[number])
+
+    def _adopt(self, result: ReadResult, replaces: bool) -> bool:
+        """Adopt what is new of a result, and let go in whose place it stands; return whether
+        something is new. ``replaces``: also what is known."""
+        if not self._is_part(result, replaces):
+            self._former.update(result.former)
+            self._let_go(result.former)
+            self._forget(result.shorter)
+            for main in result.replaced:
+                self._replaced.add(run_of(main))
+                self._let_go(self._runs[run_of(main)] | {main})
+        new = [draft for draft in result.drafts if self._is_adopted(draft, replaces)]
         self.outcome.cells += sum(draft.cells for draft in new)
         self.outcome.requests += sum(draft.rows for draft in new)
+        return bool(new)
 
-    def _keep(self, name: str, text: str, path: str) -> None:
-        if self._store.keep_table(name, text):
-            self.outcome.accepted += 1
-            self._store.unreject(clean_text(path))
-        else:
-            self._note_known(path)
+    def _is_part(self, result: ReadResult, replaces: bool) -> bool:
+        """Return whether the same run is held with more files, or as many that were read at the
+        same time; if not, what is held of it is let go."""
+        if result.beside is None:
+            return False
+        own = result.drafts[0].source_id
+        others = self._runs[run_of(own)] - {own}
+        is_held = any(map(self._store.known, others))
+        most = self._most.get(run_of(own))
+        if is_held and (
+            result.beside == 0 and not replaces if most is None else result.beside <= most
+        ):
+            self._former.add(own)
+            return True
+        self._most[run_of(own)] = result.beside
+        self._let_go(others)
+        return False
 
-    def _note_known(self, path: str) -> None:
-        self.outcome.known += 1
-        self._store.unreject(clean_text(path))
+    def _is_adopted(self, draft: Draft, replaces: bool) -> bool:
+        own = draft.source_id
+        if own in self._former or run_of(own) in self._replaced:
+            self.superseded.add(own)
+        # The same content under another name may have been read at the same time.
+        elif replaces or not self._store.known(own):
+            self._store.forget(own)
+            self._store.adopt(draft)
+            self._runs[run_of(own)].add(own)
+            return True
+        draft.discard()
+        return False
 
-    def _reject(self, number: int, rejection: Rejection) -> None:
-        cleaned = Rejection(clean_text(rejection.path), clean_text(rejection.reason))
-        self._store.reject(cleaned)
-        self._rejected[number] = cleaned
+    def _let_go(self, ids: Iterable[str]) -> None:
+        self.superseded.update(ids)
+        self._forget(ids)
+
+    def _forget(self, ids: Iterable[str]) -> None:
+        for source_id in filter(self._store.known, ids):
+            self._store.forget(source_id)
 
 
-def _again(first: Task, others: Iterator[Task]) -> Iterator[Task]:
-    yield first
-    yield from others
+# --- ``draftboard ingest --rebuild`` without paths: all that a warehouse holds, read again.
+
+
+def read_again(
+    sources: Sequence["Known"],
+    store: Writer,
+    options: Options,
+    advance: Callable[[Unit], None] = lambda unit: None,
+) -> IngestOutcome:
+    """Take in every source anew, each with what ``--set`` said of it, and publish all at once.
+
+    Raises InvalidInput, and publishes nothing, where one of them is not there as it was.
+    """
+    intake = Intake(store, advance)
+    for _ in intake.take_in(_units_again(sources, options)):
+        pass
+    outcome, there = intake.outcome, intake.superseded
+    lost = [s for s in sources if not (store.known(s.source_id) or s.source_id in there)]
+    if lost:
+        reasons = {rejection.path: rejection.reason for rejection in outcome.rejected}
+        named = [
+            f"{source.path}: {reasons.get(str(source.path), 'not there, or changed since')}"
+            for source in lost[:_NAMED]
+        ]
+        more = f"; and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        raise InvalidInput(
+            f"Nothing was changed, since {len(lost)} of {len(sources)} results cannot be read again "
+            f"as they were ({'; '.join(named)}{more}): put them back, or start anew from others with: "
+            "draftboard ingest PATHS --rebuild"
+        )
+    outcome.generation = store.commit()
+    return outcome
+
+
+def _units_again(sources: Sequence["Known"], options: Options) -> UnitsWithOptions:
+    read = set()
+    for source in sources:
+        columns = source.settings.get("columns")
+        own = {key: value for key, value in source.settings.items() if key != "columns"}
+        settings = checked_facts(own | options.settings)
+        # The results of a collection are a source each.
+        if (place := (source.path, repr(settings))) in read:
+            continue
+        read.add(place)
+        for unit in find_units([source.path]):
+            if isinstance(unit, Unit):
+                mapped = None if columns is None else column_map(columns)
+                yield unit, replace(options, settings=settings, columns=mapped)

@@ -3,12 +3,13 @@
 import gzip
 import hashlib
 import mmap
+import stat
 import tempfile
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
-from functools import partial
+from contextlib import nullcontext
+from functools import lru_cache, partial, wraps
 from pathlib import Path
 from typing import IO
 
@@ -22,6 +23,8 @@ MAX_UNPACKED = 8 << 30
 #: Reports pack about 10:1, repeated texts about 100:1; beyond this it is a decompression bomb.
 MAX_RATIO = 500
 _CHUNK = 1 << 20
+#: Of so many files it is remembered what was found out about them.
+_FILES = 4096
 #: Of a packed file so much is unpacked at once: zstd may grow 30,000 times.
 _PACKED = 4 << 10
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
@@ -37,8 +40,18 @@ def open_content(path: Path) -> Content:
     The hash is computed in a thread of its own. Raises InvalidInput for what cannot be a result.
     """
     try:
-        with path.open("rb") as file, closing(_unpacked(file, path)) as unpacked:
-            data = _mapped(unpacked, path)
+        with path.open("rb") as file:
+            chunks = _unpacked_chunks(file)
+            with _spooled(chunks, path) if chunks else nullcontext(file) as whole:
+                if whole.seek(0, 2) == 0:
+                    raise InvalidInput(
+                        f"{path} is empty: the run probably ended before it wrote its report."
+                    )
+                data = memoryview(mmap.mmap(whole.fileno(), 0, access=mmap.ACCESS_READ))
+    except _DAMAGED as error:
+        raise InvalidInput(
+            f"{path} is damaged or cut off: copy it again from its source."
+        ) from error
     except OSError as error:
         raise InvalidInput(
             f"{path} could not be read ({error.strerror or error}): check the file, its "
@@ -48,20 +61,41 @@ def open_content(path: Path) -> Content:
     return Content(path=path, data=data, sha256=hashed(data))
 
 
+def remembered(look: Callable[[Path], bool]) -> Callable[[Path], bool]:
+    """Return ``look`` with the answers for files as they were last: a watched folder is looked at again
+    and again. What is no file, or cannot be read, is False."""
+
+    @lru_cache(maxsize=_FILES)
+    def as_it_was(path: Path, _written: int, _size: int) -> bool:
+        try:
+            return look(path)
+        except (OSError, InvalidInput):
+            return False
+
+    @wraps(look)
+    def as_it_is(path: Path) -> bool:
+        try:
+            status = path.stat()
+        except OSError:
+            return False
+        return stat.S_ISREG(status.st_mode) and as_it_was(path, status.st_mtime_ns, status.st_size)
+
+    return as_it_is
+
+
 def head_of_file(path: Path, size: int = _CHUNK) -> memoryview:
     """Return the first decompressed bytes of a file. Raises OSError, InvalidInput."""
     with path.open("rb") as file:
-        magic = file.read(4)
-        file.seek(0)
+        chunks = _unpacked_chunks(file)
+        if chunks is None:
+            return memoryview(file.read(size))
+        found = bytearray()
         try:
-            if magic[:2] == _GZIP:
-                with gzip.open(file) as unpacked:
-                    return memoryview(unpacked.read(size))
-            if magic == _ZSTD:
-                return memoryview(_first(_of_zstd(file), size))
+            while len(found) < size and (chunk := next(chunks, b"")):
+                found += chunk
         except _DAMAGED as error:
             raise InvalidInput(f"{path} is damaged or cut off.") from error
-        return memoryview(file.read(size))
+        return memoryview(bytes(found[:size]))
 
 
 def json_bytes(data: memoryview) -> memoryview:
@@ -100,26 +134,13 @@ def hashed(data: memoryview) -> Callable[[], str]:
     return result
 
 
-def _mapped(file: IO[bytes], path: Path) -> memoryview:
-    if file.seek(0, 2) == 0:
-        raise InvalidInput(f"{path} is empty: the run probably ended before it wrote its report.")
-    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-
-
-def _unpacked(file: IO[bytes], path: Path) -> IO[bytes]:
+def _unpacked_chunks(file: IO[bytes]) -> Iterator[bytes] | None:
+    """Return what a packed file holds, piece by piece; None for one that is not packed."""
     magic = file.read(4)
     file.seek(0)
-    try:
-        if magic[:2] == _GZIP:
-            with gzip.open(file) as stream:
-                return _spool(iter(partial(stream.read, _CHUNK), b""), path)
-        if magic == _ZSTD:
-            return _spool(_of_zstd(file), path)
-    except _DAMAGED as error:
-        raise InvalidInput(
-            f"{path} is damaged or cut off: copy it again from its source."
-        ) from error
-    return file
+    if magic[:2] == _GZIP:
+        return iter(partial(gzip.GzipFile(fileobj=file).read, _CHUNK), b"")
+    return _of_zstd(file) if magic == _ZSTD else None
 
 
 def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
@@ -137,16 +158,7 @@ def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
         raise EOFError("The last frame has no end.")
 
 
-def _first(chunks: Iterable[bytes], size: int) -> bytes:
-    found = bytearray()
-    for chunk in chunks:
-        found += chunk
-        if len(found) >= size:
-            break
-    return bytes(found[:size])
-
-
-def _spool(chunks: Iterable[bytes], path: Path) -> IO[bytes]:
+def _spooled(chunks: Iterable[bytes], path: Path) -> IO[bytes]:
     """Unpack into a nameless temporary file, so that memory stays small."""
     limit = min(MAX_UNPACKED, max(path.stat().st_size * MAX_RATIO, 16 * _CHUNK))
     out = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it

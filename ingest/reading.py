@@ -1,39 +1,40 @@
-"""Reads one unit: opens it, asks whether it is known, parses, checks, cleans, writes a draft.
+"""Reads one unit: opens it, looks whether it is known, parses, checks, cleans, writes a draft.
 
-What is wrong with the unit is raised as InvalidInput; what is wrong with the warehouse as another
-DraftboardError.
+Only a process that reads imports this. What is wrong with the unit is raised as InvalidInput; what is
+wrong with the warehouse as another DraftboardError.
 """
 
+import gc
 import re
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from importlib.machinery import ModuleSpec
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 
-from ingest import lines, table
-from ingest.belonging import of_first, stood_for, with_companions
+import pyarrow as pa
+import pyarrow.parquet  # noqa: F401
+
+from ingest import stated, table
+from ingest.belonging import is_report, of_first, sniff, stood_for, with_companions
 from ingest.checks import finished, require_storable, with_attainment, without_uncounted
 from ingest.clean import clean_cell, clean_text
-from ingest.discovery import Unit, unreadable
-from ingest.exchange import Known, Options, Read, Result, Table
+from ingest.discovery import unreadable
 from ingest.formats import drop as drops
 from ingest.formats import vllm_sweep
-from ingest.model import Content, Context, Parsed
+from ingest.model import ClaimsTable, Content, Context, Options, Parsed, ReadResult, Unit
 from ingest.read import open_content
 from ingest.settings import facts_beside
-from ingest.sniff import is_report, sniff
-from ingest.table import ColumnMap
-from ingest.unreadable import BROKEN, sentence
+from ingest.stated import BROKEN, sentence
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
 from warehouse.published import is_table
 from warehouse.rows import Cell, Source
 from warehouse.secrets.values import scrub
 from warehouse.store_draft import Draft, write_draft
 from warehouse.store_files import full_disk_explained
-
-_NO_TEXT = "This is no text in UTF-8: convert it to UTF-8 first."
-#: Whether the warehouse holds the content of this hash.
-IsKnown = Callable[[str], bool]
 
 #: A published table is YAML; results are JSON.
 _TABLES = (".yaml", ".yml")
@@ -42,50 +43,49 @@ _ROW = re.compile(rb"\b(baseline|speculative|acceptance_rate|usd_per_hour)[\"']?
 _SMALL = 4 << 20
 
 
-def read_unit(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result:
-    """Read a unit and return what it holds; its requests are written into the warehouse at
-    ``root``, privately."""
-    told = _told(unit, options)
-    if unit.is_drop:
-        return _drop(unit, told, root, is_known)
-    if unit.path.suffix in _TABLES and not is_report(unit.path) and _may_be_table(unit.path):
-        return _table(unit)
-    return _file(unit, told, root, is_known)
+def read_unit(
+    unit: Unit, options: Options, root: Path, known: frozenset[str]
+) -> ReadResult | ClaimsTable | None:
+    """Read a unit and return what it holds, None where that is ``known``; its requests are written
+    into the warehouse at ``root``, privately.
 
-
-def _told(unit: Unit, options: Options) -> Options:
-    """Return the options for one result: ``--set`` wins over ``--facts``, that over a
-    ``meta.json``. A drop has a record that says it all.
+    ``--set`` wins over ``--facts``, that over a ``meta.json``; a drop has a record that says it all.
     """
     try:
         facts = {} if unit.is_drop else facts_beside(unit.path)
         facts |= {} if options.facts is None else options.facts.of(unit.path)
     except UnknownKey as error:
         raise InvalidInput(str(error)) from None
-    return replace(options, settings=facts | options.settings, facts=None)
+    options = replace(options, settings=facts | options.settings, facts=None)
+    if unit.is_drop:
+        return _drop(unit, options, root, known)
+    is_yaml = unit.path.suffix in _TABLES and not is_report(unit.path)
+    if is_yaml and (is_table(unit.path) or _ROW.search(bytes(_open(unit.path).data))):
+        return _table(unit.path)
+    return _file(unit, options, root, known)
 
 
-def _file(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result:
+def _file(unit: Unit, options: Options, root: Path, known: frozenset[str]) -> ReadResult | None:
     content = _open(unit.path)
     vllm_sweep.check_not_failure(content)
-    small = content.data.nbytes < _SMALL
-    if small and is_known(content.sha256()):
-        return Known()
+    if content.data.nbytes < _SMALL and content.sha256() in known:
+        return None
     # A large one is decoded before it is known whether it is new, while another core hashes it.
-    context = Context(content.sha256, options.settings, options.keep_text)
-    parsed = _parse(content, context, options.columns)
+    parsed = _parsed(content, Context(content.sha256, options.settings, options.keep_text), options)
     source_id = content.sha256()
-    if not small and is_known(source_id):
-        return Known()
+    if source_id in known:
+        return None
     source = _source(unit, source_id, content, parsed, options)
     if parsed.apart:
-        return _apart(source, parsed, options, root, is_known)
-    draft = _draft(source, parsed.cells, options, root)
+        new = [(replace(source, source_id=own), cells) for own, cells in parsed.apart
+               if own not in known]  # fmt: skip
+        # The whole file was one source before its results were sources of their own.
+        return ReadResult(_drafts(new, options, root), (source_id,)) if new else None
     replaced = tuple(stood_for(content))
-    grown = (lines.former(one.data) for one in replaced if one.path.suffix == ".jsonl")
+    grown = (stated.former(one.data) for one in replaced if one.path.suffix == ".jsonl")
     count = len(content.beside)
-    return Read(
-        (draft,),
+    return ReadResult(
+        _drafts([(source, parsed.cells)], options, root),
         # So were the ids of results of several files before they told the run.
         former=(of_first(content, count),) if count else (),
         shorter=(*parsed.former, *chain.from_iterable(grown)),
@@ -94,75 +94,51 @@ def _file(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result
     )
 
 
-def _apart(
-    source: Source, parsed: Parsed, options: Options, root: Path, is_known: IsKnown
-) -> Read | Known:
-    """Return a draft for each result of a collection that is not known yet."""
-    drafts: list[Draft] = []
-    try:
-        for source_id, cells in parsed.apart:
-            if not is_known(source_id):
-                one = replace(source, source_id=source_id)
-                drafts.append(_draft(one, cells, options, root))
-    except BaseException:
-        for draft in drafts:
-            draft.discard()
-        raise
-    # The whole file was one source before its results were sources of their own.
-    return Read(tuple(drafts), (source.source_id,)) if drafts else Known()
-
-
-def _may_be_table(path: Path) -> bool:
-    """Return whether a YAML file is meant as a published table: by its name, or by its rows."""
-    return is_table(path) or _ROW.search(bytes(_open(path).data)) is not None
-
-
-def _table(unit: Unit) -> Result:
+def _table(path: Path) -> ClaimsTable:
     """Return a published table, kept as it is; it is read once to see that it can be."""
     # Not above: it is rare, and takes as long to import as a hundred small reports to read.
     from analysis.published.claims import judge
     from analysis.published.claims_file import read_claims
 
     try:
-        text = unit.path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = unreadable(error) if isinstance(error, OSError) else _NO_TEXT
-        raise InvalidInput(why) from None
-    judge(read_claims(text, unit.path.name))
-    return Table(unit.path.name, text)
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(unreadable(error)) from None
+    except UnicodeDecodeError:
+        raise InvalidInput("This is no text in UTF-8: convert it to UTF-8 first.") from None
+    judge(read_claims(text, path.name))
+    return ClaimsTable(path.name, text)
 
 
-def _drop(unit: Unit, options: Options, root: Path, is_known: IsKnown) -> Result:
+def _drop(unit: Unit, options: Options, root: Path, known: frozenset[str]) -> ReadResult | None:
     try:
         drop = drops.open_drop(unit.path)
     except OSError as error:
         raise InvalidInput(unreadable(error)) from None
     content = None if drop.report is None else _open(drop.report)
     count = 0 if content is None else len(content.beside)
-
-    def with_first(files: int) -> str:
-        return drop.source_id(None if content is None else of_first(content, files))
-
-    source_id = with_first(count)
-    if is_known(source_id):
-        return Known()
-    facts = drop.facts() | options.settings
+    ids = [
+        drop.source_id(None if content is None else of_first(content, files))
+        for files in range(count + 1)
+    ]
+    if ids[-1] in known:
+        return None
     if content is None:
-        cells: Iterator[Cell] = iter([drops.failed_cell(drop, source_id, options.settings)])
+        cells = iter([drops.failed_cell(drop, ids[-1], options.settings)])
         parsed = Parsed(drops.NAME, {}, cells)
     else:
-        parsed = _parse(content, Context(lambda: source_id, facts, options.keep_text))
+        facts = drop.facts() | options.settings
+        parsed = _parsed(content, Context(partial(str, ids[-1]), facts, options.keep_text))
         parsed = replace(parsed, cells=drops.with_drop(parsed.cells, drop))
     source = replace(
-        _source(unit, source_id, content, parsed, options),
+        _source(unit, ids[-1], content, parsed, options),
         format=drops.NAME,
         provenance=drop.record.provenance,
         commands=drop.record.commands,
         environment=drop.record.environment,
         report_config=scrub(parsed.report_config) | {"record": drops.how_it_went(drop.record)},
     )
-    draft = _draft(source, parsed.cells, options, root)
-    return Read((draft,), former=tuple(map(with_first, range(count))))
+    return ReadResult(_drafts([(source, parsed.cells)], options, root), former=tuple(ids[:-1]))
 
 
 def _open(path: Path) -> Content:
@@ -172,12 +148,12 @@ def _open(path: Path) -> Content:
         raise InvalidInput(unreadable(error)) from None
 
 
-def _parse(content: Content, context: Context, columns: ColumnMap | None = None) -> Parsed:
+def _parsed(content: Content, context: Context, options: Options | None = None) -> Parsed:
     try:
-        if columns is None:
+        if options is None or options.columns is None:
             parsed = sniff(content).parse(content, context)
         else:
-            parsed = table.parse(content, context, columns)
+            parsed = table.parse(content, context, options.columns)
     except BROKEN as error:
         raise InvalidInput(sentence(error)) from None
     return replace(parsed, cells=_with_success(parsed.cells))
@@ -211,18 +187,28 @@ def _source(
     )
 
 
-def _draft(source: Source, cells: Iterator[Cell], options: Options, root: Path) -> Draft:
+def _drafts(
+    sources: Sequence[tuple[Source, Iterator[Cell]]], options: Options, root: Path
+) -> tuple[Draft, ...]:
+    """Write the draft of each source; none stays where one cannot be written."""
+    drafts: list[Draft] = []
     try:
         with full_disk_explained(root):
-            return write_draft(root, source, _ready(cells, options.keep_text))
-    except OSError as error:
+            for source, cells in sources:
+                drafts.append(write_draft(root, source, _stored(cells, options.keep_text)))
+    except BaseException as error:
+        for draft in drafts:
+            draft.discard()
+        if not isinstance(error, OSError):
+            raise
         raise DraftboardError(
             f"{root} could not be written ({error.strerror or error}): what was published stays; "
             "look at its disk, then run the same command again."
         ) from None
+    return tuple(drafts)
 
 
-def _ready(cells: Iterator[Cell], keep_text: bool) -> Iterator[Cell]:
+def _stored(cells: Iterator[Cell], keep_text: bool) -> Iterator[Cell]:
     """Yield the cells as they are stored; whatever a broken report makes parsing raise is
     InvalidInput."""
     any_cell = False
@@ -235,3 +221,29 @@ def _ready(cells: Iterator[Cell], keep_text: bool) -> Iterator[Cell]:
         raise InvalidInput(sentence(error)) from None
     if not any_cell:
         raise InvalidInput("This report holds no benchmark, so there is nothing to take in.")
+
+
+# --- What is done before the first process that reads is forked.
+
+
+class _WithoutPandas:
+    """Keeps Arrow from importing pandas at its first array, which takes a third of a second and 40
+    MB for nothing."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Refuse pandas alone."""
+        if name == "pandas":
+            raise ModuleNotFoundError("reading needs no pandas", name=name)
+        return None
+
+
+if "pandas" not in sys.modules:
+    sys.meta_path.insert(0, _WithoutPandas)
+    pa.array([{}])
+    # Arrow asks once. A format of your own may use pandas.
+    sys.meta_path.remove(_WithoutPandas)
+    gc.collect()
+    gc.freeze()

@@ -10,9 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ingest.lines import load_yaml
 from ingest.speculation import completed, served_with
-from ingest.unreadable import belongs, shown, why
+from ingest.stated import belongs, load_yaml, shown, why
 from warehouse.contract import FACT_KEYS, Facts
 from warehouse.errors import InvalidInput, UnknownKey
 
@@ -24,8 +23,25 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
 
     Raises UnknownKey with one sentence where a key is unknown or a value does not fit it.
     """
-    given = dict(_split(pair) for pair in pairs)
-    return checked_facts(completed({key: _value(key, text) for key, text in given.items()}))
+    given: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = (part.strip() for part in pair.partition("="))
+        if not equals:
+            raise UnknownKey(f"--set {pair!r} has no '='; write it as --set key=value.")
+        if key not in FACT_KEYS:
+            likely = key.lower().replace("-", "_")
+            near = difflib.get_close_matches(likely, FACT_KEYS, n=3, cutoff=0.5)
+            hint = f"known keys are {', '.join(FACT_KEYS)}"
+            if near:
+                hint = f"did you mean {' or '.join(near)}"
+            raise UnknownKey(f"--set does not know the key {key!r}; {hint}.")
+        given[key] = text
+    for key in _OBJECTS & given.keys():
+        try:
+            given[key] = json.loads(given[key])
+        except ValueError:
+            raise UnknownKey(f"--set {key} needs a JSON object, got {given[key]!r}.") from None
+    return checked_facts(completed(given))
 
 
 def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
@@ -33,41 +49,11 @@ def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
     try:
         return Facts(**facts).model_dump(exclude_unset=True)
     except ValidationError as error:
-        raise UnknownKey(_sentence(error)) from None
-
-
-def _split(pair: str) -> tuple[str, str]:
-    key, equals, text = pair.partition("=")
-    key = key.strip()
-    if not equals:
-        raise UnknownKey(f"--set {pair!r} has no '='; write it as --set key=value.")
-    if key not in FACT_KEYS:
-        raise UnknownKey(f"--set does not know the key {key!r}; {_nearest(key)}.")
-    return key, text.strip()
-
-
-def _nearest(key: str) -> str:
-    near = difflib.get_close_matches(key.lower().replace("-", "_"), FACT_KEYS, n=3, cutoff=0.5)
-    if near:
-        return f"did you mean {' or '.join(near)}?".rstrip("?")
-    return f"known keys are {', '.join(FACT_KEYS)}"
-
-
-def _value(key: str, text: str) -> Any:
-    """Parse the text of a key whose value is an object as JSON; leave every other text to the
-    contract to convert."""
-    if key not in _OBJECTS:
-        return text
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise UnknownKey(f"--set {key} needs a JSON object, got {text!r}.") from None
-
-
-def _sentence(error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    key, value = first["loc"][0] if first["loc"] else "facts", shown(first["input"])
-    return f"--set {key}={value} does not fit the contract: {belongs(error)} belongs there."
+        first = error.errors(include_url=False)[0]
+        key, value = first["loc"][0] if first["loc"] else "facts", shown(first["input"])
+        raise UnknownKey(
+            f"--set {key}={value} does not fit the contract: {belongs(error)} belongs there."
+        ) from None
 
 
 # --- ``--facts FILE``: what the reports of a folder do not say, told once by their paths.
@@ -79,7 +65,6 @@ def _sentence(error: ValidationError) -> str:
 
 
 _SECTIONS = ("set", "paths", "files")
-_SERVED = "served_with"
 _PIECE = re.compile(r"\{([^{}]*)\}|(\*)")
 
 
@@ -96,9 +81,13 @@ class FactsFile:
         name's value cannot be."""
         facts = dict(self.everywhere)
         text = "/" + path.as_posix().lstrip("/")
-        for pattern in self.patterns:
-            if found := pattern.search(text):
-                facts |= _of_path(found.groupdict())
+        try:
+            for pattern in self.patterns:
+                if found := pattern.search(text):
+                    facts |= checked_facts(found.groupdict())
+        except UnknownKey as error:
+            said = str(error).replace("--set ", "", 1)
+            raise UnknownKey(f"--facts takes this from the path: {said}") from None
         for pattern, own in self.told:
             if pattern.search(text):
                 facts |= own
@@ -136,19 +125,11 @@ def read_facts(path: Path) -> FactsFile:
         raise UnknownKey(f"--facts {path}: {error}") from None
 
 
-def _of_path(named: dict[str, str]) -> dict[str, Any]:
-    try:
-        return checked_facts(named)
-    except UnknownKey as error:
-        said = str(error).replace("--set ", "", 1)
-        raise UnknownKey(f"--facts takes this from the path: {said}") from None
-
-
 def _facts(said: Any, where: str) -> dict[str, Any]:
     if not isinstance(said, dict):
         raise UnknownKey(f"{where!r} gives no facts; write them as {{key: value}}.")
     own = dict(said)
-    command = own.pop(_SERVED, None)
+    command = own.pop("served_with", None)
     for key in own:
         _require_known(str(key), where)
     served = {} if command is None else served_with(str(command))
@@ -211,11 +192,11 @@ def facts_beside(report: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for path in meta_files(report):
         if path.is_file() and path != report:
-            found |= _read(path)
+            found |= _meta_facts(path)
     return found
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _meta_facts(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > _LARGEST:
             raise InvalidInput(f"{path} is larger than 1 MB: it holds more than facts; rename it.")
@@ -232,5 +213,5 @@ def _read(path: Path) -> dict[str, Any]:
         own = {key: value for key, value in said.items() if key in FACT_KEYS}
         return checked_facts(served | completed(own))
     except UnknownKey as error:
-        said = str(error).replace("--set ", "", 1)
-        raise InvalidInput(f"{path}: {said}") from None
+        words = str(error).replace("--set ", "", 1)
+        raise InvalidInput(f"{path}: {words}") from None

@@ -46,7 +46,11 @@ def facts_of(config: dict[str, Any] | None) -> dict[str, Any]:
     nothing."""
     if not config:
         return {}
-    config = _as_vllm_reads(config)
+    # Dashes of its members' names are underscores to vLLM.
+    config = {str(key).replace("-", "_"): value for key, value in config.items()}
+    if config.get("method") is None and config.get("model") in _NGRAM:
+        del config["model"]
+        config["method"] = "ngram"
     facts = {fact: config[key] for key, fact in _NAMES.items() if config.get(key) is not None}
     facts["speculative_config"] = config
     if config.get("rejection_sample_method") == "synthetic":
@@ -72,20 +76,16 @@ def config_of(options: Mapping[str, Any]) -> dict[str, Any] | None:
     Raises UnknownKey with one sentence where an option may be about speculation and says nothing
     that is known here.
     """
-    told = {
-        option: value for option, value in options.items()
-        if is_of_speculation(option) and not (option == _CONFIG and value in _NONE)
-    }  # fmt: skip
-    if not told:
-        return None
-    config: dict[str, Any] = {}
-    for option, value in told.items():
-        config |= _members(option, value)
+    config: dict[str, Any] | None = None
+    for option, value in options.items():
+        if is_of_speculation(option) and not (option == _CONFIG and value in _NONE):
+            config = (config or {}) | _members(option, value)
     return config
 
 
 def _members(option: str, value: Any) -> dict[str, Any]:
-    """Return the members of the configuration that one option gives."""
+    """Return the members of the configuration that one option gives: ``{"a": {"b": value}}`` of
+    ``--speculative-config.a.b value``."""
     name, _, path = option.partition(".")
     is_member = name in _MEMBERS and not path
     if not isinstance(value, str) or not (is_member or name == _CONFIG):
@@ -93,24 +93,16 @@ def _members(option: str, value: Any) -> dict[str, Any]:
             f"The option --{option} may be about speculation, and it is not known what it says; "
             f"""write it as --{_CONFIG} '{{"method": …, "num_speculative_tokens": …}}'."""
         )
-    if is_member:
-        return {_MEMBERS[name]: _value(value)}
-    return _nested(path.replace("-", "_").split("."), value) if path else _object(value)
-
-
-def _nested(keys: list[str], value: str) -> dict[str, Any]:
-    """Return ``{"a": {"b": value}}`` for the option ``--speculative-config.a.b value``."""
     told: Any = _value(value)
-    for key in reversed(keys):
+    if is_member:
+        return {_MEMBERS[name]: told}
+    for key in reversed(path.replace("-", "_").split(".") if path else []):
         told = {key: told}
-    return dict(told)
-
-
-def _object(text: str) -> dict[str, Any]:
-    config = _value(text)
-    if not isinstance(config, dict):
-        raise UnknownKey(f"--{_CONFIG} {text[:80]!r} is no JSON object; quote it as the shell did.")
-    return config
+    if not isinstance(told, dict):
+        raise UnknownKey(
+            f"--{_CONFIG} {value[:80]!r} is no JSON object; quote it as the shell did."
+        )
+    return told
 
 
 def _value(text: str) -> Any:
@@ -119,15 +111,6 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def _as_vllm_reads(config: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration with the names that vLLM gives its members, whose dashes it takes for
-    underscores."""
-    read = {str(key).replace("-", "_"): value for key, value in config.items()}
-    if read.get("method") is None and read.get("model") in _NGRAM:
-        return {key: value for key, value in read.items() if key != "model"} | {"method": "ngram"}
-    return read
 
 
 # --- What the command line of a server says of an arm: ``vllm serve MODEL --speculative-config …``.
@@ -188,8 +171,17 @@ def served_with(command: str) -> dict[str, Any]:
     model, options = _read(_arguments(command))
     config = config_of(options)
     facts: dict[str, Any] = {"engine": "vllm", "model": model or options.get("model")}
-    if config is None:
-        _require_no_other_speculation(str(facts["model"]), options)
+    if config is None and "config" in options:
+        raise UnknownKey(
+            f"The command line takes options from --config {options['config']}, which may turn "
+            "speculation on; write them out in its place."
+        )
+    served = str(facts["model"])
+    if config is None and "speculator" in served.rstrip("/").rpartition("/")[2].lower():
+        raise UnknownKey(
+            f"The model {served!r} seems to bring a speculation of its own; write the model that "
+            f"it drafts for, and --speculative-config with {served!r} as its model."
+        )
     facts |= _of_options(options)
     facts |= {"spec_method": "none"} if config is None else facts_of(config)
     return {key: value for key, value in facts.items() if value is not None}
@@ -201,20 +193,14 @@ def of_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
     They may not be all, so a server without a speculation among them is not taken for a baseline.
     Raises UnknownKey where one may be about a speculation and does not say which.
     """
-    words = [
-        f"{name if name.startswith('-') else f'--{name}'}{_told(said)}"
-        for name, said in args.items()
-    ]
+    words = []
+    for name, said in args.items():
+        word = name if name.startswith("-") else f"--{name}"
+        if said is not None and said is not True and said != "":
+            word += f"={said}" if isinstance(said, str) else f"={json.dumps(said)}"
+        words.append(word)
     _, options = _read(words)
-    config = config_of(options)
-    return _of_options(options) | ({} if config is None else facts_of(config))
-
-
-def _told(said: Any) -> str:
-    """Return what stands behind an option's name; a switch has nothing there."""
-    if said is None or said is True or said == "":
-        return ""
-    return f"={said}" if isinstance(said, str) else f"={json.dumps(said)}"
+    return _of_options(options) | facts_of(config_of(options))
 
 
 def _of_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,7 +210,11 @@ def _of_options(options: Mapping[str, Any]) -> dict[str, Any]:
             facts[fact] = options[option]
     if isinstance(options.get("enable-prefix-caching"), bool):
         facts["prefix_caching"] = options["enable-prefix-caching"]
-    others = {key: value for key, value in options.items() if _is_other(key)}
+    others = {
+        option: value
+        for option, value in options.items()
+        if option not in (*_FACTS, *_OF_THE_ARM) and not is_of_speculation(option)
+    }
     return facts | ({"server_args": others} if others else {})
 
 
@@ -245,24 +235,6 @@ def _arguments(command: str) -> list[str]:
     )
 
 
-def _require_no_other_speculation(model: str, options: Mapping[str, Any]) -> None:
-    """Raise UnknownKey where a server may speculate though no option of its command says so."""
-    if "config" in options:
-        raise UnknownKey(
-            f"The command line takes options from --config {options['config']}, which may turn "
-            "speculation on; write them out in its place."
-        )
-    if "speculator" in model.rstrip("/").rpartition("/")[2].lower():
-        raise UnknownKey(
-            f"The model {model!r} seems to bring a speculation of its own; write the model that "
-            f"it drafts for, and --speculative-config with {model!r} as its model."
-        )
-
-
-def _is_other(option: str) -> bool:
-    return option not in (*_FACTS, *_OF_THE_ARM) and not is_of_speculation(option)
-
-
 def _read(words: list[str]) -> tuple[str | None, dict[str, Any]]:
     """Return the positional model, and options by their long names; ``--no-…`` is False."""
     model: str | None = None
@@ -270,40 +242,25 @@ def _read(words: list[str]) -> tuple[str | None, dict[str, Any]]:
     while words:
         word = words.pop(0)
         if not word.startswith("-"):
-            _require_written_out(word)
+            if word.startswith(("$", "`")):
+                raise UnknownKey(
+                    f"{word[:80]!r} in the command line stands for what only its shell knew; write it "
+                    "out."
+                )
             model = model or word
             continue
         name, equals, value = word.partition("=")
-        name = _long(name)
-        told: Any = value if equals else _next(name, words)
-        if _is_switch(name):
+        # What follows a dot is a member of the option's value.
+        option, dot, member = name.partition(".")
+        name = (_SHORT.get(option, option.lstrip("-")) + dot + member).replace("_", "-")
+        is_switch = name in _MORE_SWITCHES or bool(_SWITCHES.match(name))
+        is_switch &= name not in _WITH_A_VALUE
+        told: Any = value if equals else True
+        if not equals and words and not words[0].startswith("-"):
+            told = True if is_switch and words[0].lower() not in _SAID else words.pop(0)
+        if is_switch:
             told = _SAID.get(str(told).lower(), told)
         if name.startswith("no-") and told is True:
             name, told = name.removeprefix("no-"), False
         options[name] = told
     return model, options
-
-
-def _long(name: str) -> str:
-    """Return an option's long name; what follows a dot is a member of its value."""
-    option, dot, member = name.partition(".")
-    return (_SHORT.get(option, option.lstrip("-")) + dot + member).replace("_", "-")
-
-
-def _next(option: str, words: list[str]) -> Any:
-    """Take an option's value from the words after it; True where it has none."""
-    if not words or words[0].startswith("-"):
-        return True
-    return True if _is_switch(option) and words[0].lower() not in _SAID else words.pop(0)
-
-
-def _is_switch(option: str) -> bool:
-    known = option in _MORE_SWITCHES or bool(_SWITCHES.match(option))
-    return known and option not in _WITH_A_VALUE
-
-
-def _require_written_out(word: str) -> None:
-    if word.startswith(("$", "`")):
-        raise UnknownKey(
-            f"{word[:80]!r} in the command line stands for what only its shell knew; write it out."
-        )

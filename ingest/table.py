@@ -17,13 +17,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from analysis.matching.guess import BASELINE
-from ingest.level import STATISTICS, Level, cell_of, is_number, left_out
-from ingest.lines import lines, load_yaml
+from ingest.level import STATISTICS, LevelReport, cell_of, is_number, left_out
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
 from ingest.settings import checked_facts
-from ingest.stated import in_its_unit
-from ingest.unreadable import belongs, part, refusal, shown
+from ingest.stated import belongs, in_its_unit, lines, load_yaml, part, refusal, shown
 from warehouse.catalogue import METRICS
 from warehouse.contract import FACT_KEYS, Facts
 from warehouse.errors import InvalidInput, UnknownKey
@@ -51,6 +49,11 @@ class Column:
     value: Any = None
     factor: float = 1.0
     values: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """How an error names it."""
+        return "--columns:" if self.column is None else f"column {self.column!r}:"
 
     def meant(self, value: Any) -> Any:
         """Return what a value means; a number as its text, as in a CSV. YAML takes ``off`` and ``no``
@@ -90,13 +93,11 @@ def column_map(said: Mapping[str, Any]) -> ColumnMap:
     """Return the map of what a file of it holds. Raises UnknownKey."""
     facts, numbers, metrics = {}, {}, {}
     for name, told in said.items():
-        if name == _ROWS:
-            continue
         if name in FACT_KEYS:
             facts[name] = _column(name, told, None)
         elif name in NUMBERS:
             numbers[name] = _column(name, told, "s" if name == "duration" else "count")
-        else:
+        elif name != _ROWS:
             metric, statistic = _metric(name)
             metrics[metric, statistic] = _column(name, told, METRICS[metric].unit)
     if not metrics:
@@ -120,8 +121,9 @@ def _metric(name: str) -> tuple[str, str]:
     )
 
 
-def _column(name: str, told: Any, unit: str | None) -> Column:
-    """Return where a name's value stands. ``unit``: ours; None where the value is no number."""
+def _column(name: str, told: Any, ours: str | None) -> Column:
+    """Return where a name's value stands. ``ours``: our unit; None where the value is no number. A time
+    says its unit, or its column's name ends with it: ``…_ms``, ``…_s``."""
     said = told if isinstance(told, dict) else {"column": told}
     if set(said) - set(_MEMBERS) or ("column" in said) == ("value" in said):
         raise UnknownKey(
@@ -129,29 +131,24 @@ def _column(name: str, told: Any, unit: str | None) -> Column:
             "write it so."
         )
     column = None if "value" in said else str(said["column"])
-    if unit is None:
-        found = Column(column, said.get("value"), values=said.get("values") or {})
+    value, unit = said.get("value"), said.get("unit")
+    if ours is None:
+        found = Column(column, value, values=said.get("values") or {})
         if column is None:
-            checked_facts({name: found.meant(found.value)})
+            checked_facts({name: found.meant(value)})
         return found
-    return Column(column, said.get("value"), _factor(name, column or "", said.get("unit"), unit))
-
-
-def _factor(name: str, column: str, stated: Any, ours: str) -> float:
-    """Return what makes our unit of a column's number. A time says its unit, or its column's name ends
-    with it: ``…_ms``, ``…_s``."""
     if ours in ("ms", "s"):
-        unit = stated or next((u for u in ("ms", "s") if column.endswith(f"_{u}")), None)
+        unit = unit or next((u for u in ("ms", "s") if (column or "").endswith(f"_{u}")), None)
         if unit is None:
             raise UnknownKey(
-                f"{name!r} is a time: say its unit, as {{column: {column}, unit: ms}} or s."
+                f"{name!r} is a time: say its unit, as {{column: {column or ''}, unit: ms}} or s."
             )
         metric = "request_latency" if ours == "s" else "ttft"
-        return in_its_unit(metric, {"unit": unit}, ours, name)
+        return Column(column, value, in_its_unit(metric, {"unit": unit}, ours, name))
     known = _UNITS_OF_A_RATIO if ours == "ratio" else {ours: 1.0}
-    if stated is not None and stated not in known:
-        raise UnknownKey(f"{name!r} has the unit {stated!r}; it may be {' or '.join(known)}.")
-    return known[stated or ours]
+    if unit is not None and unit not in known:
+        raise UnknownKey(f"{name!r} has the unit {unit!r}; it may be {' or '.join(known)}.")
+    return Column(column, value, known[unit or ours])
 
 
 # --- Reads a table of one row a run, CSV or JSON, by a map of its columns.
@@ -183,28 +180,24 @@ def parse(content: Content, context: Context, columns: ColumnMap) -> Parsed:
 
 
 def _rows(data: memoryview, name: str | None) -> list[Row]:
-    is_json = bytes(data[:4096]).lstrip()[:1] in (b"{", b"[")
+    """Return the rows of a CSV, of a list, of one a line, of an object under a name, or one object
+    alone."""
     try:
-        return [_flat(row) for row in _objects(data, name)] if is_json else list(_csv(data))
+        if bytes(data[:4096]).lstrip()[:1] not in (b"{", b"["):
+            return list(_csv(data))
+        try:
+            said = json.loads(bytes(data))
+        except ValueError:
+            said = [_object(line, number) for number, line in lines(data)]
     except (ValueError, RecursionError, csv.Error) as error:
-        if isinstance(error, InvalidInput):
-            raise
         raise refusal("This table", error) from None
-
-
-def _objects(data: memoryview, name: str | None) -> list[Any]:
-    """Return the rows of a list, of one a line, of an object under a name, or one object alone."""
-    try:
-        said = json.loads(bytes(data))
-    except ValueError:
-        said = [_object(line, number) for number, line in lines(data)]
     if name is not None and isinstance(said, dict):
         said = said.get(name)
     rows = said if isinstance(said, list) else [said]
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, dict):
             raise InvalidInput(f"Row {number} of this table is no object: give one object a run.")
-    return rows
+    return list(map(_flat, rows))
 
 
 def _object(line: memoryview, number: int) -> Any:
@@ -249,39 +242,42 @@ def _cells(rows: list[Row], context: Context, columns: ColumnMap) -> Iterator[Ce
         yield cell
 
 
-def _level(row: Row, columns: ColumnMap) -> Level:
-    numbers = {name: _number(row, one) for name, one in columns.numbers.items()}
+def _level(row: Row, columns: ColumnMap) -> LevelReport:
+    counts = {name: _number(row, one) for name, one in columns.numbers.items()}
     reported = {key: _number(row, one) for key, one in columns.metrics.items()}
-    if not any(value is not None for value in reported.values()):
+    if all(value is None for value in reported.values()):
         raise InvalidInput("It holds none of the metrics that --columns names; leave it out.")
-    counts = {name: _whole(name, value) for name, value in numbers.items() if name != "duration"}
+    duration = counts.pop("duration", None)
+    for name, value in counts.items():
+        if value is not None and value != int(value):
+            raise InvalidInput(f"{name} is {shown(value)} where a whole number belongs; mend it.")
+    whole = {name: int(value) for name, value in counts.items() if value is not None}
     others = {name: _as_number(value) for name, value in row.items() if name not in columns.columns}
-    facts = {key: _fact(row, key, one) for key, one in columns.facts.items()}
-    return Level(
+    return LevelReport(
         generator=NAME,
-        facts=facts,
+        facts={key: _fact(row, key, one) for key, one in columns.facts.items()},
         reported=(
             Measurement("reported", metric, statistic, value)
             for (metric, statistic), value in reported.items() if value is not None
         ),
-        completed=counts.get("completed"),
-        errored=counts.get("errored"),
-        duration=numbers.get("duration"),
-        acceptance=_acceptance(counts, reported),
+        completed=whole.get("completed"),
+        errored=whole.get("errored"),
+        duration=duration,
+        acceptance=_acceptance(whole, reported),
         flags=tuple(left_out(others, _NOTHING)),
     )  # fmt: skip
 
 
 def _acceptance(
-    counts: Mapping[str, int | None], reported: Mapping[tuple[str, str], float | None]
+    counts: Mapping[str, int], reported: Mapping[tuple[str, str], float | None]
 ) -> tuple[Acceptance, ...]:
-    drafts = counts.get("drafts")
-    if drafts is None:
+    if "drafts" not in counts:
         return ()
-    drafted, accepted = counts.get("draft_tokens"), counts.get("accepted_tokens")
-    rate, length = (
-        reported.get((name, "mean")) for name in ("acceptance_rate", "mean_acceptance_length")
+    drafts, drafted, accepted = (
+        counts.get(name) for name in ("drafts", "draft_tokens", "accepted_tokens")
     )
+    rate = reported.get(("acceptance_rate", "mean"))
+    length = reported.get(("mean_acceptance_length", "mean"))
     if rate is None and drafted and accepted is not None:
         rate = accepted / drafted
     if length is None and drafts and accepted is not None:
@@ -305,7 +301,7 @@ def _fact(row: Row, key: str, one: Column) -> Any:
         return getattr(Facts(**{key: value}), key)
     except ValidationError as error:
         raise InvalidInput(
-            f"{_where(one)} {shown(value)} is no {key}: {belongs(error)} belongs there."
+            f"{one.name} {shown(value)} is no {key}: {belongs(error)} belongs there."
         ) from None
 
 
@@ -315,9 +311,7 @@ def _number(row: Row, one: Column) -> float | None:
         return None
     number = _as_number(value)
     if number is None:
-        raise InvalidInput(
-            f"{_where(one)} {shown(value)} is no number; mend it, or leave it empty."
-        )
+        raise InvalidInput(f"{one.name} {shown(value)} is no number; mend it, or leave it empty.")
     return number * one.factor if math.isfinite(number) else None
 
 
@@ -326,13 +320,3 @@ def _as_number(value: Any) -> float | None:
         return None if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         return None
-
-
-def _whole(name: str, value: float | None) -> int | None:
-    if value is not None and value != int(value):
-        raise InvalidInput(f"{name} is {shown(value)} where a whole number belongs; mend it.")
-    return None if value is None else int(value)
-
-
-def _where(one: Column) -> str:
-    return "--columns:" if one.column is None else f"column {one.column!r}:"

@@ -1,32 +1,340 @@
 """Keeps looking at folders and takes in what comes; one batch, one generation.
 
 Each pass looks, reads what has been still since the last look, publishes it, and reports to
-``watch.json``. It stands in line for the writer's lock like any other. Whatever goes wrong with the warehouse or a folder is said, kept in the report and
-tried again; only the start insists that everything is as it should be.
+``watch.json``. It stands in line for the writer's lock like any other. Whatever goes wrong with the
+warehouse or a folder is said, kept in the report and tried again; only the start insists that
+everything is as it should be.
+
+What is settled is kept in memory only and learnt again after a restart: the warehouse knows every
+content that it holds, so what was taken in before is a duplicate and changes nothing. What was
+rejected is written down: reading it may have taken all that a unit may take.
 """
 
+import hashlib
+import json
 import os
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import FrameType
 
+import click
 from filelock import FileLock, Timeout
 
+from ingest.belonging import may_belong
 from ingest.clean import clean_text
-from ingest.discovery import Unit, find_units
+from ingest.discovery import find_units, is_wanted, unreadable
 from ingest.formats.drop import RECORD
-from ingest.pipeline import Options, Outcome, ingest_units
-from ingest.watch_cli import Lines, Stop
-from ingest.watch_memory import Memory, Scan, Sighting, keep, recall
+from ingest.model import Options, Unit
+from ingest.pipeline import IngestOutcome, ingest_units
+from warehouse import queries
 from warehouse.errors import DraftboardError, WarehouseBusy
+from warehouse.json_text import json_text
 from warehouse.rows import Rejection
-from warehouse.store import current_generation, open_writer
+from warehouse.secrets.texts import scrub_text
+from warehouse.store import Reader, current_generation, open_writer
 from warehouse.store_cache import bring_in, name_of
 from warehouse.store_files import full_disk_explained
 from warehouse.watch_health import NAME, Health, Trouble, this_host, write_health
+
+# --- Looks over watched folders: two looks per known drop, whatever it holds and however large.
+#
+# Polling, because a network file system tells nobody what another machine wrote.
+
+#: When a file was last written (ns) and how long it is (bytes). No inode: some network file
+#: systems hand out a new one with every look.
+Mark = tuple[int, int]
+#: The names and marks of everything that a unit consists of.
+Fingerprint = tuple[tuple[str, Mark], ...]
+
+_UNREADABLE: Mark = (-1, -1)
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A drop or a report as it lay there: its path, the mark of its record or its file, and the
+    marks of the files that belong to a report."""
+
+    path: Path
+    is_drop: bool
+    mark: Mark
+    beside: Fingerprint = ()
+
+    @property
+    def marks(self) -> Fingerprint:
+        """The marks by which it is known once it was read: of a drop only that of its record."""
+        return (("", self.mark), *self.beside)
+
+    def fingerprint(self) -> Fingerprint:
+        """Return the marks of all files of a sighting, the hidden ones of a drop too: ``rsync``
+        writes under hidden names."""
+        if not self.is_drop:
+            return self.marks
+        try:
+            with os.scandir(self.path) as members:
+                return tuple(sorted((member.name, _mark(member)) for member in members))
+        except OSError:
+            return ()
+
+
+class Scan:
+    """One pass over the folders; ``problems`` fills up while ``sightings`` is read."""
+
+    def __init__(self, folders: Iterable[Path], left_out: Path) -> None:
+        self.problems: list[str] = []
+        self._folders = tuple(folders)
+        # Folders met: a second name or a loop of links is not followed, and the warehouse itself,
+        # which holds JSON of its own, is never watched.
+        self._met: set[tuple[int, int]] = set()
+        with suppress(OSError):
+            status = left_out.stat()
+            self._met.add((status.st_dev, status.st_ino))
+
+    def sightings(self) -> Iterator[Sighting]:
+        """Yield every drop and report under the folders, by name; the rules are those of
+        ``find_units``."""
+        for folder in self._folders:
+            yield from self._folder(folder)
+
+    def _folder(self, path: Path) -> Iterator[Sighting]:
+        members: list[os.DirEntry[str]] = []
+        try:
+            status = path.stat()
+            if (identity := (status.st_dev, status.st_ino)) in self._met:
+                return
+            self._met.add(identity)
+            record = _mark_of_record(path / RECORD)
+            if record is None:
+                with os.scandir(path) as there:
+                    members = [member for member in there if not member.name.startswith(".")]
+        except OSError as error:
+            # Below the watched folders a name may go while we look: cells are renamed.
+            if path in self._folders or not isinstance(error, FileNotFoundError):
+                self.problems.append(f"{path}: {unreadable(error)}")
+            return
+        if record is not None:
+            yield Sighting(path, True, record)
+        by_name = {member.name: member for member in sorted(members, key=lambda one: one.name)}
+        for member in by_name.values():
+            place = Path(member.path)
+            if place.is_dir():
+                yield from self._folder(place)
+            elif is_wanted(place):
+                # By the names that the folder lists: what is not there costs no look.
+                names = {one.name for one in may_belong(place)} & by_name.keys() - {place.name}
+                beside = tuple((name, _mark(by_name[name])) for name in sorted(names))
+                yield Sighting(place, False, _mark(member), beside)
+
+
+def _mark_of_record(record: Path) -> Mark | None:
+    """Return the mark of the record that makes a folder a drop; None where there is none."""
+    try:
+        status = record.stat()
+    except OSError as error:
+        if record.is_symlink():
+            return _UNREADABLE
+        if isinstance(error, FileNotFoundError):
+            return None
+        raise
+    return status.st_mtime_ns, status.st_size
+
+
+def _mark(member: os.DirEntry[str]) -> Mark:
+    try:
+        status = member.stat()
+    except OSError:
+        return _UNREADABLE
+    return status.st_mtime_ns, status.st_size
+
+
+class Memory:
+    """Paths that are settled (in the warehouse), rejected, or waiting, each with the marks by which it
+    is known. ``news``: whether the last look saw something that the one before it did not."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, Fingerprint]] = {}
+        self.news = False
+
+    @property
+    def waiting(self) -> int:
+        """How many paths were seen and are not settled."""
+        return sum(state == "waiting" for state, _ in self._known.values())
+
+    @property
+    def rejections(self) -> dict[str, Fingerprint]:
+        """The rejected paths that are unchanged since, each as it was when it was read."""
+        known = self._known.items()
+        return {path: marks for path, (state, marks) in known if state == "rejected"}
+
+    def recall(self, rejections: dict[str, Fingerprint]) -> None:
+        """Take over what an earlier watcher rejected."""
+        self._known |= {path: ("rejected", marks) for path, marks in rejections.items()}
+
+    def ready(self, seen: Iterable[Sighting], complete: Callable[[], bool]) -> list[Sighting]:
+        """Return what is new and has been still since the last look.
+
+        Anything may have been written in place or copied file by file, so it is read when two looks
+        in a row saw the same. What is gone is forgotten, unless the look was not ``complete``,
+        which is known at its end: a folder could not be read.
+        """
+        self.news = False
+        there: set[str] = set()
+        still = []
+        for sighting in seen:
+            path = str(sighting.path)
+            there.add(path)
+            known = self._known.get(path)
+            if known == ("settled", sighting.marks):
+                continue
+            fingerprint = sighting.fingerprint()
+            if known == ("waiting", fingerprint):
+                still.append(sighting)
+            elif known != ("rejected", fingerprint):
+                self._known[path] = "waiting", fingerprint
+                self.news = True
+        if complete():
+            self._known = {path: one for path, one in self._known.items() if path in there}
+        return still
+
+    def settle(self, sighting: Sighting, rejected: bool) -> None:
+        """Note that a sighting was read, so that it is looked at again only when it changes."""
+        path = str(sighting.path)
+        if rejected and path in self._known:
+            self._known[path] = "rejected", self._known[path][1]
+        else:
+            self._known[path] = "settled", sighting.marks
+
+    def forget(self) -> None:
+        """Forget all paths, so that everything counts as new again."""
+        self._known.clear()
+
+
+# --- ``watch-rejected.json`` in the warehouse's folder: what a watcher rejected, for the next one.
+#
+# A path is in it with the marks of its files. It holds for as long as they stay the same, for the
+# code that rejected them, and for what the user asked of it: a better reader, or higher limits, try
+# again.
+
+_REJECTED, _PRIVATE = "watch-rejected.json", ".watch-rejected.json.new"
+_HOME = Path(__file__).parents[1]
+_READS = ("ingest", "analysis", "warehouse")
+
+
+def _keep(root: Path, by: str, rejections: dict[str, Fingerprint]) -> None:
+    private = root / _PRIVATE
+    # ASCII: a name that is no UTF-8 cannot be written otherwise.
+    private.write_text(json.dumps({"by": by, "rejected": rejections}), encoding="ascii")
+    private.replace(root / _REJECTED)
+
+
+def _recalled(root: Path, by: str) -> dict[str, Fingerprint]:
+    """Return what was rejected for reasons that still hold, and is listed as rejected in the
+    warehouse."""
+    with suppress(OSError, ValueError, TypeError, KeyError, DraftboardError):
+        kept = json.loads((root / _REJECTED).read_bytes())
+        if kept["by"] == by:
+            with Reader(root) as reader:
+                listed = set(queries.rejections(reader).column("path").to_pylist())
+            return {
+                path: tuple((str(name), (int(at), int(size))) for name, (at, size) in marks)
+                for path, marks in kept["rejected"].items()
+                if clean_text(path) in listed
+            }
+    return {}
+
+
+def _hash_of(options: Options) -> str:
+    """Return a hash of our code and of what was asked: with another hash, rejected files are read
+    again."""
+    code = hashlib.sha256()
+    for folder in _READS:
+        for path in sorted((_HOME / folder).rglob("*.py")):
+            code.update(path.read_bytes())
+    return hashlib.sha256(f"{code.hexdigest()} {options}".encode()).hexdigest()
+
+
+# --- What a watcher prints: a line when something happened, none when nothing did.
+
+
+class WatchLog:
+    """The lines that a watcher prints, each with its time; with ``as_json`` one object for each
+    batch."""
+
+    def __init__(self, as_json: bool = False) -> None:
+        self._as_json = as_json
+        self._trouble: str | None = None
+
+    def say(self, text: str) -> None:
+        """Print one line for people; a reader of JSON gets it on stderr."""
+        click.echo(f"{_now_text()}  {scrub_text(text)}", err=self._as_json)
+
+    def batch(self, outcome: IngestOutcome) -> None:
+        """Print what one batch did, and why some of it was not taken in."""
+        if self._as_json:
+            click.echo(json_text({"at": _now_text(), **outcome.as_json()}))
+            return
+        counts = (
+            (outcome.accepted, "accepted"),
+            (outcome.known, "known already"),
+            (len(outcome.rejected), "rejected"),
+        )
+        said = ", ".join(f"{count:,} {name}" for count, name in counts if count)
+        if said:
+            self.say(f"{said}; generation {outcome.generation}")
+        for rejection in outcome.rejected:
+            self.say(f"rejected {rejection.path}: {rejection.reason}")
+
+    def trouble(self, text: str | None) -> None:
+        """Print why nothing can be taken in just now (None: all is well); the same is said once."""
+        if text != self._trouble:
+            self._trouble = text
+            self.say("goes on" if text is None else text)
+
+
+def _now_text() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+# --- Ends a watcher at a point of its choosing when SIGINT or SIGTERM asks for it.
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+#: A pause is slept in pieces, because Python goes on sleeping after a signal that it handled.
+_PIECE_S = 0.2
+
+
+class Stop:
+    """Whether a signal has asked the command to end; once True, ``asked`` stays so."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Note the first signal that comes in the block; a second one ends the process at once."""
+        before = {number: signal.signal(number, self._note) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def wait(self, seconds: float) -> None:
+        """Return after ``seconds``, or soon after a signal."""
+        until = time.monotonic() + seconds
+        while not self.asked and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _PIECE_S))
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.asked = True
+        for one in _SIGNALS:
+            signal.signal(one, signal.SIG_DFL)
+
+
+# --- The watcher.
 
 #: The pause between two looks doubles while nothing happens, up to so many times the shortest.
 _LONGEST_PAUSE = 12
@@ -36,7 +344,7 @@ _LOCK = "watch.lock"
 
 
 @dataclass(frozen=True)
-class Asked:
+class WatchPlan:
     """What to watch, where it goes, and the shortest pause between two looks (seconds)."""
 
     folders: tuple[Path, ...]
@@ -45,69 +353,80 @@ class Asked:
     interval: float
 
 
-def watch(asked: Asked, stop: Stop, lines: Lines) -> None:
+def watch(plan: WatchPlan, stop: Stop, log: WatchLog) -> None:
     """Watch until ``stop`` is asked for; the source at work is finished and the batch published.
 
     Raises DraftboardError at the start: where another watcher is at work for this warehouse, or
     the warehouse cannot be written.
     """
-    with full_disk_explained(asked.root):
-        asked.root.mkdir(parents=True, exist_ok=True)
-        with _only_watcher(asked.root):
-            _require_writable(asked.root)
-            Watcher(asked, stop, lines).run()
+    root = plan.root
+    with full_disk_explained(root):
+        root.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(root / _LOCK, fallback_to_soft=False, preserve_lock_file=True)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise DraftboardError(
+                f"Another watcher is at work for {name_of(root)} ({root / NAME} names it); "
+                "give all folders to one watcher, or stop the other."
+            ) from None
+        try:
+            # A wrong path or an outdated warehouse is an error now; later such trouble is waited out.
+            with suppress(WarehouseBusy), open_writer(root, wait=False):
+                pass
+            _Watcher(plan, stop, log).run()
+        finally:
+            lock.release()
 
 
-class Watcher:
-    """One watcher, from its start to its end."""
-
-    def __init__(self, asked: Asked, stop: Stop, lines: Lines) -> None:
-        self._asked = asked
-        self._stop = stop
-        self._lines = lines
+class _Watcher:
+    def __init__(self, plan: WatchPlan, stop: Stop, log: WatchLog) -> None:
+        self._plan, self._stop, self._log = plan, stop, log
+        self._by = _hash_of(plan.options)
         self._memory = Memory()
-        self._memory.recall(recall(asked.root, asked.options))
+        self._memory.recall(_recalled(plan.root, self._by))
         self._begun: list[Sighting] = []
         self._patience = 0.0
         now = datetime.now(UTC)
         self._health = Health(
             pid=os.getpid(),
             host=this_host(),
-            folders=tuple(clean_text(str(folder.absolute())) for folder in asked.folders),
-            interval_s=asked.interval,
+            folders=tuple(clean_text(str(folder.absolute())) for folder in plan.folders),
+            interval_s=plan.interval,
             since=now,
             due=now + timedelta(seconds=_GRACE_S),
-            generation=current_generation(asked.root) or 0,
+            generation=current_generation(plan.root) or 0,
         )
 
     def run(self) -> None:
         """Make pass after pass until the end is asked for."""
-        write_health(self._asked.root, self._health)
-        pause = self._asked.interval
+        write_health(self._plan.root, self._health)
+        pause = self._plan.interval
         while not self._stop.asked:
             started = time.monotonic()
             busy = self._one_pass()
-            pause = self._asked.interval if busy else self._longer(pause)
+            longer = min(2 * pause, _LONGEST_PAUSE * self._plan.interval)
+            pause = self._plan.interval if busy else longer
             took = time.monotonic() - started
             self._report(_GRACE_S + pause + 2 * took)
             self._stop.wait(pause)
         self._update(stopped=datetime.now(UTC))
         self._report(0)
 
-    def _longer(self, pause: float) -> float:
-        return min(2 * pause, _LONGEST_PAUSE * self._asked.interval)
-
     def _one_pass(self) -> bool:
         """Look once, take in what is new, and return whether something happened."""
-        self._start_anew_without_warehouse()
-        scan = Scan(self._asked.folders, left_out=self._asked.root)
+        # Where somebody removed the warehouse, or put an older one in its place, all is new again.
+        with suppress(DraftboardError, OSError):
+            if (current_generation(self._plan.root) or 0) < self._health.generation:
+                self._memory.forget()
+                self._update(generation=0)
+        scan = Scan(self._plan.folders, left_out=self._plan.root)
         outcome = trouble = None
         waited = False
         try:
-            for folder in self._asked.folders:
+            for folder in self._plan.folders:
                 bring_in(folder)
-            seen = self._alive(scan.sightings())
-            ready = self._memory.ready(seen, complete=lambda: not scan.problems)
+            ready = self._memory.ready(self._looked_at(scan), complete=lambda: not scan.problems)
             outcome = self._take_in(ready) if ready else None
             trouble = next(iter(scan.problems), None)
         except WarehouseBusy:
@@ -115,43 +434,38 @@ class Watcher:
             waited = True
         except (DraftboardError, OSError) as error:
             trouble = str(error)
-        self._note(outcome, trouble)
+        self._note(outcome, None if trouble is None else clean_text(trouble))
         return outcome is not None or self._memory.news or waited
 
-    def _start_anew_without_warehouse(self) -> None:
-        """Take in everything again where somebody removed the warehouse, or put an older one in its
-        place."""
-        with suppress(DraftboardError, OSError):
-            if (current_generation(self._asked.root) or 0) < self._health.generation:
-                self._memory.forget()
-                self._update(generation=0)
+    def _looked_at(self, scan: Scan) -> Iterator[Sighting]:
+        for sighting in scan.sightings():
+            # A long look at a slow file system is not a stuck watcher.
+            self._say_alive()
+            yield sighting
 
-    def _take_in(self, ready: list[Sighting]) -> Outcome:
+    def _take_in(self, ready: list[Sighting]) -> IngestOutcome:
+        root = self._plan.root
         self._begun = []
-        before = self._memory.rejections()
-        self._patience = self._until()
-        with open_writer(self._asked.root, while_waiting=self._in_line) as store:
-            units = self._units(ready)
-            outcome = ingest_units(units, store, self._asked.options, alive=self._at_work)
+        before = self._memory.rejections
+        self._at_work()
+        with open_writer(root, while_waiting=self._in_line) as store:
+            outcome = ingest_units(
+                self._units(ready), store, self._plan.options, alive=self._at_work
+            )
         rejected = {rejection.path for rejection in outcome.rejected}
         for sighting in self._begun:
             self._memory.settle(sighting, clean_text(str(sighting.path)) in rejected)
-        if self._memory.rejections() != before:
-            keep(self._asked.root, self._asked.options, self._memory.rejections())
+        if self._memory.rejections != before:
+            _keep(root, self._by, self._memory.rejections)
         return outcome
-
-    def _until(self) -> float:
-        """Return until when the watcher waits for its turn to write: the longest pause; then it
-        looks at its folders and reports."""
-        return time.monotonic() + _LONGEST_PAUSE * self._asked.interval
 
     def _at_work(self) -> None:
         self._say_alive()
-        self._patience = self._until()
+        # The watcher waits for its turn to write up to the longest pause; then it looks at its
+        # folders and reports.
+        self._patience = time.monotonic() + _LONGEST_PAUSE * self._plan.interval
 
     def _in_line(self) -> None:
-        """Report while the watcher waits for its turn to write, and end the waiting when that lasts
-        too long."""
         self._say_alive()
         if self._stop.asked or time.monotonic() > self._patience:
             raise WarehouseBusy("Another process is writing.")
@@ -169,31 +483,23 @@ class Watcher:
                 self._say_alive()
                 yield unit
 
-    def _alive(self, seen: Iterator[Sighting]) -> Iterator[Sighting]:
-        """Pass sightings on and report meanwhile: a long look at a slow file system is not a stuck
-        watcher."""
-        for sighting in seen:
-            self._say_alive()
-            yield sighting
-
     def _say_alive(self) -> None:
         """Report again before the promised moment of the next report comes near."""
         if datetime.now(UTC) + timedelta(seconds=_GRACE_S - 5) > self._health.due:
             self._report(_GRACE_S)
 
-    def _note(self, outcome: Outcome | None, trouble: str | None) -> None:
+    def _note(self, outcome: IngestOutcome | None, trouble: str | None) -> None:
         if outcome is not None:
-            self._lines.batch(outcome)
+            self._log.batch(outcome)
             self._update(
                 accepted=self._health.accepted + outcome.accepted,
                 duplicate=self._health.duplicate + outcome.known,
                 rejected=self._health.rejected + len(outcome.rejected),
                 generation=outcome.generation,
             )
-        text = None if trouble is None else clean_text(trouble)
-        self._lines.trouble(text)
+        self._log.trouble(trouble)
         now = datetime.now(UTC)
-        last = self._health.last_error if text is None else Trouble(at=now, text=text)
+        last = self._health.last_error if trouble is None else Trouble(at=now, text=trouble)
         self._update(
             last_pass=now,
             passes=self._health.passes + 1,
@@ -205,30 +511,7 @@ class Watcher:
         self._update(due=datetime.now(UTC) + timedelta(seconds=due_s))
         # Where the disk is full the report grows old, and the health check says so.
         with suppress(OSError):
-            write_health(self._asked.root, self._health)
+            write_health(self._plan.root, self._health)
 
     def _update(self, **changes: object) -> None:
         self._health = self._health.model_copy(update=changes)
-
-
-@contextmanager
-def _only_watcher(root: Path) -> Iterator[None]:
-    lock = FileLock(root / _LOCK, fallback_to_soft=False, preserve_lock_file=True)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise DraftboardError(
-            f"Another watcher is at work for {name_of(root)} ({root / NAME} names it); "
-            "give all folders to one watcher, or stop the other."
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _require_writable(root: Path) -> None:
-    """Raise an error for a wrong path or an outdated warehouse at the start; later such trouble is
-    waited out."""
-    with suppress(WarehouseBusy), open_writer(root, wait=False):
-        pass

@@ -219,7 +219,7 @@ def _command(*arguments: str) -> None:
 def _lay_out(study: Path) -> tuple[tuple[str, ...], float | None]:
     """Return the keys of a study's cells, and the price of an hour of its node as the estimate charges
     it, which says only the sum; None where it has no price."""
-    from runners.plan_cli import planned
+    from commands.running.plan import planned
 
     plan, costs, _ = planned(study)
     price = None if costs.usd is None or not costs.hours else costs.usd / costs.hours

@@ -23,6 +23,10 @@ MAY_IMPORT = {
     "commands": set(PACKAGES),
     "nightly": set(PACKAGES),
 }
+#: From the machine below to what a user starts: an import goes down this list, never up.
+FLOORS = (
+    "surroundings", "planning", "texts", "serving", "watching", "measuring", "executors", "checks",
+)  # fmt: skip
 WORDS = {
     f"warehouse.{name}"
     for name in ("arms", "catalogue", "rows", "contract", "errors", "filters", "loads")
@@ -64,6 +68,15 @@ def test_a_module_imports_only_what_its_place_allows(path: Path) -> None:
     assert roots & set(PACKAGES) - {own} <= MAY_IMPORT[own] | terminal
     for library, home in HOMES.items():
         assert library not in roots or re.fullmatch(home, place), f"{library} in {place}"
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_no_import_of_the_runners_goes_up(floor: str) -> None:
+    above = {f"runners.{name}" for name in FLOORS[FLOORS.index(floor) + 1 :]}
+    for path in (ROOT / "runners" / floor).rglob("*.py"):
+        tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        names = {node.module or "" for node in tree if isinstance(node, ast.ImportFrom)}
+        assert not {name for name in names if ".".join(name.split(".")[:2]) in above}, path
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "analysis").rglob("*.py")), ids=lambda p: p.name)

@@ -267,6 +267,11 @@ class Writer:
         self._lock.give_way()
         self._begin()
 
+    @property
+    def sources(self) -> frozenset[str]:
+        """The ids of all content that is in the warehouse, or waits for the commit."""
+        return frozenset(self._base.sources - self._forgotten | self._pending.keys())
+
     def known(self, source_id: str) -> bool:
         """Return whether this content is in the warehouse already, or waits for the commit."""
         if source_id in self._pending:

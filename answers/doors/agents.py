@@ -4,7 +4,6 @@ or one in SQL."""
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -51,60 +50,50 @@ _INSTRUCTIONS = (
 
 def tools() -> list[types.Tool]:
     """Return every tool with the schema of its words."""
-    asked = [
-        types.Tool(name=one.name, description=one.summary, input_schema=one.schema())
-        for one in QUESTIONS.values()
-    ]
-    said = (
+    sql = (
         f"One read-only question in SQL on the views {', '.join(VIEWS)}; at most "
         f"{Bounds().seconds:g} s and {Bounds().rows:,} rows. What columns there are: select * from "
         "information_schema.columns."
     )
-    found = [*asked, types.Tool(name=SQL, description=said, input_schema=_SQL_SCHEMA)]
+    described = [(each.name, each.summary, each.schema()) for each in QUESTIONS.values()]
     reads = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    return [tool.model_copy(update={"annotations": reads}) for tool in found]
+    return [
+        types.Tool(name=name, description=text, input_schema=schema, annotations=reads)
+        for name, text, schema in (*described, (SQL, sql, _SQL_SCHEMA))
+    ]
 
 
 def answer(root: Path, name: str, words: Mapping[str, Any]) -> Json:
     """Return what a tool answers. Raises DraftboardError or ValidationError for words that ask for
     nothing, each in words of its own."""
     if name == SQL:
-        return _rows(root, words)
+        question = words.get("question")
+        if not isinstance(question, str) or set(words) != {"question"} or len(question) > _LONGEST:
+            raise InvalidInput(f"Give one question, a text of at most {_LONGEST:,} letters.")
+        result = ask(root, question)
+        values = [column.to_pylist() for column in result.rows.columns]
+        # What is not a number becomes null, what JSON has no word for its text.
+        rows: list[Any] = json.loads(encode(list(zip(*values, strict=True)), enc_hook=str))
+        columns = result.rows.column_names
+        return {"columns": columns, "rows": rows, "more": result.cut, "not_fresh": not_fresh(root)}
     asking = QUESTIONS.get(name)
     if asking is None:
         raise InvalidInput(f"There is no tool {name!r}; there are {', '.join([*QUESTIONS, SQL])}.")
     own, page = asking.read(words)
     with Reader(root, everything=asking.everything) as reader:
-        found = asking.ask(reader, own)
-        told = answer_json(asking, found, page)
-        return told | {"generation": reader.generation, "not_fresh": not_fresh(root)}
-
-
-def _rows(root: Path, words: Mapping[str, Any]) -> Json:
-    question = words.get("question")
-    if not isinstance(question, str) or set(words) != {"question"} or len(question) > _LONGEST:
-        raise InvalidInput(f"Give one question, a text of at most {_LONGEST:,} letters.")
-    found = ask(root, question)
-    values = [column.to_pylist() for column in found.rows.columns]
-    # What is not a number becomes null, what JSON has no word for its text.
-    rows: list[Any] = json.loads(encode(list(zip(*values, strict=True)), enc_hook=str))
-    return {
-        "columns": found.rows.column_names,
-        "rows": rows,
-        "more": found.cut,
-        "not_fresh": not_fresh(root),
-    }
+        plain = answer_json(asking, asking.ask(reader, own), page)
+        return plain | {"generation": reader.generation, "not_fresh": not_fresh(root)}
 
 
 def serve(root: Path) -> None:
     """Answer on standard input and output until the agent ends; one question at a time."""
-    anyio.run(_serve, root)
 
+    async def served() -> None:
+        server = agents_server(root)
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
 
-async def _serve(root: Path) -> None:
-    server = agents_server(root)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    anyio.run(served)
 
 
 def agents_server(root: Path, turn: Turn = nullcontext) -> AgentsServer:
@@ -112,30 +101,27 @@ def agents_server(root: Path, turn: Turn = nullcontext) -> AgentsServer:
     while a question is answered, and may raise DraftboardError."""
     one_at_a_time = anyio.CapacityLimiter(1)
 
+    def answered(request: types.CallToolRequestParams) -> types.CallToolResult:
+        """Return the answer as JSON; what cannot be answered as an error that the agent reads."""
+        is_error = True
+        try:
+            with turn():
+                text = json_text(answer(root, request.name, request.arguments or {}), plain=False)
+            is_error = False
+        except DraftboardError as error:
+            text = str(error)
+        except ValidationError as error:
+            text = problems_of(error)
+        content: list[types.ContentBlock] = [types.TextContent(text=text)]
+        return types.CallToolResult(content=content, is_error=is_error)
+
     async def listed(_: object, __: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=tools())
 
-    async def called(_: object, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        told = partial(_told, root, asked.name, asked.arguments or {}, turn)
-        return await run_sync(told, limiter=one_at_a_time)
+    async def called(_: object, request: types.CallToolRequestParams) -> types.CallToolResult:
+        return await run_sync(answered, request, limiter=one_at_a_time)
 
     return Server(
         "draftboard", version=version("draftboard"), instructions=_INSTRUCTIONS,
         on_list_tools=listed, on_call_tool=called,
     )  # fmt: skip
-
-
-def _told(root: Path, name: str, words: Mapping[str, Any], turn: Turn) -> types.CallToolResult:
-    """Return the answer as JSON; what cannot be answered as an error that the agent reads."""
-    try:
-        with turn():
-            found = answer(root, name, words)
-    except DraftboardError as error:
-        return _text(str(error), is_error=True)
-    except ValidationError as error:
-        return _text(problems_of(error), is_error=True)
-    return _text(json_text(found, plain=False))
-
-
-def _text(said: str, is_error: bool = False) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(text=said)], is_error=is_error)

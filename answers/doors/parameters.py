@@ -17,24 +17,28 @@ from answers.predict.values import Asked
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters
 
+#: In the place of a subject's name: all subjects.
+ALL = "*"
 _Word = Annotated[str, Field(min_length=1, max_length=300, pattern=r"^[^\x00-\x1f]+$")]
 _Words = Annotated[tuple[_Word, ...], Field(max_length=50)]
 _Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
-#: A day as it is written; a number would be taken for seconds since 1970.
-_Day = Annotated[date, BeforeValidator(lambda said: _day(said))]
 _Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-#: A load as people write it; a program may say a number.
-_Load = Annotated[_Word, BeforeValidator(lambda said: _text(said))]
 
 
-def _text(said: object) -> object:
-    return str(said) if isinstance(said, int | float) and not isinstance(said, bool) else said
+def _load_text(load: object) -> object:
+    return str(load) if isinstance(load, int | float) and not isinstance(load, bool) else load
 
 
-def _day(said: object) -> date:
-    if isinstance(said, str) and len(said) == len("2026-11-21"):
-        return date.fromisoformat(said)
+def _day(text: object) -> date:
+    if isinstance(text, str) and len(text) == len("2026-11-21"):
+        return date.fromisoformat(text)
     raise ValueError("write a day as 2026-11-21")
+
+
+#: A load as people write it; a program may say a number.
+_Load = Annotated[_Word, BeforeValidator(_load_text)]
+#: A day as it is written; a number would be taken for seconds since 1970.
+_Day = Annotated[date, BeforeValidator(_day)]
 
 
 class Filtered(BaseModel):
@@ -54,11 +58,10 @@ class Filtered(BaseModel):
 
     def filters(self) -> Filters:
         """Return the filters as queries take them."""
-        chosen = {name: getattr(self, name) for name in FILTER_FIELDS}
         days = {
             name: day.isoformat() for name in ("since", "until") if (day := getattr(self, name))
         }
-        return Filters(**chosen, **days)
+        return Filters(**{name: getattr(self, name) for name in FILTER_FIELDS}, **days)
 
 
 class Nothing(BaseModel):
@@ -196,8 +199,8 @@ class Watched(Filtered):
 
 def problems_of(error: ValidationError) -> str:
     """Return what is wrong with the words of a question, each by its name."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in found)
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems)
 
 
 def schema_json(parameters: type[BaseModel]) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""The questions of the API and of the MCP server: each a name, its words, its answer and its JSON.
+"""The one table of questions: of the API, of agents' tools and of the Python client, each with its
+words, its answer and its JSON.
 
 The objects are those that the commands print with ``--json``, made by the same functions.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 from pydantic import BaseModel
@@ -15,6 +16,9 @@ from analysis.nightly.regressions import budgets
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import read_claims
 from answers.compare import values as compare_contract
+from answers.compare.answer import compare
+from answers.compare.subjects import compared as of_subject
+from answers.compare.subjects import offered
 from answers.compare.values import Comparison
 from answers.compare.values import Question as ComparisonQuestion
 from answers.cost import words as cost_contract
@@ -22,10 +26,12 @@ from answers.cost.answer import cost, with_energy
 from answers.cost.capacity import Capacity, capacity
 from answers.cost.values import Costs
 from answers.decide import values as decide_contract
+from answers.decide.answer import decide
+from answers.decide.subjects import Asked, Named, decide_one, subjects
 from answers.decide.values import Decisions
-from answers.doors import about, rows
-from answers.doors.about import About
+from answers.doors import rows
 from answers.doors.parameters import (
+    ALL,
     Bounded,
     Compared,
     Costed,
@@ -45,88 +51,139 @@ from answers.trend import plain, read
 from answers.trend.answer import Trend, trend
 from warehouse import published, queries
 from warehouse.catalogue import line_of
+from warehouse.errors import UnknownKey
 from warehouse.json_text import finite
 from warehouse.store import Reader
 
 Json = dict[str, Any]
+Value = TypeVar("Value")
+
+# --- The answers.
 
 
 @dataclass(frozen=True)
-class Table:
+class About(Generic[Value]):
+    """An answer, the name of its subject (None: all of them), and the names of all that there are."""
+
+    value: Value
+    subject: str | None
+    subjects: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class JudgedTable:
     """A published table by its name, recomputed."""
 
     name: str
     judged: Claims
 
 
-def _runs(reader: Reader, asked: Filtered) -> pa.Table:
-    return queries.runs(reader, asked.filters())
+def _tried(there: Sequence[Named], subject: str | None) -> tuple[Sequence[Named], tuple[str, ...]]:
+    """Return the subjects to try in turn, none for all of them, and the names of all. Raises
+    UnknownKey."""
+    names = tuple(each.name for each in there)
+    if subject is None:
+        return there, names
+    wanted = [each for each in there if each.name == subject and subject != ALL]
+    if not wanted and subject != ALL:
+        known = "; ".join(names) or "none"
+        raise UnknownKey(f"There is no subject {subject!r}; those that there are: {known}.")
+    return wanted, names
 
 
-def _cells(reader: Reader, asked: Filtered) -> pa.Table:
-    return queries.cells(reader, asked.filters())
+def _runs(reader: Reader, words: Filtered) -> pa.Table:
+    return queries.runs(reader, words.filters())
 
 
-def _compare(reader: Reader, asked: Compared) -> About[Comparison]:
-    also = tuple(map(line_of, asked.metrics))
-    question = ComparisonQuestion(asked.filters(), asked.allow, asked.reference, also)
-    return about.compared(reader, question, asked.subject)
+def _cells(reader: Reader, words: Filtered) -> pa.Table:
+    return queries.cells(reader, words.filters())
 
 
-def _decide(reader: Reader, asked: Decided) -> About[Decisions]:
-    return about.decided(reader, asked.question(), asked.subject)
+def _compare(reader: Reader, words: Compared) -> About[Comparison]:
+    """Compare the arms of the subject of that name; of the first that has a pair where none is named."""
+    also = tuple(map(line_of, words.metrics))
+    question = ComparisonQuestion(words.filters(), words.allow, words.reference, also)
+    tried, names = _tried(offered(reader, question), words.subject)
+    for each in tried:
+        comparison = compare(reader, replace(question, filters=each.filters))
+        mine = of_subject(comparison, each)
+        if mine is not None or words.subject is not None:
+            settings = () if mine is None else mine.settings
+            return About(replace(comparison, settings=settings), each.name, names)
+    return About(compare(reader, question), None, names)
 
 
-def _cost(reader: Reader, asked: Costed) -> About[Costs]:
-    found = about.decided(reader, asked.question(), asked.subject)
-    money = with_energy(reader, cost(found.value, asked.terms()))
-    return About(money, found.subject, found.subjects)
+def _decide(reader: Reader, words: Decided) -> About[Decisions]:
+    """Decide on the subject of that name; on the first that can be decided on where none is named."""
+    question = words.question()
+    there = subjects(reader, Asked(question.filters, question.allow))
+    tried, names = _tried(there, words.subject)
+    for each in tried:
+        decision = decide_one(reader, question, each)
+        mine = decision.overview.decisions if decision.overview else ()
+        if mine or words.subject is not None:
+            return About(Decisions(mine, decision.why_none), each.name, names)
+    return About(decide(reader, question), None, names)
 
 
-def _slo(reader: Reader, asked: Bounded) -> Capacity:
-    return capacity(reader, asked.filters(), asked.slo, Paying(), asked.goodput)
+def _cost(reader: Reader, words: Costed) -> About[Costs]:
+    decisions = _decide(reader, words)
+    money = with_energy(reader, cost(decisions.value, words.terms()))
+    return About(money, decisions.subject, decisions.subjects)
 
 
-def _predict(reader: Reader, asked: Predicted) -> list[Answer | Refused]:
-    return list(predict(reader, asked.filters(), asked.asked(), asked.paying()))
+def _slo(reader: Reader, words: Bounded) -> Capacity:
+    return capacity(reader, words.filters(), words.slo, Paying(), words.goodput)
 
 
-def _trends(reader: Reader, asked: Watched) -> Trend:
-    series = read.series(reader, asked.filters())
-    return trend(series, budgets(asked.max_regression), read.accepted(reader.root))
+def _predict(reader: Reader, words: Predicted) -> list[Answer | Refused]:
+    return list(predict(reader, words.filters(), words.asked(), words.paying()))
 
 
-def _claims(reader: Reader, asked: Filtered) -> list[Table]:
-    return [_table(reader, asked, kept) for kept in published.kept(reader.root)]
+def _trends(reader: Reader, words: Watched) -> Trend:
+    series = read.series(reader, words.filters())
+    return trend(series, budgets(words.max_regression), read.accepted(reader.root))
 
 
-def _table(reader: Reader, asked: Filtered, kept: published.Kept) -> Table:
-    tables = read_claims(kept.text, kept.name)
-    judged = judge(tables)
-    found = beside(reader, judged.findings, tables.model, asked.filters())
-    return Table(kept.name, replace(judged, findings=found))
+def _claims(reader: Reader, words: Filtered) -> list[JudgedTable]:
+    judged_tables = []
+    for kept in published.kept(reader.root):
+        tables = read_claims(kept.text, kept.name)
+        judged = judge(tables)
+        findings = beside(reader, judged.findings, tables.model, words.filters())
+        judged_tables.append(JudgedTable(kept.name, replace(judged, findings=findings)))
+    return judged_tables
 
 
 def _health(reader: Reader, _: Nothing) -> int:
     return reader.generation
 
 
-def _rows_json(name: str) -> Callable[[pa.Table], Json]:
-    return lambda found: {name: list(map(rows.nested_json, found.to_pylist()))}
+# --- The answers as JSON.
 
 
-def _about_json(as_json: Callable[[Any], Json]) -> Callable[[About[Any]], Json]:
-    return lambda found: as_json(found.value) | {
-        "subject": found.subject, "subjects": list(found.subjects),
-    }  # fmt: skip
+def _runs_json(table: pa.Table) -> Json:
+    return {"runs": list(map(rows.nested_json, table.to_pylist()))}
+
+
+def _cells_json(table: pa.Table) -> Json:
+    return {"cells": list(map(rows.nested_json, table.to_pylist()))}
+
+
+def _claims_json(tables: list[JudgedTable]) -> Json:
+    return {"tables": [{"table": each.name, **each.judged.as_json()} for each in tables]}
+
+
+def _health_json(_: int) -> Json:
+    return {"status": "ok"}
 
 
 @dataclass(frozen=True)
 class Asking:
     """One question. ``listed``: the list in its answer that comes in pages, None: it is no list;
     ``field``: what that list is called in the value, empty: the value is the list; ``rows``: that
-    list as rows of a table; ``everything``: excluded runs are told too; ``typed``: the Python client
-    asks it, in values."""
+    list as rows of a table, None: as it is; ``everything``: excluded runs are told too; ``typed``: the
+    Python client asks it, in values."""
 
     name: str
     summary: str
@@ -135,24 +192,9 @@ class Asking:
     as_json: Callable[[Any], Json]
     listed: str | None
     field: str = ""
-    rows: Callable[[Json], Iterator[Json]] = rows.nothing
+    rows: Callable[[Json], Iterator[Json]] | None = None
     everything: bool = False
     typed: bool = False
-
-    def length(self, found: Any) -> int:
-        """Return how long the list is."""
-        return len(self._list(found))
-
-    def cut(self, found: Any, start: int, end: int) -> Any:
-        """Return the answer with a part of its list."""
-        if isinstance(found, About):
-            return replace(found, value=self.cut(found.value, start, end))
-        part = self._list(found)[start:end]
-        return replace(found, **{self.field: part}) if self.field else part
-
-    def _list(self, found: Any) -> Any:
-        value = found.value if isinstance(found, About) else found
-        return getattr(value, self.field) if self.field else value
 
     def schema(self) -> Json:
         """Return the JSON schema of all its words, those of its page among them."""
@@ -161,56 +203,53 @@ class Asking:
             schema["properties"] = schema["properties"] | schema_json(Page)["properties"]
         return schema
 
-    def read(self, said: Mapping[str, Any]) -> tuple[BaseModel, Page]:
+    def read(self, words: Mapping[str, Any]) -> tuple[BaseModel, Page]:
         """Return the words of the question and its page. Raises ValidationError."""
-        paged = {name: said[name] for name in Page.model_fields if self.listed and name in said}
-        own = {name: value for name, value in said.items() if name not in paged}
+        paged = {name: words[name] for name in Page.model_fields if self.listed and name in words}
+        own = {name: value for name, value in words.items() if name not in paged}
         return self.parameters.model_validate(own), Page.model_validate(paged)
 
 
-def _claims_json(found: list[Table]) -> Json:
-    return {"tables": [{"table": one.name, **one.judged.as_json()} for one in found]}
-
-
 QUESTIONS: Mapping[str, Asking] = {
-    one.name: one
-    for one in (
+    each.name: each
+    for each in (
         Asking("runs", "What the warehouse holds, a row per run; excluded ones with their reason.",
-               Filtered, _runs, _rows_json("runs"), "runs", "", rows.of("runs"), everything=True,
-               typed=True),
+               Filtered, _runs, _runs_json, "runs", everything=True, typed=True),
         Asking("cells", "What was measured, a row per cell: facts, provenance, counts.",
-               Filtered, _cells, _rows_json("cells"), "cells", "", rows.of("cells")),
+               Filtered, _cells, _cells_json, "cells"),
         Asking("compare", "Matched pairs of arms, load by load, with intervals and words.",
-               Compared, _compare, _about_json(compare_contract.as_json), "settings", "settings",
+               Compared, _compare, compare_contract.as_json, "settings", "settings",
                rows.compared, typed=True),
         Asking("decide", "Whether to serve with speculation: arm, K, loads, what it stands on.",
-               Decided, _decide, _about_json(decide_contract.as_json), "decisions", "decisions",
-               rows.decided, typed=True),
+               Decided, _decide, decide_contract.as_json, "decisions", "decisions", rows.decided,
+               typed=True),
         Asking("cost", "What tokens cost, and what speculation saves.",
-               Costed, _cost, _about_json(cost_contract.as_json), "costs", "rows",
-               rows.of("costs"), typed=True),
+               Costed, _cost, cost_contract.as_json, "costs", "rows", typed=True),
         Asking("slo", "The largest load of each arm that meets a service level.",
-               Bounded, _slo, cost_contract.capacity_json, "arms", "arms", rows.of("arms")),
+               Bounded, _slo, cost_contract.capacity_json, "arms", "arms"),
         Asking("predict", "What a K, load or acceptance that was not measured would give.",
-               Predicted, _predict, predict_contract.as_json, "forecasts", "",
-               rows.of("forecasts")),
+               Predicted, _predict, predict_contract.as_json, "forecasts"),
         Asking("trends", "Whether anything became worse over the nights, series by series.",
-               Watched, _trends, plain.as_json, "series", "lines", rows.of("series")),
+               Watched, _trends, plain.as_json, "series", "lines"),
         Asking("claims", "Published tables, recomputed: what does not follow from its own rows.",
-               Filtered, _claims, _claims_json, "tables", "", rows.of("tables")),
+               Filtered, _claims, _claims_json, "tables"),
         Asking("health", "That the server answers, and from which generation.",
-               Nothing, _health, lambda _: {"status": "ok"}, None),
+               Nothing, _health, _health_json, None),
     )
 }  # fmt: skip
 
 
-def answer_json(asking: Asking, found: Any, page: Page) -> Json:
+def answer_json(asking: Asking, answer: Any, page: Page) -> Json:
     """Return an answer as plain JSON values, with the part of its list that the page is: ``page``
     tells which, and how long the list is."""
-    told: Json = {"schema_version": 1}
-    if asking.listed is None:
-        told |= finite(asking.as_json(found))
-        return told
-    part = asking.cut(found, page.offset, page.offset + page.limit)
-    told |= finite(asking.as_json(part))
-    return told | {"page": {"total": asking.length(found), **vars(page)}}
+    value = answer.value if isinstance(answer, About) else answer
+    whole: Any = ()
+    if asking.listed:
+        whole = getattr(value, asking.field) if asking.field else value
+        part = whole[page.offset : page.offset + page.limit]
+        value = replace(value, **{asking.field: part}) if asking.field else part
+    plain_json = asking.as_json(value)
+    if isinstance(answer, About):
+        plain_json |= {"subject": answer.subject, "subjects": list(answer.subjects)}
+    told: Json = {"schema_version": 1} | finite(plain_json)
+    return told | ({"page": {"total": len(whole), **vars(page)}} if asking.listed else {})

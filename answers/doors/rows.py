@@ -1,4 +1,9 @@
-"""Answers in JSON as rows of a table: one row per line of the answer, nested names with a dot."""
+"""Answers as rows of a table: one row per line of the answer, nested names with a dot; and as bytes
+between two Draftboards of one version, typed as they were (MessagePack).
+
+By the bytes the client of ``draftboard.open("https://…")`` has the same values as whoever opens the
+files.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -8,19 +13,19 @@ import msgspec
 import pyarrow as pa
 from pydantic import BaseModel
 
-from answers.doors.about import About
 from warehouse.errors import InvalidInput
 
 Row = dict[str, Any]
+Value = TypeVar("Value")
 #: Columns of the warehouse that hold JSON as text.
 _NESTED = (
-    "commands",
-    "environment",
-    "settings",
-    "report_config",
-    "server_args",
-    "speculative_config",
-)
+    "commands", "environment", "settings", "report_config", "server_args", "speculative_config",
+)  # fmt: skip
+#: The media type of values.
+MEDIA: Literal["application/vnd.draftboard.values"] = "application/vnd.draftboard.values"
+#: Headers of an answer: the generation that it comes from; where a copy answers, the sentence that says
+#: so, percent-encoded.
+GENERATION, NOT_FRESH = "Draftboard-Generation", "Draftboard-Not-Fresh"
 
 
 def nested_json(row: Mapping[str, Any]) -> Row:
@@ -30,59 +35,40 @@ def nested_json(row: Mapping[str, Any]) -> Row:
 
 def of(name: str) -> Callable[[Row], Iterator[Row]]:
     """Return a function that gives the rows of one list of an answer."""
-    return lambda told: iter(told[name])
+    return lambda answer: iter(answer[name])
 
 
-def nothing(_: Row) -> Iterator[Row]:
-    """Give no row."""
-    return iter(())
-
-
-def compared(told: Row) -> Iterator[Row]:
+def compared(answer: Row) -> Iterator[Row]:
     """Give a row per setting, arm, load and metric."""
-    for setting in told["settings"]:
+    for setting in answer["settings"]:
         for arm in setting["arms"]:
             for level in arm["levels"]:
                 about = _without_lists(setting) | {"arm": arm["arm"]}
                 yield about | {"arm_value" if k == "arm" else k: v for k, v in level.items()}
 
 
-def decided(told: Row) -> Iterator[Row]:
+def decided(answer: Row) -> Iterator[Row]:
     """Give a row per decision and load."""
-    for decision in told["decisions"]:
+    for decision in answer["decisions"]:
         for level in decision["loads"]:
             yield _without_lists(decision) | {"level": level}
 
 
-def _without_lists(told: Row) -> Row:
-    return {name: value for name, value in told.items() if not isinstance(value, list)}
+def _without_lists(row: Row) -> Row:
+    return {name: value for name, value in row.items() if not isinstance(value, list)}
 
 
-# --- Answers as bytes between two Draftboards of one version, typed as they were (MessagePack).
-#
-# The client of ``draftboard.open("https://…")`` has by it the same values as whoever opens the files.
-
-
-#: The media type of values.
-MEDIA: Literal["application/vnd.draftboard.values"] = "application/vnd.draftboard.values"
-#: Headers of an answer: the generation that it comes from; where a copy answers, the sentence that says
-#: so, percent-encoded.
-GENERATION, NOT_FRESH = "Draftboard-Generation", "Draftboard-Not-Fresh"
-Value = TypeVar("Value")
-
-
-def encoded(found: object) -> bytes:
+def encoded(value: object) -> bytes:
     """Return the value of an answer as bytes; of a table its rows."""
-    value = found.value if isinstance(found, About) else found
     if isinstance(value, pa.Table):
         value = list(map(nested_json, value.to_pylist()))
     return msgspec.msgpack.encode(value, enc_hook=_plain)
 
 
-def decoded(told: bytes, kind: type[Value]) -> Value:
+def decoded(sent: bytes, kind: type[Value]) -> Value:
     """Return the value. Raises InvalidInput for one of another version."""
     try:
-        return msgspec.msgpack.decode(told, type=kind, dec_hook=_typed)
+        return msgspec.msgpack.decode(sent, type=kind, dec_hook=_typed)
     except msgspec.DecodeError as error:
         raise InvalidInput(
             f"The server answers in values of another version ({error}); install the same version "

@@ -1,30 +1,38 @@
 """A metric over the load, a line per arm: baseline grey, the chosen arm in full colour, the others
-faint until they are clicked."""
+faint until they are clicked; and the requests of two cells: how they fared, and what the prompt's
+length does."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
+from answers.compare.pair import Distribution, FirstTokens
 from answers.compare.values import Change, Line, Setting
 from answers.compare.words import ONE_LAUNCH, load_name, sure, word
 from answers.wording import percent
-from dashboard.charts import SIGNED, Chart, nothing
-from dashboard.charts.axes import (
-    QUIET,
+from dashboard.charts import (
+    SIGNED,
+    Chart,
     LoadPlaces,
     apart,
     colour,
+    even,
+    large,
     load_places,
     loads,
     named_loads,
+    nothing,
+    points,
+    spans,
     tip,
 )
-from dashboard.charts.axes import title as heading
+from dashboard.charts import title as heading
 from warehouse.catalogue import METRICS
 
+_HEIGHT, _REQUESTS_HEIGHT = 300, 260
 #: Opacity of what was not chosen.
 _FAINT = 0.22
 _COLUMNS = (
@@ -34,10 +42,15 @@ _COLUMNS = (
 _LETTER, _PLOT, _MOST_LABEL = 6.6, 300, 0.42
 #: Labels at the ends of two lines stand at least so far apart, as a share of the axis.
 _APART = 0.11
+_PERCENT = alt.Axis(labelExpr=SIGNED, tickCount=5)
+#: Cells of the density along the prompt's length and along the time to first token.
+_ACROSS, _UP = 28, 20
+#: Shares of requests at which the names of the two lines stand: far enough apart to be read.
+_NAMED_AT = (0.2, 0.8)
 
 
 @dataclass(frozen=True)
-class View:
+class LineView:
     """How a line is drawn. ``seen``: the arms in full colour, the chosen one first; ``absolute``: in
     the metric's own unit; ``title``: what stands above it."""
 
@@ -58,37 +71,62 @@ class View:
         return f"{row.arm} {value}"
 
 
-def over_load(setting: Setting, view: View, beside: Sequence[Setting] = ()) -> Chart:
+def over_load(setting: Setting, view: LineView, beside: Sequence[Setting] = ()) -> Chart:
     """Draw a metric over the load, a line per arm; ``beside``: settings whose charts share the
     scale."""
-    places = _places(setting, view.line)
-    rows = _rows(setting, view, places)
+    places = load_places(change.load for _, change in _changes(setting, view.line))
+    rows = _rows(setting, view)
     if rows.empty:
         return nothing(f"{view.title}: unknown")
-    others = [_rows(one, view, _places(one, view.line)) for one in beside]
-    low, high = _scale(pd.concat([rows, *others]), view.absolute)
+    low, high = _scale(pd.concat([rows, *(_rows(each, view) for each in beside)]), view.absolute)
     bright = (*view.seen, view.reference) if view.absolute else view.seen
-    ends = _with_ends(rows, bright, high - low, view.label)
-    digits = "~s" if high >= 10_000 else ",~r"
-    axis = alt.Axis(tickCount=5, format=digits) if view.absolute else _PERCENT
+    rows = _with_ends(rows, bright, high - low, view)
+    x = _axis(places, rows)
     y = alt.Y(
-        field="value", type="quantitative", title=None, axis=axis,
+        field="value", type="quantitative", title=None,
+        axis=alt.Axis(tickCount=5, format=large(high)) if view.absolute else _PERCENT,
         scale=alt.Scale(domain=[low, high], nice=False),
     )  # fmt: skip
-    layers = _Lines(ends, bright, places, y, view).layers()
+    # Every chart of a file has clicks of its own.
+    name = "".join(c for c in "_".join((*view.line, view.title)) if c.isalnum())
+    picked = alt.selection_point(
+        name=name, fields=["arm"], toggle="true", value=[{"arm": arm} for arm in bright], empty=True
+    )
+    base = alt.Chart(rows).encode(x=x, y=y)
+    shade = alt.condition(picked, alt.value(1), alt.value(_FAINT))
+    bands = spans(base.mark_area(), color=colour(rows),
+                  opacity=alt.condition(picked, alt.value(0.16), alt.value(0)))  # fmt: skip
+    line = base.mark_line(strokeWidth=2.5).encode(color=colour(rows), opacity=shade)
+    tips = [
+        tip("arm", "arm"), tip("load", "load"), tip("value", "value", view.number),
+        tip("told", "interval"), tip("repeats", "repeats", "d"), tip("cell", "cell"),
+    ]  # fmt: skip
+    marks = points(base, rows, tips, size=60).encode(opacity=shade).add_params(picked)
+    names = (
+        alt.Chart(rows[rows["end_label"] != ""])
+        .mark_text(align="left", baseline="middle", dx=9, fontSize=12, fontWeight=600)
+        .encode(
+            x=x, y=alt.Y(field="end_y", type="quantitative"),
+            text=alt.Text(field="end_label", type="nominal"), color=colour(rows),
+            opacity=alt.condition(picked, alt.value(1), alt.value(0)),
+        )
+    )  # fmt: skip
+    # A layer without a mark is an empty picture to who listens to the page.
+    ground = [
+        *([] if view.absolute else [even("y")]),
+        *([bands] if rows["low"].notna().any() else []),
+    ]
     told = answer(setting, view.line, view.seen[0])
-    zero = [] if view.absolute else [_zero()]
-    return alt.layer(*zero, *layers, title=heading(view.title, told), height=_HEIGHT)
+    return alt.layer(*ground, line, marks, names, title=heading(view.title, told), height=_HEIGHT)
 
 
-_PERCENT = alt.Axis(labelExpr=SIGNED, tickCount=5)
-_HEIGHT = 300
-
-
-def _rows(setting: Setting, view: View, places: LoadPlaces) -> pd.DataFrame:
-    if view.absolute:
-        return _frame(_value_rows(setting, view.line, places, view.reference))
-    return _frame(_improvement_rows(setting, view.line, places))
+def _rows(setting: Setting, view: LineView) -> pd.DataFrame:
+    places = load_places(change.load for _, change in _changes(setting, view.line))
+    rows = _value_rows if view.absolute else _improvement_rows
+    numbers = {"value": "float64", "low": "float64", "high": "float64"}
+    frame = pd.DataFrame(list(rows(setting, view, places)), columns=list(_COLUMNS)).astype(numbers)
+    frame = frame[frame["value"].notna()]
+    return frame.sort_values(["arm", "concurrency"], ignore_index=True)
 
 
 def _scale(rows: pd.DataFrame, absolute: bool) -> tuple[float, float]:
@@ -100,15 +138,6 @@ def _scale(rows: pd.DataFrame, absolute: bool) -> tuple[float, float]:
         return 0.0, float(high * 1.12) or 1.0
     room = max(high - low, 0.05) * 0.12
     return float(low - room), float(high + room)
-
-
-def _zero() -> Chart:
-    """Draw the line of no difference."""
-    return (
-        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
-        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
-        .encode(y=alt.Y(field="zero", type="quantitative"))
-    )
 
 
 def answer(setting: Setting, line: Line, chosen: str) -> str:
@@ -124,61 +153,6 @@ def answer(setting: Setting, line: Line, chosen: str) -> str:
     return f"{chosen}: {percent(first.improvement)} to {percent(last.improvement)}"
 
 
-class _Lines:
-    """The layers that charts of values and charts of improvements share."""
-
-    def __init__(
-        self,
-        rows: pd.DataFrame,
-        bright: tuple[str, ...],
-        places: LoadPlaces,
-        y: alt.Y,
-        view: View,
-    ) -> None:
-        self.rows, self.number, self.y = rows, view.number, y
-        self.x = _axis(places, rows)
-        key = (*view.line, view.title)
-        # Every chart of a file has clicks of its own.
-        self.picked = alt.selection_point(
-            name="".join(c for c in "_".join(key) if c.isalnum()), fields=["arm"], toggle="true",
-            value=[{"arm": name} for name in bright], empty=True,
-        )  # fmt: skip
-
-    def layers(self) -> list[Chart]:
-        """Return the layers of the chart: bands, lines, points, names."""
-        base = alt.Chart(self.rows).encode(x=self.x, y=self.y)
-        shade = alt.condition(self.picked, alt.value(1), alt.value(_FAINT))
-        spread = {"y": alt.Y(field="low", type="quantitative"), "y2": alt.Y2(field="high")}
-        band = alt.condition(self.picked, alt.value(0.16), alt.value(0))
-        bands = base.mark_area().encode(color=colour(self.rows), opacity=band, **spread)
-        line = base.mark_line(strokeWidth=2.5).encode(color=colour(self.rows), opacity=shade)
-        points = base.mark_point(size=60, strokeWidth=2).encode(
-            stroke=colour(self.rows, "stroke"), fill=colour(self.rows, "fill"), opacity=shade,
-            fillOpacity=alt.FillOpacity(
-                field="solid", type="quantitative", scale=None, legend=None
-            ),
-            tooltip=self._tips(),
-        ).add_params(self.picked)  # fmt: skip
-        names = (
-            alt.Chart(self.rows[self.rows["end_label"] != ""])
-            .mark_text(align="left", baseline="middle", dx=9, fontSize=12, fontWeight=600)
-            .encode(
-                x=self.x, y=alt.Y(field="end_y", type="quantitative"),
-                text=alt.Text(field="end_label", type="nominal"), color=colour(self.rows),
-                opacity=alt.condition(self.picked, alt.value(1), alt.value(0)),
-            )
-        )  # fmt: skip
-        # A layer without a mark is an empty picture to who listens to the page.
-        spreads = [bands] if self.rows["low"].notna().any() else []
-        return [*spreads, line, points, names]
-
-    def _tips(self) -> list[alt.Tooltip]:
-        return [
-            tip("arm", "arm"), tip("load", "load"), tip("value", "value", self.number),
-            tip("told", "interval"), tip("repeats", "repeats", "d"), tip("cell", "cell"),
-        ]  # fmt: skip
-
-
 def _axis(places: LoadPlaces, rows: pd.DataFrame) -> alt.X:
     """Return the axis of loads with room at its right for the names of the lines."""
     share = min((_LETTER * rows["end_label"].str.len().max() + 12) / _PLOT, _MOST_LABEL)
@@ -189,12 +163,7 @@ def _axis(places: LoadPlaces, rows: pd.DataFrame) -> alt.X:
     return loads(levels, max(max(levels) / min(levels), 2.0) ** part)
 
 
-def _places(setting: Setting, line: Line) -> LoadPlaces:
-    return load_places(change.load for _, change in _changes(setting, line))
-
-
 def _changes(setting: Setting, line: Line) -> Iterator[tuple[str, Change]]:
-    """Yield each arm with its change in the given line at each load."""
     for arm in setting.arms:
         for change in arm.changes:
             if change.line == line:
@@ -202,9 +171,9 @@ def _changes(setting: Setting, line: Line) -> Iterator[tuple[str, Change]]:
 
 
 def _improvement_rows(
-    setting: Setting, line: Line, places: LoadPlaces
+    setting: Setting, view: LineView, places: LoadPlaces
 ) -> Iterator[tuple[Any, ...]]:
-    for arm, one in _changes(setting, line):
+    for arm, one in _changes(setting, view.line):
         if one.improvement is not None:
             told = f"{sure(one)}: {word(one)}" if one.low is not None else ONE_LAUNCH
             yield (
@@ -213,23 +182,20 @@ def _improvement_rows(
             )  # fmt: skip
 
 
-def _value_rows(
-    setting: Setting, line: Line, places: LoadPlaces, reference: str
-) -> Iterator[tuple[Any, ...]]:
+def _value_rows(setting: Setting, view: LineView, places: LoadPlaces) -> Iterator[tuple[Any, ...]]:
     """Yield a row per arm and load, then the reference's. Arms may have met different repeats of
     the reference; the one with most is drawn."""
-    found: dict[int, Change] = {}
-    for arm, one in _changes(setting, line):
+    most: dict[int, Change] = {}
+    for arm, one in _changes(setting, view.line):
         place = places.at[one.load]
-        if place not in found or found[place].repeats < one.repeats:
-            found[place] = one
+        if place not in most or most[place].repeats < one.repeats:
+            most[place] = one
         yield _value_row(arm, one, 1, places)
-    for one in found.values():
-        yield _value_row(reference, one, 0, places)
+    for one in most.values():
+        yield _value_row(view.reference, one, 0, places)
 
 
 def _value_row(arm: str, one: Change, side: int, places: LoadPlaces) -> tuple[Any, ...]:
-    """Return the row of one side: 0 for the reference, 1 for the arm."""
     span = (one.reference, one.arm)[side]
     number = f",.{METRICS[one.metric].decimals}f"
     told = f"repeats {span.low:{number}} to {span.high:{number}}"
@@ -239,21 +205,93 @@ def _value_row(arm: str, one: Change, side: int, places: LoadPlaces) -> tuple[An
     )  # fmt: skip
 
 
-def _frame(rows: Iterator[tuple[Any, ...]]) -> pd.DataFrame:
-    numbers = {"value": "float64", "low": "float64", "high": "float64"}
-    found = pd.DataFrame(list(rows), columns=list(_COLUMNS)).astype(numbers)
-    found = found[found["value"].notna()]
-    return found.sort_values(["arm", "concurrency"], ignore_index=True)
-
-
 def _with_ends(
-    rows: pd.DataFrame, bright: Sequence[str], span: float, label: Callable[[Any], str]
+    rows: pd.DataFrame, bright: Sequence[str], span: float, view: LineView
 ) -> pd.DataFrame:
     """Add the name at the end of each line; names of lines that are seen at first are moved
     apart."""
     at_end = rows["concurrency"] == rows.groupby("arm")["concurrency"].transform("max")
-    texts = [label(row) if end else "" for row, end in zip(rows.itertuples(), at_end, strict=True)]
-    found = rows.assign(end_label=texts, end_y=rows["value"])
-    seen = found[at_end & found["arm"].isin(bright)].sort_values("value")
-    found.loc[seen.index, "end_y"] = apart(seen["value"].tolist(), span * _APART)
-    return found
+    texts = [
+        view.label(row) if end else "" for row, end in zip(rows.itertuples(), at_end, strict=True)
+    ]
+    placed = rows.assign(end_label=texts, end_y=rows["value"])
+    seen = placed[at_end & placed["arm"].isin(bright)].sort_values("value")
+    placed.loc[seen.index, "end_y"] = apart(seen["value"].tolist(), span * _APART)
+    return placed
+
+
+# --- The requests of two cells.
+
+
+def distribution(known: Distribution, note: str) -> Chart:
+    """Draw the share of requests that took at most so long, a line per arm. ``note``: badges."""
+    metric = METRICS[known.metric]
+    rows = pd.concat(
+        [_named(arm, points, at) for (arm, points), at in zip(known.arms, _NAMED_AT, strict=True)],
+        ignore_index=True,
+    )
+    lines = alt.Chart(rows).encode(
+        x=alt.X(field="value", type="quantitative", title=metric.unit),
+        y=alt.Y(
+            field="share",
+            type="quantitative",
+            title="share of requests",
+            axis=alt.Axis(format=".0%", tickCount=5),
+            scale=alt.Scale(domain=[0, 1]),
+        ),
+        color=colour(rows),
+    )
+    steps = lines.mark_line(interpolate="step-after", strokeWidth=2).encode(
+        tooltip=[tip("arm", "arm"), tip("value", metric.unit, ",.1f"), tip("share", "share", ".1%")]
+    )
+    names = lines.mark_text(align="left", dx=6, fontSize=12, fontWeight=600).encode(
+        text=alt.Text(field="label", type="nominal")
+    )
+    title = heading(f"{metric.label}, {metric.unit}{note}", "share of requests at most so long")
+    return alt.layer(steps, names).properties(title=title, height=_REQUESTS_HEIGHT)
+
+
+def _named(arm: str, points: Sequence[tuple[float, float]], at: float) -> pd.DataFrame:
+    """Return arm, share, value and label: the arm's name where so many of its requests are done."""
+    rows = pd.DataFrame(list(points), columns=["share", "value"])
+    place = (rows["share"] - at).abs().idxmin() if len(rows) else None
+    return rows.assign(arm=arm, label=[arm if row == place else "" for row in rows.index])
+
+
+def first_token_by_prompt(known: FirstTokens, note: str, ends: tuple[float, float]) -> Chart:
+    """Draw how many requests lie where: TTFT over prompt length, one arm. ``ends``: the largest of
+    each in any of the arms; ``note``: badges."""
+    rows = pd.DataFrame(list(known.points), columns=["prompt_tokens", "ttft"]).assign(arm=known.arm)
+    of = "" if len(rows) == known.total else f" of {known.total:,}"
+    title = f"{known.arm}: {len(rows):,}{of} requests{note}"
+    longest, latest = ends
+    count = alt.Opacity(
+        aggregate="count", type="quantitative", scale=alt.Scale(range=[0.15, 1]), legend=None
+    )
+    return (
+        alt.Chart(rows)
+        .mark_rect()
+        .encode(
+            x=alt.X(
+                field="prompt_tokens",
+                type="quantitative",
+                title=f"{METRICS['prompt_tokens'].label}, {METRICS['prompt_tokens'].unit}",
+                bin=alt.Bin(maxbins=_ACROSS, extent=[0, longest]),
+                scale=alt.Scale(domain=[0, longest]),
+            ),
+            y=alt.Y(
+                field="ttft",
+                type="quantitative",
+                title=METRICS["ttft"].unit,
+                bin=alt.Bin(maxbins=_UP, extent=[0, latest]),
+                scale=alt.Scale(domain=[0, latest]),
+            ),
+            color=colour(rows),
+            opacity=count,
+            tooltip=[alt.Tooltip(aggregate="count", type="quantitative", title="requests")],
+        )
+        .properties(
+            title=heading(title, "time to first token over prompt length; darker: more requests"),
+            height=_REQUESTS_HEIGHT,
+        )
+    )

@@ -1,4 +1,5 @@
-"""Charts of money: what a million tokens costs over the load, and what a year of it saves."""
+"""Charts of money and of loads: what a million tokens costs over the load, what a year of it saves, which
+loads meet an SLO, and what a GPU yields against what a user sees."""
 
 from collections.abc import Sequence
 from math import inf
@@ -8,26 +9,57 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from answers.cost.capacity import Carried
+from answers.cost.capacity import Point as FrontPoint
+from answers.cost.tables import MET, why
 from answers.cost.values import Money, Point
 from answers.cost.words import from_to, per_year, short_usd
 from answers.decide.overview import badge
 from answers.decide.tables import traffic_short
-from dashboard.charts import Chart, nothing
-from dashboard.charts.axes import QUIET, colour, end_names, ends_apart, loads, tip, title
-from dashboard.charts.pareto import given
+from answers.wording import bracketed, known
+from dashboard.charts import (
+    NARROW,
+    QUIET,
+    Chart,
+    colour,
+    end_names,
+    ends_apart,
+    given,
+    large,
+    loads,
+    nothing,
+    points,
+    spans,
+    tip,
+    title,
+)
 
-HEIGHT = 300
+BASELINE = "baseline"
+#: The name of the selection, and of the column that tells one point from another.
+CHOSEN, POINT = "chosen", "point"
+_HEIGHT, _FRONT_HEIGHT = 300, 360
 #: Room at the right for the names of the lines, as a factor of the log axis.
 _ROOM = 5.0
 #: Room above and below the curves, as a factor.
 _AROUND = 1.25
-#: Opacity of an arm that the decision does not take.
-_FAINT = 0.25
+#: Opacity of an arm that the decision does not take, and of a point that another one beats in both.
+_FAINT, _BEATEN = 0.25, 0.3
 #: Height of one traffic in the chart of a year, and what its axis and title need, px.
 _ROW, _HEAD = 48, 110
 #: More traffics than this make the page longer than anybody reads; the table below has them all.
 _MOST_TRAFFICS = 8
-BASELINE = "baseline"
+#: Height of one arm in the strips; title, axis and its name: what a chart needs beside its rows, px.
+_STRIP, _BESIDE = 46, 105
+#: A path's name at its end; longer ones would leave the chart.
+_LONGEST = 34
+#: How far apart names of paths stand, as a share of what a small chart needs.
+_LINE = 0.7
+#: Whether the name of a path stands at the right edge: on a phone it would run into the axis, and
+#: above the front is nothing.
+_RIGHT = f"{NARROW} && scale('x', datum.user) < width / 2"
+_SHAPES = {True: "circle", False: "cross", None: "triangle-up"}
+
+# --- Money.
 
 
 def cost_by_load(row: Money, slo: str | None) -> Chart:
@@ -37,43 +69,69 @@ def cost_by_load(row: Money, slo: str | None) -> Chart:
     name = f"{from_to(row)}{badge(row.decision.subject.evidence)}"
     if rows.empty:
         return nothing(name)
-    x = loads(sorted(rows["concurrency"].unique()), _ROOM, _axis(row))
-    base = alt.Chart(rows).encode(x=x, y=_usd(rows))
+    axis = "requests a second" if row.curve[-1].load.is_rate else "requests at once"
+    x = loads(sorted(rows["concurrency"].unique()), _ROOM, axis)
+    low, high = _span(rows)
+    # 1, 2 and 5 of every power of ten.
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    ticks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    y = alt.Y(
+        field="usd", type="quantitative", title=None,
+        scale=alt.Scale(type="log", nice=False, domain=[low, high]),
+        axis=alt.Axis(values=[tick for tick in ticks if low <= tick <= high], format="~g"),
+    )  # fmt: skip
+    base = alt.Chart(rows).encode(x=x, y=y)
+    strong = given(alt.Opacity, "strong")
+    meeting = alt.Chart(rows[rows["meets"] == 1]).mark_line(strokeWidth=3)
+    tips = [
+        tip("arm", "arm"), tip("load", "load"), tip("usd", "USD per million output tokens", ",.3f"),
+        tip("low", "95 %, lower end", ",.3f"), tip("high", "95 %, upper end", ",.3f"),
+        tip("level", "meets the service level"), tip("taken", "taken there"),
+    ]  # fmt: skip
+    size = alt.condition("datum.runs == 1", alt.value(230), alt.value(50))
     drawn = [
         base.mark_line(strokeWidth=1.5, strokeDash=[4, 4]).encode(
-            color=colour(rows), opacity=given(alt.Opacity, "strong")
+            color=colour(rows), opacity=strong
         ),
-        alt.Chart(rows[rows["meets"] == 1])
-        .mark_line(strokeWidth=3)
-        .encode(x=x, y=_usd(rows), color=colour(rows), opacity=given(alt.Opacity, "strong")),
-        base.mark_rule(strokeWidth=2).encode(
-            color=colour(rows), opacity=given(alt.Opacity, "sure"),
-            y=alt.Y(field="low", type="quantitative"), y2=alt.Y2(field="high"),
+        meeting.encode(x=x, y=y, color=colour(rows), opacity=strong),
+        spans(
+            base.mark_rule(strokeWidth=2), color=colour(rows), opacity=given(alt.Opacity, "sure")
         ),
-        _points(rows, base),
+        points(base, rows, tips).encode(opacity=strong, size=size),
         end_names(rows, x, "end_usd", dx=10),
-    ]  # fmt: skip
+    ]
     solid = "all loads: no service level was asked for" if slo is None else f"solid: meets {slo}"
     told = (
         f"{row.arm} over the load, log scale; {solid}; large: where it is costed; faint: other arms"
     )
-    return alt.layer(*drawn, title=title(name, told), height=HEIGHT)
-
-
-def _axis(row: Money) -> str:
-    return "requests a second" if row.curve[-1].load.is_rate else "requests at once"
+    return alt.layer(*drawn, title=title(name, told), height=_HEIGHT)
 
 
 def _marks(row: Money) -> pd.DataFrame:
     """Return a row per arm (the baseline once) and load. One axis holds only loads of one kind,
     that of the operating load."""
-    points = [point for point in row.curve if point.load.value is not None]
-    here = [point for point in points if point.operating] or points
+    known = [point for point in row.curve if point.load.value is not None]
+    here = [point for point in known if point.operating] or known
     kind = here[-1].load.kind if here else None
-    kept = [point for point in points if point.load.kind == kind]
+    kept = [point for point in known if point.load.kind == kind]
     taken = {None, row.arm, *(point.arm for point in kept if point.taken)}
     rows = pd.DataFrame([_mark(point, point.arm in taken) for point in kept])
-    return rows if rows.empty else _labelled(rows)
+    if rows.empty:
+        return rows
+    # The name and the cost at the end of each line that is not faint, apart from one another.
+    rows = rows.sort_values(["arm", "concurrency"], ignore_index=True)
+    last = rows.groupby("arm")["concurrency"].transform("max") == rows["concurrency"]
+    named = last & (rows["strong"] == 1.0)
+    texts = [
+        f"{arm} {short_usd(usd)}" if end else ""
+        for arm, usd, end in zip(rows["arm"], rows["usd"], named, strict=True)
+    ]
+    rows = rows.assign(end_label=texts, value=np.log(rows["usd"]))
+    low, high = _span(rows)
+    placed = ends_apart(rows, float(np.log(high / low)))
+    return placed.assign(end_usd=np.exp(placed.pop("end_y").astype("float64"))).drop(
+        columns="value"
+    )
 
 
 def _mark(point: Point, strong: bool) -> dict[str, object]:
@@ -90,64 +148,9 @@ def _mark(point: Point, strong: bool) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _labelled(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the name and the cost at the end of each line that is not faint, apart from one
-    another."""
-    rows = rows.sort_values(["arm", "concurrency"], ignore_index=True)
-    last = rows.groupby("arm")["concurrency"].transform("max") == rows["concurrency"]
-    texts = [
-        f"{arm} {short_usd(usd)}" if end else ""
-        for arm, usd, end in zip(
-            rows["arm"], rows["usd"], last & (rows["strong"] == 1.0), strict=True
-        )
-    ]
-    rows = rows.assign(end_label=texts, value=np.log(rows["usd"]))
-    low, high = _span(rows)
-    placed = ends_apart(rows, float(np.log(high / low)))
-    return placed.assign(end_usd=np.exp(placed.pop("end_y").astype("float64"))).drop(
-        columns="value"
-    )
-
-
 def _span(rows: pd.DataFrame) -> tuple[float, float]:
     low, high = rows[["usd", "low"]].min().min(), rows[["usd", "high"]].max().max()
     return float(low) / _AROUND, float(high) * _AROUND
-
-
-def _usd(rows: pd.DataFrame) -> alt.Y:
-    return alt.Y(
-        field="usd",
-        type="quantitative",
-        title=None,
-        scale=alt.Scale(type="log", nice=False, domain=list(_span(rows))),
-        axis=alt.Axis(values=_ticks(*_span(rows)), format="~g"),
-    )
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 of every power of ten between two ends."""
-    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
-    return [value for value in every if low <= value <= high]
-
-
-def _points(rows: pd.DataFrame, base: Any) -> Any:
-    return base.mark_point(strokeWidth=2).encode(
-        stroke=colour(rows, "stroke"),
-        fill=colour(rows, "fill"),
-        fillOpacity=given(alt.FillOpacity, "solid"),
-        opacity=given(alt.Opacity, "strong"),
-        size=alt.condition("datum.runs == 1", alt.value(230), alt.value(50)),
-        tooltip=[
-            tip("arm", "arm"),
-            tip("load", "load"),
-            tip("usd", "USD per million output tokens", ",.3f"),
-            tip("low", "95 %, lower end", ",.3f"),
-            tip("high", "95 %, upper end", ",.3f"),
-            tip("level", "meets the service level"),
-            tip("taken", "taken there"),
-        ],
-    )
 
 
 def saved_a_year(rows: Sequence[Money], chosen: int = 0) -> Chart:
@@ -155,11 +158,12 @@ def saved_a_year(rows: Sequence[Money], chosen: int = 0) -> Chart:
     order of ``rows``; zero: as many GPUs either way. ``chosen``: the place of a row that is drawn
     even where there are too many of them."""
     sizes = {row.decision.subject.tensor_parallel_size for row in rows}
-    drawn_rows = [rows[at] for at in _places(len(rows), chosen)]
-    known = [_year(row, len(sizes) > 1) for row in drawn_rows if row.usd_saved_per_year is not None]
-    name = (
-        f"What a year of the demand saves{badge(rows[0].decision.subject.evidence) if rows else ''}"
-    )
+    places = list(range(min(len(rows), _MOST_TRAFFICS)))
+    places = places if chosen in places else [*places[:-1], chosen]
+    known = [_year(rows[at], len(sizes) > 1) for at in places
+             if rows[at].usd_saved_per_year is not None]  # fmt: skip
+    evidence = badge(rows[0].decision.subject.evidence) if rows else ""
+    name = f"What a year of the demand saves{evidence}"
     if not known:
         return nothing(f"{name}: unknown")
     marks = pd.DataFrame(known)
@@ -169,41 +173,25 @@ def saved_a_year(rows: Sequence[Money], chosen: int = 0) -> Chart:
     x = alt.X(
         field="usd", type="quantitative", title="USD a year, right of zero is saved",
         scale=alt.Scale(domain=[low - room, high + room], nice=False),
-        axis=alt.Axis(tickCount=4, format="~s" if max(high, -low) >= 10_000 else ",~r", grid=False, titleAnchor="start"),
+        axis=alt.Axis(tickCount=4, format=large(max(high, -low)), grid=False, titleAnchor="start"),
     )  # fmt: skip
     base = alt.Chart(marks).encode(y=y)
     # A mark in each row rather than one line through all of them, which would cross their words.
-    zero = base.mark_tick(orient="vertical", size=14, thickness=1.5, opacity=1, color=QUIET).encode(
-        x=alt.datum(0, type="quantitative")
-    )
+    none = base.mark_tick(orient="vertical", size=14, thickness=1.5, opacity=1, color=QUIET)
+    tips = [tip("arm", "arm"), tip("told", "saved"), tip("word", "how sure")]
     drawn = [
-        zero,
-        base.mark_rule(strokeWidth=3, opacity=0.45).encode(
-            x=alt.X(field="low", type="quantitative"), x2=alt.X2(field="high"), color=colour(marks)
-        ),
-        base.mark_point(size=110, strokeWidth=2, opacity=1).encode(
-            x=x, stroke=colour(marks, "stroke"), fill=colour(marks, "fill"),
-            fillOpacity=given(alt.FillOpacity, "solid"),
-            tooltip=[tip("arm", "arm"), tip("told", "saved"), tip("word", "how sure")],
-        ),
+        none.encode(x=alt.datum(0, type="quantitative")),
+        spans(base.mark_rule(strokeWidth=3, opacity=0.45), "x", color=colour(marks)),
+        points(base, marks, tips, size=110, opacity=1).encode(x=x),
         base.mark_text(dy=-15, fontSize=12, fontWeight=600, align="left").encode(
             x=alt.value(0), text=alt.Text(field="told", type="nominal"), color=colour(marks)
         ),
-    ]  # fmt: skip
+    ]
+    of_all = f"{len(places)} of {len(rows)} traffics; " if len(places) < len(rows) else ""
     return alt.layer(
-        *drawn, title=title(name, f"{_of_all(len(drawn_rows), len(rows))}95 % interval; hollow: no repeats"),
+        *drawn, title=title(name, f"{of_all}95 % interval; hollow: no repeats"),
         height=_HEAD + _ROW * len(marks),
     )  # fmt: skip
-
-
-def _places(count: int, chosen: int) -> list[int]:
-    """Return the places of the rows that are drawn: the first ones, and the one that is chosen."""
-    first = list(range(min(count, _MOST_TRAFFICS)))
-    return first if chosen in first else [*first[:-1], chosen]
-
-
-def _of_all(drawn: int, count: int) -> str:
-    return f"{drawn} of {count} traffics; " if drawn < count else ""
 
 
 def _year(row: Money, sizes: bool) -> dict[str, object]:
@@ -218,3 +206,150 @@ def _year(row: Money, sizes: bool) -> dict[str, object]:
         "low": min(low, high), "high": max(low, high), "solid": int(amount.low is not None),
         "told": f"{name}: {per_year(row)}", "word": amount.word,
     }  # fmt: skip
+
+
+# --- Loads.
+
+
+def slo_strips(arms: Sequence[Carried]) -> Chart:
+    """Draw each arm's loads in a row of its own: a bar over those up to the largest that meets the
+    SLO.
+
+    ``arms``: of one setting, their loads on one axis.
+    """
+    rows = pd.DataFrame([row for arm in arms for row in _strip(arm)])
+    badges = bracketed(*sorted({badge for arm in arms for badge in arm.place.badges}))
+    axis = "requests a second" if arms[0].loads[0].level.load.is_rate else "requests at once"
+    x = loads(sorted(rows["concurrency"].unique()), name=axis)
+    y = alt.Y(field="arm", type="nominal", axis=None, scale=alt.Scale(paddingOuter=0.3))
+    bar = (
+        alt.Chart(rows.dropna(subset=["largest"]))
+        .mark_rule(strokeWidth=9, opacity=0.3, strokeCap="round")
+        .encode(x=x, x2=alt.X2(field="largest"), y=y, color=colour(rows))
+    )
+    shapes = alt.Scale(domain=list(MET.values()), range=list(_SHAPES.values()))
+    tips = [
+        tip("arm", "arm"), tip("load", "load"), tip("state", "this load"), tip("told", "why"),
+        tip("repeats", "repeats that meet it"),
+    ]  # fmt: skip
+    marks = points(alt.Chart(rows).encode(x=x, y=y), rows, tips, size=75, opacity=1).encode(
+        shape=alt.Shape(field="state", type="nominal", legend=None, scale=shapes)
+    )
+    names = (
+        alt.Chart(rows[rows["label"] != ""])
+        .mark_text(align="left", dy=-15, dx=-4, fontSize=12, fontWeight=600)
+        .encode(x=x, y=y, text=alt.Text(field="label", type="nominal"), color=colour(rows))
+    )
+    # A layer without a mark would be a picture without a name to a screen reader.
+    bars = [bar] if rows["largest"].notna().any() else []
+    told = title(f"{arms[0].place.setting}{badges}", "filled: meets the SLO; cross: misses it")
+    height = _STRIP * rows["arm"].nunique() + _BESIDE
+    return alt.layer(*bars, marks, names, title=told, height=height)
+
+
+def _strip(arm: Carried) -> list[dict[str, Any]]:
+    levels, largest = [at.level for at in arm.loads], arm.reach.largest
+    far = "no load" if largest is None else f"up to {largest.short}"
+    return [
+        {
+            "arm": arm.place.arm, "concurrency": level.load.value, "load": level.load.text,
+            "state": MET[level.met], "solid": int(level.met is True),
+            "told": why(level) or "all bounds hold",
+            "repeats": f"{level.meeting} of {level.repeats}",
+            "label": f"{arm.place.arm}: {far}" if level is levels[0] else "",
+            "largest": largest.value if largest is not None and level is levels[0] else None,
+        }
+        for level in levels
+    ]  # fmt: skip
+
+
+def pareto(group: Sequence[FrontPoint]) -> Chart:
+    """Draw output tokens/s per GPU over tokens/s per user, each arm a path through its loads.
+
+    ``group``: points that compete. Those that another one beats in both are faint.
+    """
+    rows = _points_of(group)
+    place = group[0].place
+    about = ", ".join(map(known, (place.model, place.dataset, place.on.gpu)))
+    badges = bracketed(*sorted({badge for point in group for badge in point.place.badges}))
+    told = f"{about}{badges} · numbers: loads; faint: beaten in both; hollow: one repeat"
+    x = _rate(alt.X, "user", "tokens per second that one user sees")
+    y = _rate(alt.Y, "gpu", "output tokens per second per GPU")
+    base = alt.Chart(rows).encode(x=x, y=y)
+    front = (
+        alt.Chart(rows[rows["front"] == 1])
+        .mark_line(color=QUIET, strokeWidth=7, opacity=0.25, strokeJoin="round")
+        .encode(x=x, y=y, order=alt.Order(field="user", type="quantitative"))
+    )
+    paths = base.mark_line(strokeWidth=1.5, opacity=0.5).encode(
+        color=colour(rows),
+        detail=alt.Detail(field="path", type="nominal"),
+        order=alt.Order(field="concurrency", type="quantitative"),
+    )
+    numbers = base.mark_text(dy=-13, fontSize=11, color=QUIET).encode(
+        text=alt.Text(field="load", type="nominal")
+    )
+    tips = [
+        tip("path", "arm"), tip("load_short", "load"), tip("user", "tok/s per user", ",.1f"),
+        tip("gpu", "tok/s per GPU", ",.1f"), tip("dominated_by", "dominated by"),
+        tip("repeats", "repeats", "d"),
+    ]  # fmt: skip
+    clicked = alt.selection_point(name=CHOSEN, fields=[POINT], on="click", empty=False)
+    marks = points(base, rows, tips).encode(
+        opacity=given(alt.Opacity, "strong"),
+        size=alt.condition(clicked, alt.value(260), alt.value(75)),
+    )
+    # At the highest load, where the paths lie furthest apart.
+    aside = alt.expr(f"{_RIGHT} ? width - scale('x', datum.user) : -11")
+    names = end_names(rows, x, align="right", dx=aside)
+    layers = [front, paths, numbers, marks.add_params(clicked), names]
+    return alt.layer(*layers, title=title(_front(group), told), height=_FRONT_HEIGHT)
+
+
+def _points_of(group: Sequence[FrontPoint]) -> pd.DataFrame:
+    """Return a row per point. The name of a path that has a point on the front, and the baseline's,
+    stand at the path's highest load, at least a line apart."""
+    named = {p.path for p in group if p.dominated_by is None or p.place.label == "baseline"}
+    order = {
+        path: max(p.load.order for p in group if p.path == path)
+        for path in dict.fromkeys(point.path for point in group)
+    }
+    rows = pd.DataFrame(
+        [
+            {
+                "point": p.name, "arm": p.place.label, "path": p.path, "user": p.user, "gpu": p.gpu,
+                "concurrency": p.load.order[1], "load_short": p.load.short,
+                "load": p.load.short if p.dominated_by is None else "", "repeats": p.repeats,
+                "strong": 1.0 if p.dominated_by is None else _BEATEN, "solid": int(p.repeats > 1),
+                "front": int(p.dominated_by is None),
+                "dominated_by": p.dominated_by or "none: on the front",
+                "end_label": p.path[:_LONGEST]
+                if p.path in named and p.load.order == order[p.path] else "",
+                "value": p.gpu,
+            }
+            for p in group
+        ]
+    )  # fmt: skip
+    return ends_apart(rows, float(rows["gpu"].max()) * _LINE).drop(columns="value")
+
+
+def _front(group: Sequence[FrontPoint]) -> str:
+    on = [point for point in group if point.dominated_by is None]
+    paths = pd.Series([point.path for point in on]).value_counts()
+    names = [f"{path} ({times})" for path, times in paths.items()]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    there = {point.place.label for point in on}
+    nowhere = "baseline" in {point.place.label for point in group} - there
+    return (
+        f"On the front: {', '.join(names[:3])}{more}{'; the baseline nowhere' if nowhere else ''}"
+    )
+
+
+def _rate(channel: Any, field: str, title: str) -> Any:
+    return channel(
+        field=field,
+        type="quantitative",
+        title=title,
+        axis=alt.Axis(tickCount=5, format=",~r"),
+        scale=alt.Scale(zero=True, nice=True),
+    )

@@ -9,9 +9,7 @@ from answers.decide.overview import Overview, badge
 from answers.decide.tables import Field, fields, line_name, size, taken, traffic_short
 from answers.decide.values import Decision, Level
 from answers.wording import percent
-from dashboard.charts import Chart, nothing
-from dashboard.charts.axes import tip, title
-from dashboard.palette import BETTER, EVEN, ON_THESE, WORSE
+from dashboard.charts import BETTER, EVEN, ON_THESE, WORSE, Chart, nothing, tip, title
 from warehouse.loads import Load
 
 #: The name of the selection in a map, and the columns that tell what was clicked.
@@ -29,6 +27,8 @@ _FULL = 0.5
 _INSIDE = {"width": {"band": 0.92}, "height": {"band": 0.84}}
 #: Vega knows no hatching: strokes of text stand for it.
 _HATCH = "╱ ╱ ╱ ╱"
+_SUBTITLE = "expected improvement, how sure, or which arm is better there; outlined: your load"
+_TAKEN = "expected improvement over the baseline; outlined: taken; hatched: not settled"
 _UNSETTLED = ("likely gain", "open", "likely loss")
 
 
@@ -40,7 +40,7 @@ def load_map(overview: Overview, told: Decision) -> Chart:
     )
     down = [overview.short(one) for one in overview.ordered]
     loads = [level.load for one in overview.ordered for level in one.levels]
-    base = _base(rows, _across(loads), _down(down))
+    base = alt.Chart(rows).encode(x=_across(loads), y=_down(down))
     shade = alt.Color(
         field="word", type="nominal", legend=None,
         scale=alt.Scale(domain=list(_WORDS), range=list(_WORDS.values())),
@@ -52,15 +52,19 @@ def load_map(overview: Overview, told: Decision) -> Chart:
     ]  # fmt: skip
     layers = [
         _clickable(base, [TRAFFIC, LOAD]).encode(color=shade, tooltip=tips),
-        _numbered(base, "gain", 14, -8), _worded(base),
+        _numbered(base, "gain", 14, -8),
+        # The word for how sure it is; left out where it would run into its neighbours.
+        base.mark_text(
+            fontSize=alt.expr("min(11, bandwidth('x') / max(5, length(datum.said) / 2))"),
+            fontWeight=600, color=ON_THESE, dy=9,
+            opacity=alt.expr(f"bandwidth('x') < {_NARROW} ? 0 : 1"),
+        ).encode(text=alt.Text(field="said", type="nominal")),
     ]  # fmt: skip
     if rows["outlined"].any():
         layers.append(_outlined(base, "outlined"))
-    names = (f"Does it pay, and where?{badge(overview.decisions[0].subject.evidence)}", _SUBTITLE)
-    return _drawn(layers, len(down), names)
-
-
-_SUBTITLE = "expected improvement, how sure, or which arm is better there; outlined: your load"
+    name = f"Does it pay, and where?{badge(overview.decisions[0].subject.evidence)}"
+    height = _HEAD + _ROW * len(down)
+    return alt.layer(*layers).properties(title=title(name, _SUBTITLE), height=height)
 
 
 def _cell(overview: Overview, one: Decision, told: Decision, level: Level) -> dict[str, object]:
@@ -79,12 +83,12 @@ def _cell(overview: Overview, one: Decision, told: Decision, level: Level) -> di
 def heat_map(one: Decision) -> Chart:
     """Draw loads across, arms down, the expected improvement in each field. Exactly one field of a
     load is outlined: the arm taken, or that nothing is drafted."""
-    found = fields(one)
-    if not found:
+    cells = fields(one)
+    if not cells:
         return nothing(f"{one.traffic.name}: nothing to compare")
-    rows = pd.DataFrame([_mark(field) for field in found])
-    down = list(dict.fromkeys(field.arm for field in reversed(found)))
-    base = _base(rows, _across([field.load for field in found]), _down(down))
+    rows = pd.DataFrame([_mark(field) for field in cells])
+    down = list(dict.fromkeys(field.arm for field in reversed(cells)))
+    base = alt.Chart(rows).encode(x=_across([field.load for field in cells]), y=_down(down))
     shade = alt.Color(
         field="gain", type="quantitative", legend=None,
         scale=alt.Scale(
@@ -98,13 +102,14 @@ def heat_map(one: Decision) -> Chart:
     ground = _clickable(base, [FIELD], invalid="show").encode(color=shade, tooltip=tips)
     layers = [ground, _numbered(base, "text", 13, 0)]
     # A layer without a mark is an empty picture to who listens to the page.
-    layers += [_hatched(base)] if rows["unsettled"].any() else []
+    if rows["unsettled"].any():
+        unsettled = alt.FieldEqualPredicate(field="unsettled", equal=True)
+        hatched = base.transform_filter(unsettled)
+        layers.append(hatched.mark_text(text=_HATCH, fontSize=26, opacity=0.35, color=ON_THESE))
     layers += [_outlined(base, "taken")] if rows["taken"].any() else []
-    names = f"{traffic_short(one)}{badge(one.subject.evidence)}"
-    return _drawn(layers, len(down), (names, _TAKEN))
-
-
-_TAKEN = "expected improvement over the baseline; outlined: taken; hatched: not settled"
+    name = f"{traffic_short(one)}{badge(one.subject.evidence)}"
+    height = _HEAD + _ROW * len(down)
+    return alt.layer(*layers).properties(title=title(name, _TAKEN), height=height)
 
 
 def _mark(field: Field) -> dict[str, object]:
@@ -128,10 +133,6 @@ def _mark(field: Field) -> dict[str, object]:
 
 def _short(improvement: float | None) -> str:
     return "?" if improvement is None else f"{improvement * 100:+.0f}"
-
-
-def _base(rows: pd.DataFrame, across: alt.X, down: alt.Y) -> Chart:
-    return alt.Chart(rows).encode(x=across, y=down)
 
 
 def _across(loads: list[Load]) -> alt.X:
@@ -166,30 +167,8 @@ def _numbered(base: Chart, field: str, points: int, lower: int) -> Chart:
     )  # fmt: skip
 
 
-def _worded(base: Chart) -> Chart:
-    """Draw the word for how sure it is; left out where it would run into its neighbours."""
-    mark = base.mark_text(
-        fontSize=alt.expr("min(11, bandwidth('x') / max(5, length(datum.said) / 2))"), fontWeight=600, color=ON_THESE, dy=9,
-        opacity=alt.expr(f"bandwidth('x') < {_NARROW} ? 0 : 1"),
-    )  # fmt: skip
-    return mark.encode(text=alt.Text(field="said", type="nominal"))
-
-
-def _hatched(base: Chart) -> Chart:
-    unsettled = alt.FieldEqualPredicate(field="unsettled", equal=True)
-    return (
-        base.transform_filter(unsettled)
-        .mark_text(text=_HATCH, fontSize=26, opacity=0.35, color=ON_THESE)
-        .encode()
-    )
-
-
 def _outlined(base: Chart, field: str) -> Chart:
     chosen = alt.FieldEqualPredicate(field=field, equal=True)
     return base.transform_filter(chosen).mark_rect(
         fillOpacity=0, filled=False, stroke=ON_THESE, strokeWidth=2.5, **_INSIDE
     )
-
-
-def _drawn(layers: list[Any], rows: int, names: tuple[str, str]) -> Chart:
-    return alt.layer(*layers).properties(title=title(*names), height=_HEAD + _ROW * rows)

@@ -1,6 +1,5 @@
 """The free chart of the Data page: marks over a number, a time, a text or another amount."""
 
-import colorsys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,28 +9,12 @@ import pandas as pd
 
 from answers.explore import words
 from answers.explore.values import Amount, Mark, Marks, Panel, Pick
-from dashboard.charts import Chart
-from dashboard.charts.axes import Channel, tip, title
-from dashboard.palette import arm_colour
+from dashboard.charts import Chart, arm_colour, coloured, given, hex_of, large, spans, tip, title
 from warehouse.catalogue import METRICS
 
-_FIRST, _LAST = (0.80, 0.42, 0.40), (0.55, 0.35, 0.68)
-"""Hue, saturation and lightness of the ends: plum to a light green-blue, the long way round."""
-
-
-def key_colours(number: int) -> list[str]:
-    """Return hex colours of ``number`` values in their order."""
-    return [_between(i / max(number - 1, 1)) for i in range(number)]
-
-
-def _between(share: float) -> str:
-    hue, saturation, lightness = (a + (b - a) * share for a, b in zip(_FIRST, _LAST, strict=True))
-    red, green, blue = colorsys.hls_to_rgb(hue, lightness, saturation)
-    return f"#{round(red * 255):02x}{round(green * 255):02x}{round(blue * 255):02x}"
-
-
 Kind = Literal["number", "time", "text", "path"]
-
+#: Hue, saturation and lightness of the ends: plum to a light green-blue, the long way round.
+_FIRST, _LAST = (0.80, 0.42, 0.40), (0.55, 0.35, 0.68)
 HEIGHT = 300
 #: Names side by side in the legend, and the height of one, px.
 _ACROSS, _LINE = 2, 20
@@ -40,6 +23,13 @@ PICKED = "picked"
 #: A span this wide is drawn on a log2 axis, as the levels of concurrency are.
 _WIDE = 16
 _COLUMNS = ("series", "x", "y", "low", "high", "load", "cells", "evidence")
+
+
+def key_colours(number: int) -> list[str]:
+    """Return hex colours of ``number`` values in their order."""
+    shares = [i / max(number - 1, 1) for i in range(number)]
+    parts = [[a + (b - a) * share for a, b in zip(_FIRST, _LAST, strict=True)] for share in shares]
+    return [hex_of(hue, lightness, saturation) for hue, saturation, lightness in parts]
 
 
 @dataclass(frozen=True)
@@ -62,7 +52,9 @@ class Axes:
 def axes(found: Marks, pick: Pick) -> Axes:
     """Return the scales that all panels share."""
     marks = found.all
-    kind = _kind(pick)
+    kind: Kind = "path"
+    if not isinstance(pick.x, Amount):
+        kind = "text" if pick.x.kind == "several" else pick.x.kind
     ticks = tuple(sorted({mark.x for mark in marks})) if kind in ("number", "text") else ()
     low, high = min(min(m.low for m in marks), 0.0), max(m.high for m in marks)
     return Axes(
@@ -72,24 +64,50 @@ def axes(found: Marks, pick: Pick) -> Axes:
     )  # fmt: skip
 
 
-def _kind(pick: Pick) -> Kind:
-    if isinstance(pick.x, Amount):
-        return "path"
-    return "text" if pick.x.kind == "several" else pick.x.kind
-
-
 def panel(one: Panel, pick: Pick, name: str, shared: Axes) -> Chart:
     """Draw one line per series with the extremes of its cells; points can be clicked. ``name``:
     title."""
-    rows = mark_rows(one.marks)
-    base = alt.Chart(rows).encode(x=_x(shared), y=_y(shared))
-    layers = [_extremes(base, shared), _points(base, shared)]
-    if shared.kind != "text":
-        layers.insert(1, _lines(base, shared))
+    y = alt.Y(
+        field="y", type="quantitative", title=None,
+        axis=alt.Axis(tickCount=5, format=large(shared.high)),
+        scale=alt.Scale(domain=[shared.low, shared.high], nice=False),
+    )  # fmt: skip
+    base = alt.Chart(mark_rows(one.marks)).encode(x=_x(shared), y=y)
+    # An arm's own colours, and a sequence apart for values of other keys.
+    names, number = shared.series, shared.number
+    colours = list(map(arm_colour, names)) if shared.arms else key_colours(len(names))
+    # The layers' own opacity would make the legend's samples pale.
+    legend = alt.Legend(
+        title=shared.series_name, orient="bottom", columns=_ACROSS, labelLimit=220, symbolOpacity=1
+    )
+    colour = coloured("series", names, colours, legend=legend)
+    along = "load" if shared.kind == "path" else "x"
+    lines = base.mark_line(strokeWidth=2).encode(
+        color=colour, order=alt.Order(field=along, type="quantitative")
+    )
+    over = {"number": tip("x", shared.x_name, "~r"), "path": tip("x", shared.x_name, number),
+            "time": alt.Tooltip(field="x", type="temporal", title=shared.x_name)}  # fmt: skip
+    tips = [
+        tip("series", shared.series_name), over.get(shared.kind, tip("x", shared.x_name)),
+        tip("y", "value", number), tip("low", "lowest cell", number),
+        tip("high", "highest cell", number), tip("cells", "cells", "d"), tip("evidence", "evidence"),
+        *([tip("load", "concurrency", "d")] if shared.kind == "path" else []),
+    ]  # fmt: skip
+    picked = alt.selection_point(name=PICKED, fields=["series", along])
+    points = base.mark_point(size=60, strokeWidth=2, opacity=1).encode(
+        stroke=coloured("series", names, colours, "stroke"),
+        fill=coloured("series", names, colours, "fill"),
+        fillOpacity=given(alt.FillOpacity, "solid"),
+        strokeOpacity=alt.condition(picked, alt.value(1), alt.value(0.35)),
+        tooltip=tips,
+    )
+    extremes = spans(base.mark_rule(strokeWidth=2, opacity=0.45), color=colour)
     heading = title(name)
     heading.subtitle = list(words.subtitle(one, pick))
-    height = HEIGHT + _LINE * -(-len(shared.series) // _ACROSS)
-    return alt.layer(*layers, title=heading, height=height)
+    return alt.layer(
+        extremes, *([] if shared.kind == "text" else [lines]), points.add_params(picked),
+        title=heading, height=HEIGHT + _LINE * -(-len(names) // _ACROSS),
+    )  # fmt: skip
 
 
 def mark_rows(marks: Sequence[Mark]) -> pd.DataFrame:
@@ -98,103 +116,20 @@ def mark_rows(marks: Sequence[Mark]) -> pd.DataFrame:
     return rows.assign(solid=(rows["cells"] > 1).astype(int))
 
 
-def _extremes(base: Any, shared: Axes) -> Any:
-    return base.mark_rule(strokeWidth=2, opacity=0.45).encode(
-        color=_colour(shared, _legend(shared)),
-        y=alt.Y(field="low", type="quantitative"),
-        y2=alt.Y2(field="high"),
-    )
-
-
-def _lines(base: Any, shared: Axes) -> Any:
-    along = "load" if shared.kind == "path" else "x"
-    return base.mark_line(strokeWidth=2).encode(
-        color=_colour(shared, _legend(shared)), order=alt.Order(field=along, type="quantitative")
-    )
-
-
-def _legend(shared: Axes) -> alt.Legend:
-    # The layers' own opacity would make its samples pale.
-    return alt.Legend(
-        title=shared.series_name, orient="bottom", columns=_ACROSS, labelLimit=220, symbolOpacity=1
-    )
-
-
-def _points(base: Any, shared: Axes) -> Any:
-    along = "load" if shared.kind == "path" else "x"
-    picked = alt.selection_point(name=PICKED, fields=["series", along])
-    return (
-        base.mark_point(size=60, strokeWidth=2, opacity=1)
-        .encode(
-            stroke=_colour(shared, None, "stroke"),
-            fill=_colour(shared, None, "fill"),
-            fillOpacity=alt.FillOpacity(
-                field="solid", type="quantitative", scale=None, legend=None
-            ),
-            strokeOpacity=alt.condition(picked, alt.value(1), alt.value(0.35)),
-            tooltip=_tooltip(shared),
-        )
-        .add_params(picked)
-    )
-
-
-def _tooltip(shared: Axes) -> list[alt.Tooltip]:
-    along = {"number": tip("x", shared.x_name, "~r"), "path": tip("x", shared.x_name, shared.number),
-             "time": alt.Tooltip(field="x", type="temporal", title=shared.x_name)}  # fmt: skip
-    known = [
-        tip("series", shared.series_name), along.get(shared.kind, tip("x", shared.x_name)),
-        tip("y", "value", shared.number), tip("low", "lowest cell", shared.number),
-        tip("high", "highest cell", shared.number), tip("cells", "cells", "d"),
-        tip("evidence", "evidence"),
-    ]  # fmt: skip
-    return [*known, tip("load", "concurrency", "d")] if shared.kind == "path" else known
-
-
 def _x(shared: Axes) -> alt.X:
+    name = shared.x_name
     if shared.kind == "text":
         axis = alt.Axis(labelAngle=0, labelLimit=140, grid=False)
-        domain = alt.Scale(domain=list(shared.ticks))
-        return alt.X(field="x", type="nominal", title=shared.x_name, axis=axis, scale=domain)
+        scale = alt.Scale(domain=list(shared.ticks))
+        return alt.X(field="x", type="nominal", title=name, axis=axis, scale=scale)
     if shared.kind == "time":
-        return alt.X(field="x", type="temporal", title=f"{shared.x_name} (UTC)",
-                     scale=alt.Scale(type="utc"))  # fmt: skip
-    if shared.kind == "path":
-        axis = alt.Axis(tickCount=6, grid=False)
-        return alt.X(field="x", type="quantitative", title=shared.x_name, axis=axis,
-                     scale=alt.Scale(zero=True))  # fmt: skip
-    return _number(shared)
-
-
-def _number(shared: Axes) -> alt.X:
-    low, high = float(shared.ticks[0]), float(shared.ticks[-1])
-    axis = alt.Axis(values=list(shared.ticks), format="~r", grid=False, labelOverlap="greedy")
-    if low > 0 and high / low >= _WIDE:
-        scale = alt.Scale(type="log", base=2, domain=[low / 1.12, high * 1.12], nice=False)
-    else:
+        utc = alt.Scale(type="utc")
+        return alt.X(field="x", type="temporal", title=f"{name} (UTC)", scale=utc)
+    axis, scale = alt.Axis(tickCount=6, grid=False), alt.Scale(zero=True)
+    if shared.kind == "number":
+        low, high = float(shared.ticks[0]), float(shared.ticks[-1])
+        axis = alt.Axis(values=list(shared.ticks), format="~r", grid=False, labelOverlap="greedy")
         scale = alt.Scale(zero=False, padding=14, nice=False)
-    return alt.X(field="x", type="quantitative", title=shared.x_name, axis=axis, scale=scale)
-
-
-def _y(shared: Axes) -> alt.Y:
-    large = "~s" if shared.high >= 10_000 else ",~r"
-    return alt.Y(
-        field="y",
-        type="quantitative",
-        title=None,
-        axis=alt.Axis(tickCount=5, format=large),
-        scale=alt.Scale(domain=[shared.low, shared.high], nice=False),
-    )
-
-
-def _colour(shared: Axes, legend: Any, channel: Channel = "color") -> Any:
-    scale = alt.Scale(domain=list(shared.series), range=_colours(shared))
-    kinds = {"color": alt.Color, "stroke": alt.Stroke, "fill": alt.Fill}
-    return kinds[channel](field="series", type="nominal", scale=scale, legend=legend)
-
-
-def _colours(shared: Axes) -> list[str]:
-    """Return the colours of the series: an arm's own, and a sequence apart for values of other
-    keys."""
-    if shared.arms:
-        return [arm_colour(name) for name in shared.series]
-    return key_colours(len(shared.series))
+        if low > 0 and high / low >= _WIDE:
+            scale = alt.Scale(type="log", base=2, domain=[low / 1.12, high * 1.12], nice=False)
+    return alt.X(field="x", type="quantitative", title=name, axis=axis, scale=scale)

@@ -1,4 +1,5 @@
-"""Charts of predictions: measured points, the predicted line with its band, where measuring ends."""
+"""Charts of predictions: measured points, the predicted line with its band, where measuring ends; of
+how far predictions of measured points were off; of two textbook models; and of a draft's acceptance."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from math import nan
 import altair as alt
 import pandas as pd
 
+from answers.predict.acceptance import Line, Measure, Over
 from answers.predict.values import (
     END_TO_END,
     ONE_STREAM,
@@ -18,14 +20,39 @@ from answers.predict.values import (
     Step,
 )
 from answers.predict.words import BAND
-from dashboard.charts import SIGNED, Chart, nothing
-from dashboard.charts.axes import QUIET, amounts, colour, end_names, ends_apart, loads, tip, title
-from warehouse.catalogue import METRICS, Metric
+from dashboard.charts import (
+    QUIET,
+    SIGNED,
+    Chart,
+    amounts,
+    colour,
+    end_names,
+    ends_apart,
+    even,
+    loads,
+    nothing,
+    points,
+    tip,
+    title,
+)
+from warehouse.catalogue import METRICS
 
+HEIGHT, _ACCEPTANCE_HEIGHT = 300, 280
 #: Room at the right for the names of arms, as a factor of the last load.
 _ROOM = 4.5
 #: What is drawn: what a prediction says and a measured point holds.
 DRAWN: tuple[str, ...] = ("output_throughput", "itl", "ttft")
+_LEFT_OUT = {"k": "all of one K", "concurrency": "all of one load"}
+#: Acceptance rates over which the textbook models are drawn.
+_RATES = tuple(step / 20 for step in range(21))
+_NAMES: dict[Measure, str] = {
+    "rate": "acceptance rate", "length": "tokens per step",
+    "of_all": "accepted at each position, of all drafts",
+    "of_those": "accepted at each position, of drafts that got so far",
+}  # fmt: skip
+_AXES: dict[Over, str] = {"position": "draft position", "k": "draft tokens K", "concurrency": ""}
+#: Room at the right for the names of the datasets, as a share of the axis and as a factor of loads.
+_NAMES_ROOM, _FACTOR = 0.3, 2.5
 
 
 def arm_name(family: str, k: int) -> str:
@@ -34,7 +61,7 @@ def arm_name(family: str, k: int) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Sheet:
+class ForecastSheet:
     """One arm family on one dataset, one question and one metric; ``note`` (its badges) ends the
     titles."""
 
@@ -48,71 +75,31 @@ class Sheet:
         return arm_name(self.known.place.family, k)
 
 
-@dataclass(frozen=True)
-class _Predicted:
-    """What a chart of predictions draws: frames over ``x`` (``concurrency`` or ``k``), values in
-    the metric's unit.
-
-    ``line``: x, arm, value, low, high (NaN: error unknown), inside (whether nothing of the question
-    lies beyond what was measured), end_label and end_y (the arm's name at the end of its line, else
-    empty); ``points``: x, arm, value, repeats; ``asked``: as ``line``, the question alone;
-    ``border``: the lowest and highest x that was measured.
-    """
-
-    x: str
-    line: pd.DataFrame
-    points: pd.DataFrame
-    asked: pd.DataFrame
-    border: tuple[float, float]
-
-
-def over_load(sheet: Sheet, lines: Lines) -> Chart:
+def over_load(sheet: ForecastSheet, lines: Lines) -> Chart:
     """Draw one metric over the load for the chosen K and the baseline."""
     asked = sheet.asked
     both = [_line(sheet, line, "concurrency") for line in (lines.over_load, lines.baseline) if line]
     rows = pd.concat(both, ignore_index=True).drop_duplicates(["arm", "concurrency"])
     last = rows["concurrency"] == rows["concurrency"].max()
-    rows = _apart(rows.assign(end_label=rows["arm"].where(last, ""), end_y=rows["value"]))
-    points = [point for point in sheet.known.points if point.k in (0, asked.k)]
-    border = sheet.known.offer.load_range
+    rows = rows.assign(end_label=rows["arm"].where(last, ""), end_y=rows["value"])
+    rows = ends_apart(rows, float(rows["value"].max()))
     here = rows[(rows["arm"] == sheet.arm(asked.k)) & (rows["concurrency"] == asked.load)]
-    found = _Predicted("concurrency", rows, _points(sheet, points, "concurrency"), here, border)
+    beside = [point for point in sheet.known.points if point.k in (0, asked.k)]
     arm = f"K = {asked.k}" if asked.k else "no drafts"
-    return _told(sheet, found, f"over load{sheet.note}", arm)
+    return _predicted(sheet, "concurrency", rows, beside, here, arm)
 
 
-def _apart(rows: pd.DataFrame) -> pd.DataFrame:
-    """Move the names at the ends of lines at least a line apart."""
-    return ends_apart(rows, float(rows["value"].max()))
-
-
-def over_k(sheet: Sheet, lines: Lines) -> Chart:
-    """Draw one metric over K at the chosen load."""
+def over_k(sheet: ForecastSheet, lines: Lines) -> Chart:
+    """Draw one metric over K at the chosen load. The line joins several arms, so it has no arm's
+    colour."""
     asked = sheet.asked
     rows = _line(sheet, lines.over_k, "k").assign(end_label="", end_y=0.0)
-    points = [point for point in sheet.known.points if point.load == asked.load]
+    beside = [point for point in sheet.known.points if point.load == asked.load]
     here = rows[rows["arm"] == sheet.arm(asked.k)]
-    border = sheet.known.offer.k_range
-    found = _Predicted("k", rows, _points(sheet, points, "k"), here, border)
-    return _told(sheet, found, f"over K{sheet.note}", f"concurrency {asked.load}")
+    return _predicted(sheet, "k", rows, beside, here, f"concurrency {asked.load}")
 
 
-def _told(sheet: Sheet, found: _Predicted, what: str, where: str) -> Chart:
-    metric, known = METRICS[sheet.metric], found.line["low"].notna()
-    subtitle = (
-        f"{sheet.known.place.dataset}, {where}; {metric.unit}, mean, {metric.better} is better; "
-        "points: measured"
-    )
-    if not sheet.asked.as_measured:
-        subtitle += ", with the measured acceptance and lengths"
-    if known.any():
-        subtitle += f"; shaded: {BAND}"
-    if not known.all():
-        subtitle += "; no band: error unknown"
-    return _drawn(found, metric, (f"{metric.label} {what}", subtitle))
-
-
-def _line(sheet: Sheet, line: Sequence[Step], over: str) -> pd.DataFrame:
+def _line(sheet: ForecastSheet, line: Sequence[Step], over: str) -> pd.DataFrame:
     """Return a row per prediction; ``over``: the axis that it is drawn over."""
     rows = []
     for step in line:
@@ -128,235 +115,162 @@ def _line(sheet: Sheet, line: Sequence[Step], over: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _points(sheet: Sheet, points: Sequence[Measured], over: str) -> pd.DataFrame:
-    rows = [
-        (p.k if over == "k" else p.load, sheet.arm(p.k), getattr(p, sheet.metric), p.repeats)
-        for p in points
-    ]
-    return pd.DataFrame(rows, columns=[over, "arm", "value", "repeats"])
-
-
-def _drawn(found: _Predicted, metric: Metric, names: tuple[str, str]) -> Chart:
+def _predicted(
+    sheet: ForecastSheet,
+    over: str,
+    rows: pd.DataFrame,
+    measured: Sequence[Measured],
+    here: pd.DataFrame,
+    where: str,
+) -> Chart:
     """Draw predictions, dashed beyond what was measured and solid within, the measured points, and
     a diamond for the question.
 
-    Over K the line joins several arms, so it has no arm's colour.
+    ``rows``: over (``concurrency`` or ``k``), arm, value, low, high (NaN: error unknown), inside (nothing
+    of the question lies beyond what was measured), end_label and end_y (the arm's name at the end of its
+    line, else empty); ``here``: as ``rows``, the question alone; ``where``: what is the same all along.
     """
-    high = max(
-        found.line["value"].max(),
-        found.line["high"].max(),
-        0.0 if found.points.empty else float(found.points["value"].max()),
+    metric, known = METRICS[sheet.metric], rows["low"].notna()
+    subtitle = (
+        f"{sheet.known.place.dataset}, {where}; {metric.unit}, mean, {metric.better} is better; "
+        "points: measured"
     )
-    x, y = _axis(found), amounts("value", float(high) * 1.08 or 1.0)
-    tone = colour(found.line) if found.x == "concurrency" else alt.value(QUIET)
-    line = alt.Chart(found.line).encode(x=x, y=y)
-    within = alt.Chart(found.line[found.line["inside"]]).encode(x=x, y=y)
+    if not sheet.asked.as_measured:
+        subtitle += ", with the measured acceptance and lengths"
+    if known.any():
+        subtitle += f"; shaded: {BAND}"
+    if not known.all():
+        subtitle += "; no band: error unknown"
+    there = pd.DataFrame(
+        [(p.k if over == "k" else p.load, sheet.arm(p.k), getattr(p, sheet.metric), p.repeats)
+         for p in measured],
+        columns=[over, "arm", "value", "repeats"],
+    )  # fmt: skip
+    high = max(
+        rows["value"].max(), rows["high"].max(),
+        0.0 if there.empty else float(there["value"].max()),
+    )  # fmt: skip
+    x, y = _axis(rows, over), amounts("value", float(high) * 1.08 or 1.0)
+    tone = colour(rows) if over == "concurrency" else alt.value(QUIET)
+    line = alt.Chart(rows).encode(x=x, y=y)
+    offer, number = sheet.known.offer, f",.{metric.decimals}f"
+    ends = offer.load_range if over == "concurrency" else offer.k_range
+    border = alt.Chart(pd.DataFrame({over: sorted(set(ends))}))
     layers = [
         line.mark_area(opacity=0.18).encode(
-            y=alt.Y(field="low", type="quantitative"), y2=alt.Y2(field="high"), **_toned(tone, True)
+            y=alt.Y(field="low", type="quantitative"), y2=alt.Y2(field="high"), color=tone, fill=tone
         ),
-        line.mark_line(strokeWidth=1.5, strokeDash=[4, 4]).encode(**_toned(tone)),
-        within.mark_line(strokeWidth=2).encode(**_toned(tone)),
-        end_names(found.line, x, dx=8),
-        _border(found, x),
-        _measured(found, metric, x, y),
-        _question(found, metric, x, y),
-    ]
-    return alt.layer(*layers).properties(title=title(*names), height=HEIGHT)
-
-
-def _toned(tone: object, fill: bool = False) -> dict[str, object]:
-    """Return the colour of an area or line as channels; ``fill``: of an area, whose colour is its
-    fill."""
-    return {"color": tone} | ({"fill": tone} if fill else {})
-
-
-def _axis(found: _Predicted) -> alt.X:
-    levels = sorted(found.line[found.x].unique())
-    if found.x == "concurrency":
-        return loads(levels, _ROOM)
-    ks = [int(k) for k in levels]
-    label = "datum.value == 0 ? 'none' : datum.label"
-    return alt.X(
-        field="k",
-        type="quantitative",
-        title="draft tokens K",
-        scale=alt.Scale(domain=[min(ks) - 0.3, max(ks) + 0.3], nice=False),
-        axis=alt.Axis(
-            values=ks, format="d", grid=False, domain=False, titleAnchor="start", labelExpr=label
+        line.mark_line(strokeWidth=1.5, strokeDash=[4, 4]).encode(color=tone),
+        alt.Chart(rows[rows["inside"]]).encode(x=x, y=y).mark_line(strokeWidth=2).encode(color=tone),
+        end_names(rows, x, dx=8),
+        border.mark_rule(strokeDash=[2, 3], strokeWidth=1.5, color=QUIET).encode(
+            x=x, tooltip=[tip(over, "measured from or up to", ",d")]
         ),
-    )
-
-
-def _border(found: _Predicted, x: alt.X) -> Chart:
-    rows = pd.DataFrame({found.x: sorted(set(found.border))})
-    return (
-        alt.Chart(rows)
-        .mark_rule(strokeDash=[2, 3], strokeWidth=1.5, color=QUIET)
-        .encode(x=x, tooltip=[tip(found.x, "measured from or up to", ",d")])
-    )
-
-
-def _measured(found: _Predicted, metric: Metric, x: alt.X, y: alt.Y) -> Chart:
-    number = f",.{metric.decimals}f"
-    return (
-        alt.Chart(found.points)
-        .mark_point(filled=True, size=75, opacity=1)
-        .encode(
-            x=x,
-            y=y,
-            color=colour(found.points),
+        alt.Chart(there).mark_point(filled=True, size=75, opacity=1).encode(
+            x=x, y=y, color=colour(there),
             tooltip=[
-                tip("arm", "measured"),
-                tip(found.x, "K" if found.x == "k" else "concurrency", "d"),
-                tip("value", metric.unit, number),
-                tip("repeats", "repeats", "d"),
+                tip("arm", "measured"), tip(over, "K" if over == "k" else "concurrency", "d"),
+                tip("value", metric.unit, number), tip("repeats", "repeats", "d"),
             ],
-        )
-    )
-
-
-def _question(found: _Predicted, metric: Metric, x: alt.X, y: alt.Y) -> Chart:
-    number = f",.{metric.decimals}f"
-    return (
-        alt.Chart(found.asked)
-        .mark_point(shape="diamond", size=190, strokeWidth=2.5, opacity=1)
-        .encode(
-            x=x,
-            y=y,
-            stroke=colour(found.asked, "stroke"),
+        ),
+        alt.Chart(here).mark_point(shape="diamond", size=190, strokeWidth=2.5, opacity=1).encode(
+            x=x, y=y, stroke=colour(here, "stroke"),
             tooltip=[
-                tip("arm", "predicted"),
-                tip("value", metric.unit, number),
-                tip("low", "from", number),
+                tip("arm", "predicted"), tip("value", metric.unit, number), tip("low", "from", number),
                 tip("high", "to", number),
             ],
-        )
-    )
+        ),
+    ]  # fmt: skip
+    what = f"{metric.label} over {'K' if over == 'k' else 'load'}{sheet.note}"
+    return alt.layer(*layers).properties(title=title(what, subtitle), height=HEIGHT)
 
 
-# --- The chart of how far predictions of measured points were off, each made without that point.
+def _axis(rows: pd.DataFrame, over: str) -> alt.X:
+    levels = sorted(rows[over].unique())
+    if over == "concurrency":
+        return loads(levels, _ROOM)
+    ks = [int(k) for k in levels]
+    return alt.X(
+        field="k", type="quantitative", title="draft tokens K",
+        scale=alt.Scale(domain=[min(ks) - 0.3, max(ks) + 0.3], nice=False),
+        axis=alt.Axis(
+            values=ks, format="d", grid=False, domain=False, titleAnchor="start",
+            labelExpr="datum.value == 0 ? 'none' : datum.label",
+        ),
+    )  # fmt: skip
 
 
-HEIGHT = 300
-_LEFT_OUT = {"k": "all of one K", "concurrency": "all of one load"}
-
-
-def withheld(sheet: Sheet) -> Chart:
+def withheld(sheet: ForecastSheet) -> Chart:
     """Draw predicted over measured, minus 1, of each point that was withheld; zero is exact.
     Filled: other points surround it; hollow: the model had to extrapolate."""
     label = METRICS[sheet.metric].label
-    mine = [one for one in sheet.known.withheld if one.metric == sheet.metric]
+    mine = [point for point in sheet.known.withheld if point.metric == sheet.metric]
     if not mine:
         return nothing(f"Errors of {label}: nothing could be withheld{sheet.note}")
     rows = pd.DataFrame(
         [
             {
-                "arm": sheet.arm(one.k), "concurrency": one.concurrency, "error": one.error,
-                "measured": one.measured, "predicted": one.predicted,
-                "left_out": _LEFT_OUT[one.left_out], "solid": int(one.inside),
+                "arm": sheet.arm(point.k), "concurrency": point.concurrency, "error": point.error,
+                "measured": point.measured, "predicted": point.predicted,
+                "left_out": _LEFT_OUT[point.left_out], "solid": int(point.inside),
             }
-            for one in mine
+            for point in mine
         ]
     )  # fmt: skip
     worst = float(rows["error"].abs().max())
+    reach = max(worst * 1.15, 0.02)
+    y = alt.Y(
+        field="error", type="quantitative", title=None,
+        axis=alt.Axis(labelExpr=SIGNED, tickCount=5),
+        scale=alt.Scale(domain=[-reach, reach], nice=False),
+    )  # fmt: skip
+    legend = alt.Legend(
+        title="withheld", orient="bottom", symbolFillColor=QUIET, symbolStrokeColor=QUIET
+    )
+    tips = [
+        tip("arm", "arm"), tip("concurrency", "concurrency", "d"), tip("left_out", "withheld"),
+        tip("measured", "measured", ",.1f"), tip("predicted", "predicted", ",.1f"),
+        tip("error", "error", "+.1%"),
+    ]  # fmt: skip
+    base = alt.Chart(rows).encode(x=loads(sorted(rows["concurrency"].unique())), y=y)
+    marks = points(base, rows, tips, size=60, opacity=0.9).encode(
+        shape=alt.Shape(field="left_out", type="nominal", legend=legend)
+    )
     names = (
         f"Withheld points met within {worst * 100:.1f} %{sheet.note}",
         f"{sheet.known.place.dataset}, {label}, mean: predicted / measured − 1; hollow: beyond what "
         "the others cover",
     )
-    return _drawn_points(rows, names)
-
-
-def _drawn_points(rows: pd.DataFrame, names: tuple[str, str]) -> Chart:
-    reach = max(float(rows["error"].abs().max()) * 1.15, 0.02)
-    y = alt.Y(
-        field="error",
-        type="quantitative",
-        title=None,
-        axis=alt.Axis(labelExpr=SIGNED, tickCount=5),
-        scale=alt.Scale(domain=[-reach, reach], nice=False),
-    )
-    zero = (
-        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
-        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
-        .encode(y=alt.Y(field="zero", type="quantitative"))
-    )
-    points = (
-        alt.Chart(rows)
-        .mark_point(size=60, strokeWidth=2, opacity=0.9)
-        .encode(
-            x=loads(sorted(rows["concurrency"].unique())),
-            y=y,
-            stroke=colour(rows, "stroke"),
-            fill=colour(rows, "fill"),
-            fillOpacity=alt.FillOpacity(
-                field="solid", type="quantitative", scale=None, legend=None
-            ),
-            shape=alt.Shape(
-                field="left_out",
-                type="nominal",
-                legend=alt.Legend(
-                    title="withheld",
-                    orient="bottom",
-                    symbolFillColor=QUIET,
-                    symbolStrokeColor=QUIET,
-                ),
-            ),
-            tooltip=[
-                tip("arm", "arm"),
-                tip("concurrency", "concurrency", "d"),
-                tip("left_out", "withheld"),
-                tip("measured", "measured", ",.1f"),
-                tip("predicted", "predicted", ",.1f"),
-                tip("error", "error", "+.1%"),
-            ],
-        )
-    )
-    return alt.layer(zero, points).properties(title=title(*names), height=HEIGHT)
-
-
-# --- The chart of two textbook models, which stand on no measurement.
-
-
-_RATES = tuple(step / 20 for step in range(21))
+    return alt.layer(even("y"), marks).properties(title=title(*names), height=HEIGHT)
 
 
 def textbook(given: Parameters) -> Chart:
-    """Draw the speedup of both models over the acceptance rate, their names at their lines; a
-    diamond: what is asked."""
+    """Draw the speedup of two textbook models, which stand on no measurement, over the acceptance
+    rate, their names at their lines; a diamond: what is asked."""
     rows, asked = _speedups(given, _RATES), _speedups(given, [given.rate])
     rows = rows.assign(end=rows["model"].where(rows["rate"] == _RATES[-1], ""))
-    names = (
-        "Textbook models, not measured: speedup",
-        f"times as fast as without drafts, higher is better; K = {given.k}",
-    )
     x = alt.X(
-        field="rate",
-        type="quantitative",
-        title="acceptance rate",
+        field="rate", type="quantitative", title="acceptance rate",
         axis=alt.Axis(
             format=".0%", values=[0, 0.2, 0.4, 0.6, 0.8, 1], grid=False, titleAnchor="start"
         ),
         scale=alt.Scale(domain=[0, 1.45], nice=False),
-    )
+    )  # fmt: skip
     y = amounts("speedup", float(rows["speedup"].max()) * 1.1)
     base = alt.Chart(rows).encode(x=x, y=y)
-    even = (
-        alt.Chart(alt.InlineData(values=[{"even": 1}]))
-        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
-        .encode(y=alt.Y(field="even", type="quantitative"))
-    )
     dashes = alt.StrokeDash(field="model", type="nominal", legend=None)
     ends = base.mark_text(align="left", dx=8, fontSize=12, fontWeight=600, color=QUIET)
     tips = [
-        tip("model", "model"),
-        tip("rate", "acceptance rate", ".0%"),
+        tip("model", "model"), tip("rate", "acceptance rate", ".0%"),
         tip("speedup", "speedup", ".2f"),
-    ]
+    ]  # fmt: skip
     point = alt.Chart(asked).mark_point(shape="diamond", size=190, strokeWidth=2.5, color=QUIET)
+    names = (
+        "Textbook models, not measured: speedup",
+        f"times as fast as without drafts, higher is better; K = {given.k}",
+    )
     return alt.layer(
-        even,
+        even("y", 1),
         base.mark_line(strokeWidth=2, color=QUIET).encode(strokeDash=dashes, tooltip=tips),
         ends.encode(text=alt.Text(field="end", type="nominal")),
         point.encode(x=x, y=y, tooltip=tips),
@@ -364,7 +278,63 @@ def textbook(given: Parameters) -> Chart:
 
 
 def _speedups(given: Parameters, rates: Iterable[float]) -> pd.DataFrame:
-    found = [given.found(rate) for rate in rates]
-    rows = [(END_TO_END, one.acceptance_rate, one.end_to_end_gain) for one in found]
-    rows += [(ONE_STREAM, one.acceptance_rate, one.single_stream_speedup) for one in found]
+    models = [given.found(rate) for rate in rates]
+    rows = [(END_TO_END, model.acceptance_rate, model.end_to_end_gain) for model in models]
+    rows += [(ONE_STREAM, model.acceptance_rate, model.single_stream_speedup) for model in models]
     return pd.DataFrame(rows, columns=["model", "rate", "speedup"])
+
+
+# --- Acceptance by position, over K and over the load, a line per dataset.
+
+
+def acceptance(
+    lines: Sequence[Line], over: Over, measure: Measure, arm: str, names: tuple[str, str]
+) -> Chart:
+    """Draw acceptance over the draft position, K or the load, a line per dataset. ``arm``: whose
+    colour the lines have; datasets are told apart by dash and name. ``names``: the answer, and what
+    stands behind it."""
+    if not lines:
+        return nothing(f"{names[0]}: {_NAMES[measure]} unknown")
+    rows = pd.DataFrame([
+        {
+            "dataset": line.dataset, "arm": arm, "concurrency": at, "value": value,
+            "end_label": line.dataset if at == line.points[-1][0] else "", "end_y": value,
+        }
+        for line in lines
+        for at, value in line.points
+    ])  # fmt: skip
+    share = measure != "length"
+    high = 1.0 if share else float(rows["value"].max()) * 1.1
+    placed = ends_apart(rows, high)
+    base = alt.Chart(placed).encode(
+        x=_over_axis(placed, over),
+        y=amounts("value", high, share),
+        color=colour(placed),
+        strokeDash=alt.StrokeDash(field="dataset", type="nominal", legend=None),
+    )
+    tips = [
+        tip("dataset", "dataset"), tip("concurrency", _AXES[over] or "concurrency", "d"),
+        tip("value", _NAMES[measure], ".1%" if share else ".2f"),
+    ]  # fmt: skip
+    ends = base.mark_text(align="left", dx=9, fontSize=12, fontWeight=600).encode(
+        y=alt.Y(field="end_y", type="quantitative"),
+        text=alt.Text(field="end_label", type="nominal"),
+    )
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(tooltip=tips)
+    told = f"{_NAMES[measure]}, higher is better; {names[1]}"
+    layers = [base.mark_line(strokeWidth=2), points, ends]
+    return alt.layer(*layers).properties(title=title(names[0], told), height=_ACCEPTANCE_HEIGHT)
+
+
+def _over_axis(rows: pd.DataFrame, over: Over) -> alt.X:
+    places = sorted({int(at) for at in rows["concurrency"]})
+    if over == "concurrency":
+        return loads(places, _FACTOR)
+    room = max(places[-1] - places[0], 1) * _NAMES_ROOM
+    return alt.X(
+        field="concurrency",
+        type="quantitative",
+        title=_AXES[over],
+        scale=alt.Scale(domain=[places[0] - 0.3, places[-1] + 0.3 + room], nice=False),
+        axis=alt.Axis(values=places, format="d", grid=False, domain=False, titleAnchor="start"),
+    )

@@ -11,25 +11,22 @@ from answers.compare.words import counted, short_name
 from answers.published import checked
 from answers.published.values import BADGE, MEAN, Plot
 from answers.wording import badge, bracketed
-from dashboard.charts import Chart
-from dashboard.charts.axes import QUIET, colour, tip, title
-from dashboard.charts.pareto import given
+from dashboard.charts import QUIET, Chart, colour, even, points, spans, tip, title
 
-# --- Published figures beside what their own rows give, and beside our own measurements.
-
-
-#: Height of one figure, px.
-_ROW = 46
-#: Title, legend, axis and its name: what a chart needs beside its rows, px.
-_AROUND_BARS = 150
 PUBLISHED, RECOMPUTED, MEASURED = "published", "its own row gives", "measured here"
 _SHAPES = {PUBLISHED: "square", RECOMPUTED: "diamond", MEASURED: "circle"}
-
-
+#: Height of one figure; title, legend, axis and its name: what a chart needs beside its rows, px.
+_ROW, _AROUND_BARS = 46, 150
 #: Figures that are drawn; the others stand in the table.
 MOST_DRAWN = 24
 #: What the marks without an arm are coloured as.
 _NO_ARM = "baseline"
+#: Height of a bar, of title and axis, and of a line below the title, px.
+_BAR, _AROUND, _LINE = 28, 100, 14
+#: Room for the label at the end of the longest bar, as a factor of its length.
+_ROOM = 2.1
+
+# --- Published figures beside what their own rows give, and beside our own measurements.
 
 
 def claimed(findings: Sequence[Finding], source: str) -> Chart:
@@ -37,54 +34,39 @@ def claimed(findings: Sequence[Finding], source: str) -> Chart:
     rows = claim_rows(findings)
     flagged = sum(finding.flagged for finding in findings)
     badges = {badge(told["evidence"]) for finding in findings for told in finding.measured} - {""}
-    told = f"{flagged} of {counted(len(findings), 'improvement')} here printed otherwise than they follow"
     notes = bracketed(*sorted({"published", *badges}))
-    name = (told + notes, f"{source}; bars: what rounding in print, or the repeats, allow")
+    count = counted(len(findings), "improvement")
+    name = f"{flagged} of {count} here printed otherwise than they follow{notes}"
     places = rows.drop_duplicates("place")["place"].tolist()
     y = alt.Y(field="place", type="nominal", sort=places, axis=None)
     x = alt.X(
-        field="value",
-        type="quantitative",
-        title="improvement, % (positive is better)",
-        axis=alt.Axis(tickCount=6),
-        scale=alt.Scale(zero=True, nice=True),
-    )
+        field="value", type="quantitative", title="improvement, % (positive is better)",
+        axis=alt.Axis(tickCount=6), scale=alt.Scale(zero=True, nice=True),
+    )  # fmt: skip
     base = alt.Chart(rows).encode(x=x, y=y)
-    zero = (
-        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
-        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
-        .encode(x=alt.X(field="zero", type="quantitative"))
-    )
-    ranges = base.mark_rule(strokeWidth=4, opacity=0.35).encode(
-        x=alt.X(field="low", type="quantitative"), x2=alt.X2(field="high"), color=colour(rows)
-    )
-    points = base.mark_point(size=90, strokeWidth=2, opacity=1).encode(
-        stroke=colour(rows, "stroke"),
-        fill=colour(rows, "fill"),
-        fillOpacity=given(alt.FillOpacity, "solid"),
-        shape=alt.Shape(
-            field="kind",
-            type="nominal",
-            title=None,
-            legend=alt.Legend(orient="top", symbolStrokeColor=QUIET),
-            scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())),
-        ),
-        tooltip=[
-            tip("label", "figure"),
-            tip("kind", "this mark"),
-            tip("value", "%", "+.1f"),
-            tip("low", "lowest, %", "+.1f"),
-            tip("high", "highest, %", "+.1f"),
-            tip("told", "why"),
-        ],
-    )
+    shape = alt.Shape(
+        field="kind", type="nominal", title=None,
+        legend=alt.Legend(orient="top", symbolStrokeColor=QUIET),
+        scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())),
+    )  # fmt: skip
+    tips = [
+        tip("label", "figure"), tip("kind", "this mark"), tip("value", "%", "+.1f"),
+        tip("low", "lowest, %", "+.1f"), tip("high", "highest, %", "+.1f"), tip("told", "why"),
+    ]  # fmt: skip
     names = (
         alt.Chart(rows[rows["label"] != ""])
         .mark_text(align="left", dy=-15, fontSize=12, color=QUIET)
         .encode(x=alt.value(0), y=y, text=alt.Text(field="label", type="nominal"))
     )
-    height = _ROW * len(places) + _AROUND_BARS
-    return alt.layer(zero, ranges, points, names).properties(title=title(*name), height=height)
+    return alt.layer(
+        even("x"),
+        spans(base.mark_rule(strokeWidth=4, opacity=0.35), "x", color=colour(rows)),
+        points(base, rows, tips, size=90, opacity=1).encode(shape=shape),
+        names,
+    ).properties(
+        title=title(name, f"{source}; bars: what rounding in print, or the repeats, allow"),
+        height=_ROW * len(places) + _AROUND_BARS,
+    )
 
 
 def claim_rows(findings: Sequence[Finding]) -> pd.DataFrame:
@@ -120,13 +102,6 @@ def _span(told: dict[str, Any]) -> tuple[float, float, float]:
 # --- Figures of a published study: bars of what was printed, hollow, beside what was measured here.
 
 
-#: Height of a bar, of title and axis, and of a line below the title, px.
-_BAR, _AROUND, _LINE = 28, 100, 14
-#: Room for the label at the end of the longest bar, as a factor of its length.
-_ROOM = 2.1
-_PRINTED, _HERE = "published", "measured here"
-
-
 def printed_values(plot: Plot) -> Chart:
     """Draw one metric of a figure: a bar for each printed value and arm, from zero."""
     rows = bars(plot)
@@ -150,22 +125,18 @@ def printed_values(plot: Plot) -> Chart:
         text=alt.Text(field="label", type="nominal"), color=colour(rows)
     )
     heading = title(f"{short_name(plot.metric, plot.statistic)}, {plot.unit}", "")
-    heading.subtitle = [BADGE, *_notes(plot)]
-    height = _BAR * len(rows) + _AROUND + _LINE * len(_notes(plot))
+    # What is wrong in print, in lines that a narrow chart has room for, and how the bars are read.
+    notes = [part for note in plot.notes for part in note.split(": ")]
+    notes += ["full: measured here"] if plot.measured else []
+    heading.subtitle = [BADGE, *notes]
+    height = _BAR * len(rows) + _AROUND + _LINE * len(notes)
     return alt.layer(marks, names, title=heading, height=height)
-
-
-def _notes(plot: Plot) -> list[str]:
-    """Say what is wrong in print, in lines that a narrow chart has room for, and how the bars are
-    read."""
-    told = [part for note in plot.notes for part in note.split(": ")]
-    return [*told, *(["full: measured here"] if plot.measured else [])]
 
 
 def bars(plot: Plot) -> pd.DataFrame:
     """Return a row per bar: of, place (within it), arm, value, text, label, origin, solid."""
     rows = [
-        (one.of, one.arm, one.value, one.text, f"{one.arm} {one.text}", _PRINTED, 0.12)
+        (one.of, one.arm, one.value, one.text, f"{one.arm} {one.text}", PUBLISHED, 0.12)
         for one in plot.values
     ]
     for one in plot.measured:
@@ -173,8 +144,8 @@ def bars(plot: Plot) -> pd.DataFrame:
         for arm, value in (("baseline", one.reference), (one.arm, one.value)):
             if value is not None:
                 text = f"{value:,.1f}"
-                label = f"{arm} {text} {_HERE}{badge}"
-                rows.append((one.of, arm, value, text, label, _HERE, 0.9))
+                label = f"{arm} {text} {MEASURED}{badge}"
+                rows.append((one.of, arm, value, text, label, MEASURED, 0.9))
     names = ["of", "arm", "value", "text", "label", "origin", "solid"]
     found = pd.DataFrame(list(dict.fromkeys(rows)), columns=names)
     found = found.sort_values("of", key=lambda of: of.ne(MEAN), kind="stable", ignore_index=True)

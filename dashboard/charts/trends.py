@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -12,10 +11,8 @@ from answers.runs.notes import UNKNOWN_NIGHT, Placed, by_night
 from answers.trend.answer import Line, names
 from answers.trend.releases import Effect
 from answers.wording import badge, bracketed
-from dashboard.charts import Chart
-from dashboard.charts.axes import QUIET
-from dashboard.charts.axes import title as heading
-from dashboard.palette import arm_colour
+from dashboard.charts import QUIET, Chart, arm_colour, colour, even, spans, tip
+from dashboard.charts import title as heading
 from warehouse.catalogue import Metric
 
 HEIGHT = 320
@@ -32,20 +29,50 @@ def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Chart:
     something changed, where the level moved, and where people wrote ``notes``."""
     metric = line.assessed.series.measure
     rows = run_rows(line)
-    base = alt.Chart(rows).encode(x=_nights(rows))
-    colour = arm_colour(line.arm)
-    layers = [
-        *_levels(base, metric),
-        *_reference(rows, line, metric),
-        *_changes(rows, metric),
-        base.mark_line(strokeWidth=1.5, color=colour).encode(y=_value("value", metric)),
-        base.mark_point(size=60, strokeWidth=2, opacity=1, fill=colour, stroke=colour).encode(
-            y=_value("value", metric),
-            fillOpacity=alt.FillOpacity(field="solid", type="quantitative", scale=None),
-            tooltip=_tooltip(metric),
-        ),
-        *_noted(rows, _marks(rows, notes)),
-    ]
+    x = _nights(rows)
+    base = alt.Chart(rows).encode(x=x)
+    hue = arm_colour(line.arm)
+    number = f",.{metric.decimals}f"
+    tips = [
+        alt.Tooltip(field="night", type="nominal"),
+        tip("value", metric.unit, number), tip("low", "noise from", number),
+        tip("high", "to", number), alt.Tooltip(field="repeats", type="quantitative"),
+        tip("changed", "changed"),
+    ]  # fmt: skip
+    # The noise around each level and the level itself.
+    part = alt.Detail(field="part", type="nominal")
+    band = base.mark_area(opacity=0.16, color=QUIET).encode(
+        y=_value("low", metric), y2=alt.Y2(field="high"), detail=part
+    )
+    dashed = base.mark_line(strokeWidth=1.5, strokeDash=[5, 4], color=QUIET)
+    layers = [band, dashed.encode(y=_value("level", metric), detail=part)]
+    if line.reference is not None:
+        # What the last nights are compared with, from its first night to the last one.
+        first = rows.iloc[line.reference[0]]
+        ends = pd.DataFrame({"at": [first["at"], rows["at"].max()], "level": first["level"],
+                             "told": ["reference", ""]})  # fmt: skip
+        drawn = alt.Chart(ends).encode(x=x, y=_value("level", metric))
+        text = drawn.mark_text(align="left", dy=-8, fontSize=12, color=QUIET)
+        layers.append(drawn.mark_line(strokeWidth=1.5, color=QUIET))
+        layers.append(text.encode(text=alt.Text(field="told", type="nominal")))
+    # A thin line where the configuration changed, and a bold one where the level moved.
+    changed, moved = rows[rows["changed"] != ""], rows[rows["part"].diff() == 1]
+    for nights, width, dash in ((changed, 1.0, [2, 3]), (moved, 2.5, [1, 0])):
+        if not nights.empty:
+            rule = alt.Chart(nights).mark_rule(strokeWidth=width, strokeDash=dash, color=QUIET)
+            layers.append(rule.encode(x=x, tooltip=tips))
+    layers.append(base.mark_line(strokeWidth=1.5, color=hue).encode(y=_value("value", metric)))
+    points = base.mark_point(size=60, strokeWidth=2, opacity=1, fill=hue, stroke=hue)
+    solid = alt.FillOpacity(field="solid", type="quantitative", scale=None)
+    layers.append(points.encode(y=_value("value", metric), fillOpacity=solid, tooltip=tips))
+    noted = _marks(rows, notes)
+    if not noted.empty:
+        # A triangle at the top of each night that people wrote a note on; pointing at it shows it.
+        mark = alt.Chart(noted).mark_point(
+            shape="triangle-down", filled=True, size=110, opacity=1, color=QUIET
+        )
+        tips = [alt.Tooltip(field="night", type="nominal"), tip("said", "noted")]
+        layers.append(mark.encode(x=x, y=alt.value(_TOP), tooltip=tips))
     title = f"{line.metric}, {metric.unit}{bracketed(badge(line.evidence))}"
     return alt.layer(*layers).properties(title=heading(title, line.name), height=HEIGHT)
 
@@ -87,68 +114,10 @@ def _marks(rows: pd.DataFrame, notes: Sequence[Placed]) -> pd.DataFrame:
     return known[known["at"].astype(float).between(first, last)]
 
 
-def _reference(rows: pd.DataFrame, line: Line, metric: Metric) -> list[Any]:
-    """Draw the level that the last nights are compared with, from its first night to the last
-    one."""
-    if line.reference is None:
-        return []
-    first = rows.iloc[line.reference[0]]
-    ends = pd.DataFrame(
-        {"at": [first["at"], rows["at"].max()], "level": first["level"], "told": ["reference", ""]}
-    )
-    drawn = alt.Chart(ends).encode(x=_nights(rows), y=_value("level", metric))
-    text = drawn.mark_text(align="left", dy=-8, fontSize=12, color=QUIET)
-    return [
-        drawn.mark_line(strokeWidth=1.5, color=QUIET),
-        text.encode(text=alt.Text(field="told", type="nominal")),
-    ]
-
-
-def _levels(base: Any, metric: Metric) -> list[Any]:
-    """Draw the noise around each level and the level itself."""
-    part = alt.Detail(field="part", type="nominal")
-    band = base.mark_area(opacity=0.16, color=QUIET).encode(
-        y=_value("low", metric), y2=alt.Y2(field="high"), detail=part
-    )
-    line = base.mark_line(strokeWidth=1.5, strokeDash=[5, 4], color=QUIET)
-    return [band, line.encode(y=_value("level", metric), detail=part)]
-
-
-def _changes(rows: pd.DataFrame, metric: Metric) -> list[Any]:
-    """Draw a thin line where the configuration changed, and a bold one where the level moved."""
-    changed = rows[rows["changed"] != ""]
-    moved = rows[rows["part"].diff() == 1]
-    drawn = []
-    for found, width, dash in ((changed, 1.0, [2, 3]), (moved, 2.5, [1, 0])):
-        if not found.empty:
-            rule = alt.Chart(found).mark_rule(strokeWidth=width, strokeDash=dash, color=QUIET)
-            drawn.append(rule.encode(x=_nights(rows), tooltip=_tooltip(metric)))
-    return drawn
-
-
-def _noted(rows: pd.DataFrame, notes: pd.DataFrame) -> list[Any]:
-    """Draw a triangle at the top of each night that people wrote a note on; pointing at it shows
-    it."""
-    if notes.empty:
-        return []
-    mark = alt.Chart(notes).mark_point(
-        shape="triangle-down", filled=True, size=110, opacity=1, color=QUIET
-    )
-    said = [
-        alt.Tooltip(field="night", type="nominal"),
-        alt.Tooltip(field="said", type="nominal", title="noted"),
-    ]
-    return [mark.encode(x=_nights(rows), y=alt.value(_TOP), tooltip=said)]
-
-
 def forest(effects: Sequence[Effect]) -> Chart:
     """Draw the change of each series of one metric between two releases, with its interval."""
     rows = forest_rows(effects)
     badges = sorted({bracketed(badge(effect.series.about.get("evidence"))) for effect in effects})
-    title = f"{effects[0].series.line}{''.join(badges)}"
-    arms = sorted(rows["arm"].unique())
-    scale = alt.Scale(domain=arms, range=[arm_colour(arm) for arm in arms])
-    colour = alt.Color(field="arm", type="nominal", scale=scale, legend=None)
     x = alt.X(
         field="value", type="quantitative", title="change, positive is better",
         axis=alt.Axis(format="+.0%", tickCount=5, titleAnchor="start"),
@@ -157,35 +126,30 @@ def forest(effects: Sequence[Effect]) -> Chart:
         field="series", type="nominal", title=None, sort=list(rows["series"]),
         axis=alt.Axis(labelLimit=230, labelOverlap=False),
     )  # fmt: skip
-    base = alt.Chart(rows).encode(y=y, color=colour)
-    interval = base.mark_rule(strokeWidth=3, opacity=0.5).encode(
-        x=alt.X(field="low", type="quantitative"), x2=alt.X2(field="high")
-    )
+    base = alt.Chart(rows).encode(y=y, color=colour(rows))
     points = base.mark_point(size=70, filled=True, opacity=1).encode(
         x=x,
         tooltip=[
-            alt.Tooltip(field="series", type="nominal"),
-            alt.Tooltip(field="value", type="quantitative", title="change", format="+.1%"),
-            alt.Tooltip(field="low", type="quantitative", title="95 % from", format="+.1%"),
-            alt.Tooltip(field="high", type="quantitative", title="to", format="+.1%"),
+            alt.Tooltip(field="series", type="nominal"), tip("value", "change", "+.1%"),
+            tip("low", "95 % from", "+.1%"), tip("high", "to", "+.1%"),
             alt.Tooltip(field="status", type="nominal"),
         ],
-    )
-    zero = (
-        alt.Chart(alt.InlineData(values=[{"zero": 0}]))
-        .mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
-        .encode(x=alt.X(field="zero", type="quantitative"))
-    )
-    high = _ROW * len(rows) + 90
-    return alt.layer(zero, interval, points).properties(title=heading(title), height=high)
+    )  # fmt: skip
+    title = f"{effects[0].series.line}{''.join(badges)}"
+    return alt.layer(
+        even("x"), spans(base.mark_rule(strokeWidth=3, opacity=0.5), "x"), points
+    ).properties(title=heading(title), height=_ROW * len(rows) + 90)
 
 
 def forest_rows(effects: Sequence[Effect]) -> pd.DataFrame:
     """Return a row per series: ``series``, ``arm``, ``value``, ``low``, ``high`` (ratios, positive
     is better), ``status``."""
+    named = [name.split(", ") for name in names([effect.series for effect in effects])]
+    # Without the words that all of them begin with: they have to fit beside a chart.
+    alike = len(os.path.commonprefix(named)) if len(named) > 1 else 0
     return pd.DataFrame(
         {
-            "series": _short(effects),
+            "series": [", ".join(words[alike:]) for words in named],
             "arm": [str(effect.series.about.get("arm_label")) for effect in effects],
             "value": [effect.improvement for effect in effects],
             "low": [effect.low for effect in effects],
@@ -193,14 +157,6 @@ def forest_rows(effects: Sequence[Effect]) -> pd.DataFrame:
             "status": [effect.word for effect in effects],
         }
     )
-
-
-def _short(effects: Sequence[Effect]) -> list[str]:
-    """Return the names without the words that all of them begin with; they have to fit beside a
-    chart."""
-    told = [name.split(", ") for name in names([effect.series for effect in effects])]
-    alike = len(os.path.commonprefix(told)) if len(told) > 1 else 0
-    return [", ".join(words[alike:]) for words in told]
 
 
 def _nights(rows: pd.DataFrame) -> alt.X:
@@ -230,15 +186,3 @@ def _value(field: str, metric: Metric) -> alt.Y:
         field=field, type="quantitative", title=metric.unit,
         scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5, format=",~r"),
     )  # fmt: skip
-
-
-def _tooltip(metric: Metric) -> list[alt.Tooltip]:
-    number = f",.{metric.decimals}f"
-    return [
-        alt.Tooltip(field="night", type="nominal"),
-        alt.Tooltip(field="value", type="quantitative", title=metric.unit, format=number),
-        alt.Tooltip(field="low", type="quantitative", title="noise from", format=number),
-        alt.Tooltip(field="high", type="quantitative", title="to", format=number),
-        alt.Tooltip(field="repeats", type="quantitative"),
-        alt.Tooltip(field="changed", type="nominal", title="changed"),
-    ]

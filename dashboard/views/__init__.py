@@ -10,15 +10,14 @@ import pkgutil
 from types import ModuleType
 
 
-def _pages() -> tuple[ModuleType, ...]:
-    names = (found.name for found in pkgutil.iter_modules(__path__))
-    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return tuple(sorted((one for one in modules if hasattr(one, "ORDER")), key=_order))
-
-
 def _order(page: ModuleType) -> int:
     order: int = page.ORDER
     return order
 
 
-VIEWS: tuple[ModuleType, ...] = _pages()
+_MODULES = (
+    importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)
+)
+VIEWS: tuple[ModuleType, ...] = tuple(
+    sorted((module for module in _MODULES if hasattr(module, "ORDER")), key=_order)
+)

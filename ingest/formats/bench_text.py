@@ -11,13 +11,11 @@ from typing import Any
 
 from ingest.formats import sglang_bench
 from ingest.formats.sglang_bench import facts_of
-from ingest.formats.vllm_bench import Bench, acceptance, latencies, means
-from ingest.formats.vllm_facts import load_of
-from ingest.level import Level, cell_of, left_out, reported
+from ingest.formats.vllm_bench import Bench, acceptance, latencies, load_of, means
+from ingest.level import LevelReport, cell_of, left_out, reported
 from ingest.model import Content, Context, Parsed
 from ingest.read import head_of_file
-from ingest.stated import count
-from ingest.unreadable import part, shown
+from ingest.stated import count, part, shown
 from warehouse.errors import InvalidInput
 from warehouse.rows import Measurement
 
@@ -118,13 +116,13 @@ def _results(data: memoryview) -> list[tuple[int, dict[str, Any]]]:
             label = " ".join(printed[1].lower().split())
             if said is not None:
                 with part(f"Line {place}"):
-                    _take(said, label, printed[2])
+                    _add(said, label, printed[2])
             elif label in _BEFORE:
                 before[_BEFORE[label]] = _value(_BEFORE[label], printed[2].split(" (")[0])
     return found
 
 
-def _take(said: dict[str, Any], label: str, text: str) -> None:
+def _add(said: dict[str, Any], label: str, text: str) -> None:
     if _POSITION.fullmatch(label):
         said.setdefault(_POSITIONS, []).append((_value(label, text) or 0.0) / 100)
     elif latency := _LATENCY.fullmatch(label):
@@ -172,13 +170,13 @@ def _bench(said: dict[str, Any]) -> Bench:
     return Bench(**known)
 
 
-def _level(said: dict[str, Any]) -> Level:
+def _level(said: dict[str, Any]) -> LevelReport:
     bench = _bench(said)
     is_sglang = bench.backend is not None
     facts = facts_of({"backend": bench.backend}) if is_sglang else {}
     facts |= {"load_profile": None, "concurrency": None} | load_of(bench)
     drafts = tuple(acceptance(bench))
-    return Level(
+    return LevelReport(
         generator="sglang-bench" if is_sglang else "vllm-bench",
         facts=facts | ({"engine": "vllm"} if drafts else {}),
         reported=_reported(said, bench),
@@ -192,7 +190,7 @@ def _level(said: dict[str, Any]) -> Level:
 
 def _reported(said: dict[str, Any], bench: Bench) -> Iterator[Measurement]:
     for metric, value in (
-        *means(bench, bench.failed),
+        *means(bench, bench.failed).items(),
         *((name, said.get(name)) for name in _OF_SGLANG),
     ):
         if value is not None:

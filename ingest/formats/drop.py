@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +22,23 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from ingest.counters import (
-    Series,
+    MetricSeries,
     Snapshot,
     Window,
     before_after,
-    is_unread,
+    cache_measurements,
     over_window,
     parse_exposition,
     read_series,
     samples_within,
-    told,
     unread_snapshots,
 )
-from ingest.engine_settings import cache_measurements, compiled, merged, of_vllm
-from ingest.formats.vllm_facts import LOCAL_TIME
-from ingest.machine import Machine, circumstances, means, read_machine
+from ingest.engine_settings import compiled, merged, of_vllm
+from ingest.formats.vllm_bench import LOCAL_TIME
+from ingest.machine import MachineSeries, circumstances, means, read_machine
 from ingest.read import head_of_file, open_content
 from ingest.speculation import completed
-from ingest.unreadable import UNREADABLE, why
+from ingest.stated import UNREADABLE, why
 from warehouse.contract import FACT_KEYS, Facts, Record
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag
@@ -58,23 +58,30 @@ _PACKED = ("", ".gz", ".zst")
 
 @dataclass(frozen=True)
 class Drop:
-    """An opened drop: what its record says and what its metrics files hold."""
+    """An opened drop: what its record says and what its metrics files hold.
+
+    ``report``: None for a failed cell that left none. ``unread``: the metrics files that hold no
+    counters though they should.
+    """
 
     folder: Path
     record: Record
     report: Path | None
-    """None for a failed cell that left no report."""
     before: Snapshot | None
     after: Snapshot | None
-    series: Series
-    machine: Machine
+    series: MetricSeries
+    machine: MachineSeries
     unread: tuple[str, ...] = ()
-    """The metrics files that hold no counters though they should."""
 
     def facts(self) -> dict[str, Any]:
         """Return the facts that the record states or implies; they override the report's own."""
         stated = self.record.model_dump(include=set(FACT_KEYS), exclude_none=True)
-        settings = merged(of_vllm(_configuration(self.folder)), self.log)
+        # The engine's own configuration may not be kept, or not be readable.
+        configuration: dict[str, Any] = {}
+        with suppress(*UNREADABLE, InvalidInput):
+            data = _beside(self.folder, _ENGINE) or b"{}"
+            configuration = msgspec.json.decode(data, type=dict[str, Any])
+        settings = merged(of_vllm(configuration), self.log)
         return completed(({"engine_settings": settings} if settings else {}) | stated)
 
     @cached_property
@@ -107,32 +114,28 @@ def open_drop(folder: Path) -> Drop:
     """Read everything but the report. Raises InvalidInput."""
     record = _record(folder / RECORD)
     report = _report(folder, record)
-    before, after = (_snapshot(_beside(folder, name)) for name in (_BEFORE, _AFTER))
+    before, after = (
+        None
+        if data is None
+        else parse_exposition(data.decode("utf-8", errors="replace").splitlines())
+        for data in (_beside(folder, _BEFORE), _beside(folder, _AFTER))
+    )
     sampled = _beside(folder, _SAMPLES)
     series = read_series(sampled or b"")
     unread = [*unread_snapshots((_BEFORE, before), (_AFTER, after), series)]
-    if sampled is not None and is_unread(series):
+    if sampled is not None and not any(series.values):
         unread.append(_SAMPLES)
-    return Drop(
-        folder, record, report, before, after, series,
-        machine=read_machine(_beside(folder, _MACHINE) or b""),
-        unread=tuple(unread),
-    )  # fmt: skip
+    machine = read_machine(_beside(folder, _MACHINE) or b"")
+    return Drop(folder, record, report, before, after, series, machine, tuple(unread))
 
 
 def with_drop(cells: Iterator[Cell], drop: Drop) -> Iterator[Cell]:
     """Yield the report's cells with the record's status and the server's own counters and
     samples."""
-    cells = (_timed(cell, drop.record) for cell in cells)
     first = next(cells, None)
-    if first is None:
-        return
     second = next(cells, None)
-    yield _with_record(_with_metrics(first, drop, alone=second is None), drop.record)
-    if second is not None:
-        yield _with_record(_with_metrics(second, drop, alone=False), drop.record)
-    for cell in cells:
-        yield _with_record(_with_metrics(cell, drop, alone=False), drop.record)
+    for cell in filter(None, chain((first, second), cells)):
+        yield _with_record(_with_metrics(cell, drop, alone=second is None), drop.record)
 
 
 def failed_cell(drop: Drop, source_id: str, facts: dict[str, Any]) -> Cell:
@@ -172,14 +175,6 @@ def how_it_went(record: Record) -> dict[str, Any]:
     return said
 
 
-def _timed(cell: Cell, record: Record) -> Cell:
-    """Replace a start in local time, which fits no sample of the server, by the record's start."""
-    if LOCAL_TIME not in cell.flags:
-        return cell
-    flags = tuple(flag for flag in cell.flags if flag != LOCAL_TIME)
-    return replace(cell, started_at=record.started_at, flags=flags)
-
-
 def _with_record(cell: Cell, record: Record) -> Cell:
     flags = (*cell.flags, *circumstances(record))
     if record.status == "failed":
@@ -195,11 +190,14 @@ def _with_record(cell: Cell, record: Record) -> Cell:
 
 
 def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
+    if LOCAL_TIME in cell.flags:
+        # It fits no sample of the server: the record's start does.
+        others = tuple(flag for flag in cell.flags if flag != LOCAL_TIME)
+        cell = replace(cell, started_at=drop.record.started_at, flags=others)
     start = cell.started_at or (drop.record.started_at if alone else None)
-    length = _length(cell)
-    window = (
-        None if start is None or not length else (start.timestamp(), start.timestamp() + length)
-    )
+    window = None
+    if start is not None and cell.duration:
+        window = start.timestamp(), start.timestamp() + cell.duration
     whole = _of_all_requests(cell, window)
     found, flags = over_window(drop.series, whole)
     if found is None and alone:
@@ -207,16 +205,28 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
         flags = (*(f for f in flags if f.name != "counters_incomplete" or found is None), *more)
     elif found is None and drop.before is not None and not drop.series:
         flags = (*flags, _NOT_DIVIDED)
-    acceptance = cell.acceptance if found is None else (found, *cell.acceptance)
-    samples = (*samples_within(drop.series, window), *drop.machine.within(window))
+    if drop.unread:
+        flags = (
+            *flags,
+            Flag(
+                "counters_unread", "warning",
+                f"No counters of the server can be read from {' and '.join(drop.unread)} (empty, "
+                "damaged, cut off or missing), so acceptance was not taken from there.",
+            ),
+        )  # fmt: skip
+    samples = (
+        *samples_within(drop.series.at, drop.series.values, window),
+        *samples_within(drop.machine.at, drop.machine.values, window),
+    )
     # Snapshots around several levels say how large the cache is, and nothing of one level's hits.
     cached = cache_measurements(drop.before, drop.after if alone else None)
     return replace(
-        cell, acceptance=acceptance,
-        flags=(*cell.flags, *flags, *told(drop.unread), *compiled(drop.log, whole, drop.record.ended_at)),
+        cell,
+        acceptance=cell.acceptance if found is None else (found, *cell.acceptance),
+        flags=(*cell.flags, *flags, *compiled(drop.log, whole, drop.record.ended_at)),
         samples=samples,
         measurements=(*cell.measurements, *means(samples), *cached),
-    )  # fmt: skip
+    )
 
 
 def _of_all_requests(cell: Cell, window: Window | None) -> Window | None:
@@ -240,10 +250,6 @@ _NOT_DIVIDED = Flag(
     "The server's counters cover all levels of this report together, so they say nothing of one; "
     "record metrics-samples.jsonl or run one level per report.",
 )
-
-
-def _length(cell: Cell) -> float:
-    return cell.duration or 0.0
 
 
 def _failure(record: Record) -> Flag:
@@ -304,16 +310,3 @@ def _beside(folder: Path, name: str) -> bytes | None:
         if path.is_file():
             return bytes(open_content(path).data) if suffix else path.read_bytes()
     return None
-
-
-def _configuration(folder: Path) -> dict[str, Any]:
-    """Return the engine's own configuration; empty where it was not kept, or cannot be read."""
-    with suppress(*UNREADABLE, InvalidInput):
-        return msgspec.json.decode(_beside(folder, _ENGINE) or b"{}", type=dict[str, Any])
-    return {}
-
-
-def _snapshot(data: bytes | None) -> Snapshot | None:
-    if data is None:
-        return None
-    return parse_exposition(data.decode("utf-8", errors="replace").splitlines())

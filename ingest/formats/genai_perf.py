@@ -5,15 +5,20 @@ of each request, throughput is over the run, percentiles are interpolated; token
 own tokenizer. Failed requests are not counted.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-from ingest.level import Level, cell_of, reported
-from ingest.lines import head_of, members, starts_object
+from ingest.level import LevelReport, cell_of, reported_sections
 from ingest.model import Content, Context, Parsed
-from ingest.stated import count, decoded, in_its_unit, positive, section
-from ingest.unreadable import UNREADABLE, refusal
-from warehouse.rows import Measurement
+from ingest.stated import (
+    count,
+    head_of,
+    json_object,
+    object_of,
+    positive,
+    section,
+    starts_object,
+    text_of,
+)
 from warehouse.secrets.values import scrub
 
 NAME, KIND = "genai-perf", "a GenAI-Perf report"
@@ -39,61 +44,44 @@ def sniff(data: memoryview) -> bool:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read a report, which is one cell. Raises InvalidInput."""
-    try:
-        said, flags = decoded(content.data, members)
-    except UNREADABLE as error:
-        raise refusal("This GenAI-Perf report", error) from None
-    config = _object(said.get("input_config"))
-    level = Level(
+    said, flags = json_object(content.data, "This GenAI-Perf report")
+    config = object_of(said.get("input_config"))
+    level = LevelReport(
         generator=NAME,
         facts=_facts(config),
-        reported=_reported(said),
+        reported=reported_sections(said, _METRICS, "ms"),
         completed=count(section(said, "request_count"), "avg"),
         flags=flags,
     )
     return Parsed(NAME, scrub({"input_config": config}), iter([cell_of(level, context)]))
 
 
-def _reported(said: dict[str, Any]) -> Iterator[Measurement]:
-    for metric, name in _METRICS.items():
-        told = section(said, name)
-        yield from reported(metric, told, in_its_unit(metric, told, "ms", name))
-
-
 def _facts(config: dict[str, Any]) -> dict[str, Any]:
-    endpoint, models = _object(config.get("endpoint")), config.get("model_names")
+    endpoint, models = object_of(config.get("endpoint")), config.get("model_names")
     first = models[0] if isinstance(models, list) and models else models
     formats = {"chat": "chat_completions", "completions": "text_completions"}
     backend = endpoint.get("backend")
+    # A load such as ``{"concurrency": 8}``, or ``{"request_rate": 4}``, whose requests come evenly.
+    stimulus = object_of(object_of(config.get("perf_analyzer")).get("stimulus"))
+    rate, limit = positive(stimulus, "request_rate"), None
+    if rate is None:
+        limit = positive(stimulus, "concurrency")
     return {
-        "model": first if isinstance(first, str) and first else None,
+        "model": text_of(first),
         "engine": "tensorrt-llm" if backend == "tensorrtllm" else backend or None,
         "request_format": formats.get(str(endpoint.get("type"))),
-        "dataset": _dataset(_object(config.get("input"))),
-        **_load(_object(_object(config.get("perf_analyzer")).get("stimulus"))),
+        "dataset": _dataset(object_of(config.get("input"))),
+        "load_profile": "constant" if rate is not None else "concurrent" if limit else None,
+        "rate": rate,
+        "concurrency": limit,
     }
 
 
-def _load(stimulus: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of a load such as ``{"concurrency": 8}`` or ``{"request_rate": 4}``, whose
-    requests come evenly."""
-    rate = positive(stimulus, "request_rate")
-    if rate is not None:
-        return {"load_profile": "constant", "rate": rate}
-    limit = positive(stimulus, "concurrency")
-    return {"load_profile": "concurrent" if limit else None, "concurrency": limit}
-
-
 def _dataset(given: dict[str, Any]) -> str | None:
-    file = given.get("file")
-    if isinstance(file, str) and file:
+    if file := text_of(given.get("file")):
         return file.rpartition("/")[2]
-    lengths = (
-        positive(_object(given.get("synthetic_tokens")), "mean"),
-        positive(_object(given.get("output_tokens")), "mean"),
-    )
+    lengths = [
+        positive(object_of(given.get(name)), "mean")
+        for name in ("synthetic_tokens", "output_tokens")
+    ]
     return f"synthetic {lengths[0]}/{lengths[1]}" if all(lengths) else None
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -1,36 +1,41 @@
-"""GuideLLM reports, 0.2 and later: decoded once, typed, then read by their generation's adapter."""
+"""GuideLLM reports, 0.2 and later: decoded once, typed, then read by their generation."""
 
-import hashlib
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from analysis.canonical import Columns, Window, canonical, with_latencies
+from analysis.canonical import Window
 from analysis.drafts.acceptance import from_requests
-from ingest.formats import guidellm_g1, guidellm_g2, guidellm_g3, guidellm_g4, guidellm_unknown
-from ingest.formats.guidellm_adapter import Adapter, at
-from ingest.formats.guidellm_facts import facts_of, late, reported
-from ingest.formats.guidellm_requests import answer, asked, columns_of, records_of, table_of
-from ingest.formats.guidellm_shape import Benchmark, Report, Request, Speculation, Totals
-from ingest.level import of_texts
+from ingest.clean import Body, prompt_text, read_arguments
+from ingest.formats.guidellm_shape import (
+    Benchmark,
+    GuidellmReport,
+    GuidellmRequest,
+    Metrics,
+    RequestSpeculation,
+    Timings,
+    Totals,
+)
+from ingest.level import Columns, LevelReport, LevelRequests, active, cell_of
 from ingest.model import Content, Context, Parsed
-from ingest.stated import decoded
-from ingest.unreadable import UNREADABLE, refusal
-from ingest.window import active
+from ingest.stated import UNREADABLE, decoded, refusal
+from warehouse.catalogue import METRICS, PERCENTILES
+from warehouse.contract import FACT_KEYS
 from warehouse.errors import InvalidInput
-from warehouse.rows import Acceptance, Cell, Flag, Measurement
+from warehouse.prompt_hash import hash_text, prompt_set_hash
+from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, Acceptance, Cell, Flag, Measurement
 from warehouse.secrets.values import scrub
 
 NAME, KIND = "guidellm", "a GuideLLM report"
 _HEAD = 1 << 20
-_ADAPTERS: tuple[Adapter, ...] = (
-    guidellm_g1.ADAPTER, guidellm_g2.G2A, guidellm_g3.G3A, guidellm_g2.G2B,
-    guidellm_g3.G3B, guidellm_g4.ADAPTER, guidellm_unknown.ADAPTER,
-)  # fmt: skip
-_decode = msgspec.json.Decoder(Report).decode
+_decode = msgspec.json.Decoder(GuidellmReport).decode
 
 
 def sniff(data: memoryview) -> bool:
@@ -41,80 +46,252 @@ def sniff(data: memoryview) -> bool:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read a report. Raises InvalidInput."""
-    report, flags = _read(content)
+    try:
+        report, flags = decoded(content.data, _decode)
+    except UNREADABLE as error:
+        raise refusal("The GuideLLM report", error) from None
     if not report.benchmarks:
         raise InvalidInput("The report has no benchmarks: the run wrote nothing; run it again.")
     if not any(_made(b).successful for b in report.benchmarks):
         raise InvalidInput(
             "The report has no successful request: look at the errors it lists and run it again."
         )
-    adapter = next(a for a in _ADAPTERS if a.matches(report))
-    if adapter is guidellm_unknown.ADAPTER:
-        flags = (*flags, guidellm_unknown.FLAG)
     config = scrub({"args": report.args, "config": report.config})
-    return Parsed(NAME, config, _cells(report, adapter, context, flags))
+    return Parsed(NAME, config, _cells(report, context, flags))
 
 
-def _read(content: Content) -> tuple[Report, tuple[Flag, ...]]:
-    try:
-        return decoded(content.data, _decode)
-    except UNREADABLE as error:
-        raise refusal("The GuideLLM report", error) from None
-
-
-def _cells(
-    report: Report, adapter: Adapter, context: Context, flags: tuple[Flag, ...]
-) -> Iterator[Cell]:
-    levels = report.benchmarks
-    for index in range(len(levels)):
-        benchmark = levels[index]
-        yield _cell(report, benchmark, adapter, context, (index, flags))
+def _cells(report: GuidellmReport, context: Context, flags: tuple[Flag, ...]) -> Iterator[Cell]:
+    generation = next(one for one in _GENERATIONS if one.matches(report))
+    if generation is _GENERATIONS[-1]:
+        flags = (*flags, _UNKNOWN_VERSION)
+    for index, benchmark in enumerate(report.benchmarks):
+        level = _level(report, benchmark, generation, context)
+        yield cell_of(replace(level, flags=(*flags, *level.flags)), context, index)
+        # A large report never sits whole beside its rows.
         benchmark.requests.successful = None
 
 
-def _cell(
-    report: Report, benchmark: Benchmark, adapter: Adapter, context: Context,
-    place: tuple[int, tuple[Flag, ...]],
-) -> Cell:  # fmt: skip
-    index, flags = place
-    records, status = records_of(benchmark)
-    made, complete = _made(benchmark), _complete(benchmark, adapter.generation == "G1")
-    columns: Columns = columns_of(records, status, old=adapter.generation == "G1")
-    window, cut = _measured(columns, benchmark) if complete else (_window(benchmark), ())
-    columns = with_latencies(columns, window)
-    said = asked(records, context.keep_text)
-    if not complete or made.errored or made.incomplete:
-        said = said.of_a_part()
-    values: tuple[Measurement, ...] = tuple(reported(benchmark.metrics))
+# --- What differs between generations: where the settings stand, and what values mean.
+
+_Settings = Callable[[GuidellmReport, Benchmark], dict[str, Any]]
+_BEFORE_04, _BEFORE_074, _SINCE_074 = "guidellm<0.4", "guidellm 0.4-0.7.3", "guidellm>=0.7.4"
+_UNKNOWN_VERSION = Flag(
+    "unknown_report_version", "warning",
+    "The report's version is not known; it was read by its structure and may mean something else.",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Generation:
+    """One schema generation. ``backend``: the dictionary that holds ``model``, ``request_format``,
+    ``max_tokens``, ``extras``; ``definition``: what its values mean, None where the version tells."""
+
+    name: str
+    matches: Callable[[GuidellmReport], bool]
+    definition: str | None
+    backend: _Settings
+    default_format: str | None = "chat_completions"
+
+    def meaning(self, report: GuidellmReport) -> str:
+        """Return whose definitions the reported values follow."""
+        if self.definition is not None:
+            return self.definition
+        number = _version(report)
+        return "unknown" if not number else _SINCE_074 if number >= (0, 7, 4) else _BEFORE_074
+
+
+def _at(value: Any, *path: str) -> Any:
+    """Return the value at a path of keys; None where it ends early."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _version(report: GuidellmReport) -> tuple[int, ...]:
+    """Return GuideLLM's version as numbers, ``0.7.4`` as (0, 7, 4); () where the report does not
+    say or it is no number."""
+    text = (report.metadata and report.metadata.guidellm_version) or ""
+    numbers = text.split("+")[0].split(".")[:3]
+    return tuple(int(n) for n in numbers) if all(n.isdecimal() for n in numbers) else ()
+
+
+def _merged(*parts: Any) -> dict[str, Any]:
+    """Lay dictionaries over each other; later ones win where they say something."""
+    return {k: v for p in parts if isinstance(p, dict) for k, v in p.items() if v not in (None, "")}
+
+
+def _old_backend(_: GuidellmReport, benchmark: Benchmark) -> dict[str, Any]:
+    return {"model": (benchmark.worker or {}).get("backend_model")}
+
+
+def _formatter_backend(report: GuidellmReport, benchmark: Benchmark) -> dict[str, Any]:
+    formatter = _at(report.args, "data_request_formatter")
+    named = {"request_format": formatter} if isinstance(formatter, str) else formatter
+    own = {"model": _at(report.args, "model")}
+    found = _merged(own, named, _at(benchmark.config, "backend"))
+    return {"request_format": found.get("request_type"), **found}
+
+
+def _kwargs_backend(report: GuidellmReport, benchmark: Benchmark) -> dict[str, Any]:
+    return _merged(_at(report.args, "backend_kwargs"), _at(benchmark.config, "backend"))
+
+
+def _spec_backend(report: GuidellmReport, benchmark: Benchmark) -> dict[str, Any]:
+    """Return the backend of 0.7 and later: the resolved one of the level over the one asked for."""
+    return _merged(_at(report.config, "spec", "backend"), _at(benchmark.config, "backend"))
+
+
+def _any_backend(report: GuidellmReport, benchmark: Benchmark) -> dict[str, Any]:
+    return _merged(_at(report.args, "backend_kwargs"), _spec_backend(report, benchmark))
+
+
+def _is_0_4(report: GuidellmReport) -> bool:
+    return report.metadata is None and report.args is not None
+
+
+def _is_0_5(report: GuidellmReport) -> bool:
+    return _has_metadata(report, 1) and "target" in (report.args or {})
+
+
+def _is_0_6(report: GuidellmReport) -> bool:
+    return _has_metadata(report, 1) and isinstance(_at(report.args, "backend_kwargs"), dict)
+
+
+def _is_0_7(report: GuidellmReport) -> bool:
+    fits = _version(report)[:2] in ((0, 7), ()) and report.config is not None
+    return _has_metadata(report, 2) and fits and not len(memoryview(report.conclusions))
+
+
+def _is_0_8(report: GuidellmReport) -> bool:
+    fits = _version(report)[:2] in ((0, 8), ())
+    return _has_metadata(report, 2) and fits and len(memoryview(report.conclusions)) > 0
+
+
+def _has_metadata(report: GuidellmReport, version: int) -> bool:
+    return report.metadata is not None and report.metadata.version == version
+
+
+#: 0.2 and 0.3 store no sampling parameters, and the endpoint per request; in 0.4 and 0.5 the arguments
+#: of requests are Python literals; from 0.6 on the backend has a block of its own; 0.8 adds conclusions
+#: and the server's own numbers. The last one is newer than those known.
+_GENERATIONS = (
+    _Generation("G1", lambda report: report.benchmarks[0].run_stats is not None, _BEFORE_04,
+                _old_backend, "text_completions"),
+    _Generation("G2a", _is_0_4, _BEFORE_074, _formatter_backend),
+    _Generation("G3a", _is_0_6, _BEFORE_074, _kwargs_backend),
+    _Generation("G2b", _is_0_5, _BEFORE_074, _formatter_backend),
+    _Generation("G3b", _is_0_7, None, _spec_backend),
+    _Generation("G4", _is_0_8, _SINCE_074, _spec_backend),
+    _Generation("unknown", lambda _: True, "unknown", _any_backend, None),
+)  # fmt: skip
+
+
+# --- One level: what was made, when, and what it says of itself. Its units are already ours.
+
+_REPORTED = {
+    "output_throughput": "output_tokens_per_second",
+    "total_throughput": "tokens_per_second",
+    "request_throughput": "requests_per_second",
+    "achieved_concurrency": "request_concurrency",
+    "ttft": "time_to_first_token_ms",
+    "itl": "inter_token_latency_ms",
+    "tpot": "time_per_output_token_ms",
+    "request_latency": "request_latency",
+    "prompt_tokens": "prompt_token_count",
+    "output_tokens": "output_token_count",
+}
+
+
+def _level(
+    report: GuidellmReport, benchmark: Benchmark, generation: _Generation, context: Context
+) -> LevelReport:
+    lists, made = benchmark.requests, _made(benchmark)
+    is_old = generation.name == "G1"
+    groups = (
+        (COMPLETED, lists.successful),
+        (ERRORED, lists.errored),
+        (INCOMPLETE, lists.incomplete),
+    )
+    records = [record for _, group in groups for record in group or ()]
+    status = [name for name, group in groups for _ in group or ()]
+    columns = _columns(records, status, is_old)
+    # False where the report kept fewer records than requests; 0.2 and 0.3 leave out warm-up by design.
+    total = benchmark.request_totals or benchmark.metrics.request_totals or Totals()
+    least = (0, 0) if is_old else (made.successful, made.errored)
+    complete = (
+        len(lists.successful or ()) >= max(total.successful, least[0])
+        and len(lists.errored or ()) >= max(total.errored, least[1])
+        and len(lists.incomplete or ()) >= total.incomplete
+    )
+    cut: tuple[Flag, ...] = ()
+    window = _window(benchmark)
     if complete:
-        values += (
-            *canonical(columns, window, made.errored, made.successful),
-            *of_texts(map(answer, benchmark.requests.successful or ())),
-        )
-    cell_id = hashlib.sha256(f"{context.source_id()}:{index}".encode()).hexdigest()[:20]
-    return Cell(
-        cell_id=cell_id,
-        index=index,
-        facts=facts_of(adapter, report, benchmark, said, context.facts),
-        load_generator=NAME,
-        load_generator_version=report.metadata.guidellm_version if report.metadata else None,
-        schema_generation=adapter.generation,
-        reported_definition=adapter.definition(report),
-        run_id=str(benchmark.run_id or at(benchmark.config, "run_id") or context.source_id()[:20]),
-        started_at=_moment(window.start),
-        duration=_duration(window),
-        requests_made=made.total,
+        trimmed = benchmark.warmup_duration or 0.0, benchmark.cooldown_duration or 0.0
+        window, cut = active(columns, window, trimmed)
+    prompts = _prompts(records, context.keep_text)
+    facts = _facts(report, benchmark, generation, prompts)
+    if complete and not made.errored and not made.incomplete:
+        facts["prompt_set_hash"] = prompt_set_hash(prompts.hashes)
+    labels = _at(report.config, "metadata", "labels") or {}
+    state = benchmark.scheduler_state
+    drafted = [
+        (r.response_metrics.speculative_decoding if r.response_metrics else None)
+        or RequestSpeculation()
+        for r in records
+    ]
+    more: dict[str, list[Any]] = {
+        "prompt_hash": prompts.hashes,
+        "drafts": [one.num_spec_steps for one in drafted],
+        "draft_tokens": [one.num_draft_tokens for one in drafted],
+        "accepted_tokens": [one.num_accepted_draft_tokens for one in drafted],
+    }
+    if context.keep_text:
+        more["prompt"] = prompts.texts
+        more["output"] = [
+            None if text is None else _text(record.output)
+            for record, text in zip(records, prompts.texts, strict=True)
+        ]
+    return LevelReport(
+        generator=NAME,
+        facts=facts | {k: v for k, v in labels.items() if k in FACT_KEYS},
+        reported=_reported(benchmark.metrics),
         completed=made.successful,
         errored=made.errored,
         incomplete=made.incomplete,
-        requests_complete=complete,
-        stop_reason=_stop_reason(benchmark),
-        status="good" if made.successful else "failed",
-        measurements=values,
-        acceptance=_acceptance(benchmark.requests.successful or []),
-        flags=(*flags, *cut, *late(benchmark, records)),
-        requests=table_of(cell_id, records, columns, said) if records or complete else None,
+        made=made.total,
+        version=report.metadata.guidellm_version if report.metadata else None,
+        definition=generation.meaning(report),
+        generation=generation.name,
+        run_id=str(benchmark.run_id or _at(benchmark.config, "run_id") or "") or None,
+        stop_reason=", ".join((state.end_processing_constraints if state else None) or {}) or None,
+        started_at=_moment(window.start),
+        duration=None if window.start is None or window.end is None else window.end - window.start,
+        window=window,
+        acceptance=_acceptance(lists.successful or []),
+        flags=(*cut, *_late(benchmark, records)),
+        requests=LevelRequests(
+            columns,
+            [r.error if r.error is not None or r.info is None else r.info.error for r in records],
+            more, status=status, complete=complete,
+            answers=map(_answer, lists.successful or ()),
+        ) if records or complete else None,
+    )  # fmt: skip
+
+
+def _made(benchmark: Benchmark) -> Totals:
+    """Return what the run says it made, else the totals of its metrics, else what its lists
+    hold."""
+    run = benchmark.scheduler_metrics or benchmark.run_stats
+    if run is not None and run.requests_made is not None:
+        return run.requests_made
+    lists = benchmark.requests
+    done, failed, cut = (
+        len(one or ()) for one in (lists.successful, lists.errored, lists.incomplete)
     )
+    stated = benchmark.request_totals or benchmark.metrics.request_totals or Totals()
+    if stated.total > done + failed + cut:
+        return stated
+    return Totals(done, failed, cut, done + failed + cut)
 
 
 def _window(benchmark: Benchmark) -> Window:
@@ -130,43 +307,6 @@ def _window(benchmark: Benchmark) -> Window:
     return Window(start, end)
 
 
-def _measured(columns: Columns, benchmark: Benchmark) -> tuple[Window, tuple[Flag, ...]]:
-    trimmed = benchmark.warmup_duration or 0.0, benchmark.cooldown_duration or 0.0
-    return active(columns, _window(benchmark), trimmed)
-
-
-def _made(benchmark: Benchmark) -> Totals:
-    """Return what the run says it made, else the totals of its metrics, else what its lists
-    hold."""
-    run = benchmark.scheduler_metrics or benchmark.run_stats
-    if run is not None and run.requests_made is not None:
-        return run.requests_made
-    lists = benchmark.requests
-    done, failed = len(lists.successful or ()), len(lists.errored or ())
-    cut = len(lists.incomplete or ())
-    stated = benchmark.request_totals or benchmark.metrics.request_totals or Totals()
-    if stated.total > done + failed + cut:
-        return stated
-    return Totals(done, failed, cut, done + failed + cut)
-
-
-def _complete(benchmark: Benchmark, old: bool) -> bool:
-    """Return False where the report kept fewer records than requests; G1 leaves out warm-up by
-    design."""
-    lists, made = benchmark.requests, _made(benchmark)
-    total = benchmark.request_totals or benchmark.metrics.request_totals or Totals()
-    least = (0, 0) if old else (made.successful, made.errored)
-    done, failed = len(lists.successful or ()), len(lists.errored or ())
-    enough = done >= max(total.successful, least[0]) and failed >= max(total.errored, least[1])
-    return enough and len(lists.incomplete or ()) >= total.incomplete
-
-
-def _stop_reason(benchmark: Benchmark) -> str | None:
-    state = benchmark.scheduler_state
-    reasons = (state.end_processing_constraints if state else None) or {}
-    return ", ".join(reasons) or None
-
-
 def _moment(seconds: float | None) -> datetime | None:
     if seconds is None or not math.isfinite(seconds):
         return None
@@ -176,36 +316,229 @@ def _moment(seconds: float | None) -> datetime | None:
         raise InvalidInput("A benchmark starts at a time out of range; run it again.") from None
 
 
-def _duration(window: Window) -> float | None:
-    return None if window.start is None or window.end is None else window.end - window.start
+def _reported(metrics: Metrics) -> Iterator[Measurement]:
+    """Yield the values that the report states of successful requests; of rates only the mean, since
+    their other statistics are instantaneous."""
+    for metric, name in _REPORTED.items():
+        group = getattr(metrics, name)
+        summary = None if group is None else group.successful
+        if summary is None:
+            continue
+        stated = {"mean": summary.mean}
+        if METRICS[metric].distribution:
+            stated |= {"std": summary.std_dev, "min": summary.min, "max": summary.max}
+            percentiles = {"p50": summary.median} | (summary.percentiles or {})
+            stated |= {name: percentiles.get(name) for name in PERCENTILES}
+        for statistic, value in stated.items():
+            if value is not None:
+                yield Measurement("reported", metric, statistic, value)
 
 
-def _acceptance(records: list[Request]) -> tuple[Acceptance, ...]:
+#: Loads whose requests have a time at which they are to be sent.
+_SCHEDULED = ("constant", "poisson", "trace")
+#: Seconds by which one request in twenty may be later than the most punctual one.
+_LATE_S = 0.25
+
+
+def _late(benchmark: Benchmark, records: list[GuidellmRequest]) -> Iterator[Flag]:
+    """Yield a flag where arrivals were not those of the load that was asked for: a client that is
+    starved, or starts after the first times are over, sends in heaps."""
+    strategy = _at(benchmark.config, "strategy")
+    if (_at(strategy, "type_") or _at(strategy, "kind")) not in _SCHEDULED:
+        return
+    timings = [r.info.timings for r in records if r.info and r.info.timings]
+    lags = np.array(
+        [t.request_start - t.targeted_start for t in timings
+         if t.request_start and t.targeted_start],
+        dtype=np.float64,
+    )  # fmt: skip
+    if lags.size < 2:
+        return
+    behind = float(np.quantile(lags - lags.min(), 0.95, method="inverted_cdf"))
+    if behind > _LATE_S:
+        yield Flag(
+            "sent_late",
+            "warning",
+            f"One request in twenty was sent {behind:.2f} s or more behind its time, so arrivals "
+            "are not those of the load; give the load generator a core of its own, or lower the rate.",
+        )
+
+
+def _acceptance(records: list[GuidellmRequest]) -> tuple[Acceptance, ...]:
     found = [r.response_metrics.speculative_decoding for r in records if r.response_metrics]
     # A request that does not say all of it would count in one sum and be missing in another.
-    spec = [s for s in found if s is not None and s.num_spec_steps and None not in _counts(s)]
+    spec = [s for s in found if s is not None and s.num_spec_steps and None not in s.counts]
     if not spec:
         return ()
-    if any(count < 0 for s in spec for count in _counts(s)):
+    if any(count < 0 for s in spec for count in s.counts):
         raise InvalidInput(
             "A request counts fewer than no draft tokens: the report is damaged; run it again."
         )
-    drafts, drafted, accepted = (sum(column) for column in zip(*map(_counts, spec), strict=True))
-    by_position = _by_position([s.acceptance_histogram for s in spec])
+    drafts, drafted, accepted = (
+        sum(column) for column in zip(*(s.counts for s in spec), strict=True)
+    )
+    histograms = [s.acceptance_histogram for s in spec if s.acceptance_histogram is not None]
+    by_position: tuple[int, ...] = ()
+    if len(histograms) == len(spec):
+        # A histogram counts the steps that accepted 0, 1, 2 … tokens.
+        steps = [sum(one) for one in itertools.zip_longest(*histograms, fillvalue=0)]
+        by_position = tuple(sum(steps[i:]) for i in range(1, len(steps)))
     result: Any = from_requests(drafts, drafted, accepted, by_position)
     return () if result is None else (result,)
 
 
-def _counts(one: Speculation) -> tuple[Any, ...]:
-    return one.num_spec_steps, one.num_draft_tokens, one.num_accepted_draft_tokens
+# --- The request records of a level.
+
+_TIMES = ("start", "first_token", "last_token", "end")
+#: What 0.2 and 0.3 wrote for a moment that never came.
+_NEVER = -1
+_decode_text = msgspec.json.Decoder(str | None).decode
+_NO_TIMINGS = Timings()
 
 
-def _by_position(histograms: list[list[int] | None]) -> tuple[int, ...]:
-    """Return how many steps accepted each position; a histogram counts the steps that accepted 0,
-    1, 2 … tokens."""
-    if not histograms or None in histograms:
-        return ()
-    known = [h for h in histograms if h is not None]
-    width = max(len(h) for h in known)
-    steps = [sum(h[i] for h in known if i < len(h)) for i in range(width)]
-    return tuple(sum(steps[i + 1 :]) for i in range(width - 1))
+def _columns(records: list[GuidellmRequest], status: list[str], is_old: bool) -> Columns:
+    """Return times (unix s) and tokens as float64, NaN for unknown; ``is_old``: 0.2 and 0.3."""
+    if is_old:
+        moments: list[tuple[Any, ...]] = [
+            (r.start_time, r.first_token_time, r.last_token_time, r.end_time, None) for r in records
+        ]
+    else:
+        timings = ((r.info.timings if r.info else None) or _NO_TIMINGS for r in records)
+        moments = [
+            (t.request_start, t.first_token_iteration, t.last_token_iteration,
+             t.resolve_end if t.request_end is None else t.request_end, t.token_iterations)
+            for t in timings
+        ]  # fmt: skip
+    columns: Columns = {
+        name: np.array([one[place] for one in moments], dtype=np.float64)
+        for place, name in enumerate((*_TIMES, "iterations"))
+    }
+    for name in ("prompt_tokens", "output_tokens"):
+        columns[name] = np.array([getattr(r, name) for r in records], dtype=np.float64)
+    kinds = np.array(status, dtype=object)
+    if is_old:
+        columns["output_tokens"][kinds == ERRORED] = np.nan
+    for name in _TIMES:
+        if np.any((columns[name] < 0) & (columns[name] != _NEVER)):
+            raise InvalidInput(
+                f"A request has a time below zero ({name}): the report is damaged; run it again."
+            )
+        columns[name][columns[name] <= 0] = np.nan
+    done = kinds == COMPLETED
+    for earlier, later in itertools.pairwise(_TIMES):
+        if np.any(columns[later][done] < columns[earlier][done] - 1e-3):
+            raise InvalidInput(
+                f"A completed request has a negative duration ({later} before {earlier}): the "
+                "report is damaged or its clock jumped; run it again."
+            )
+    for name in ("prompt_tokens", "output_tokens"):
+        if np.any(columns[name] < 0) or np.any(columns[name] >= 2**31):
+            raise InvalidInput(f"A request has {name} out of range; the report is damaged.")
+    return columns
+
+
+@dataclass(frozen=True)
+class _Prompts:
+    """What the requests' bodies say: hashes, the texts where they are kept, the first body, and the
+    lengths that were asked for."""
+
+    hashes: list[str | None]
+    texts: list[str | None]
+    first: Body
+    lengths: set[int]
+
+
+def _prompts(records: list[GuidellmRequest], keep_text: bool) -> _Prompts:
+    """Hash all prompts, decoding one request's arguments at a time."""
+    found = _Prompts([], [], Body(), set())
+    for record in records:
+        body = _body(record)
+        text = None if body is None else prompt_text(body)
+        found.hashes.append(None if text is None else hash_text(text))
+        found.texts.append(text if keep_text else None)
+        if body is not None:
+            if found.first == Body():
+                found = replace(found, first=body)
+            length = body.max_completion_tokens if body.max_tokens is None else body.max_tokens
+            if isinstance(length, int):
+                found.lengths.add(length)
+    return found
+
+
+def _body(record: GuidellmRequest) -> Body | None:
+    if (text := _text(record.request_args)) is not None:
+        arguments = read_arguments(text)
+        return None if arguments is None else arguments.body
+    prompt = _text(record.prompt)
+    return None if prompt is None else Body(prompt=prompt)
+
+
+def _text(raw: msgspec.Raw) -> str | None:
+    return _decode_text(raw) if memoryview(raw).nbytes else None
+
+
+def _answer(record: GuidellmRequest) -> str | None:
+    """Return the text of an answer with its calls of tools as models write them; None where it is no text."""
+    try:
+        text = _text(record.output) or ""
+    except msgspec.DecodeError:
+        return None
+    calls = (bytes(call).decode("utf-8", "replace") for call in record.tool_calls or ())
+    return text + "".join(f"<tool_call>{call}</tool_call>" for call in calls)
+
+
+# --- The facts of a level that the report states; what it does not state stays unknown.
+
+#: Strategies that may have a limit of requests at once; sweeps are made of these.
+_LIMITED = ("throughput", "constant", "poisson")
+
+
+def _facts(
+    report: GuidellmReport, benchmark: Benchmark, generation: _Generation, prompts: _Prompts
+) -> dict[str, Any]:
+    backend, first = generation.backend(report, benchmark), prompts.first
+    model = backend.get("model") or first.model
+    strategy = _at(benchmark.config or benchmark.args, "strategy") or {}
+    kind = strategy.get("type_") or strategy.get("kind")
+    streams = 1 if kind == "synchronous" else strategy.get("streams")
+    # The strategy's own max_concurrency is what was resolved, also where no limit was asked for.
+    limit = _at(benchmark.config or benchmark.args, "profile", "max_concurrency")
+    extra = _at(backend, "extras", "body") or {}
+    facts = {
+        "model": model if isinstance(model, str) else None,
+        "load_profile": kind,
+        "concurrency": limit if kind in _LIMITED else streams,
+        "rate": strategy.get("rate"),
+        "trace": _trace(report, strategy) if kind == "trace" else None,
+        "request_format": _format(backend, benchmark, first, generation.default_format),
+        "max_tokens": None if prompts.lengths else backend.get("max_tokens"),
+    }
+    if len(prompts.lengths) == 1:
+        (facts["max_tokens"],) = prompts.lengths
+    for name in ("temperature", "top_p", "seed", "ignore_eos"):
+        sent = getattr(first, name)
+        facts[name] = extra.get(name) if sent is None else sent
+    return facts
+
+
+def _trace(report: GuidellmReport, strategy: dict[str, Any]) -> str | None:
+    """Return the name of the file that was replayed, and how fast."""
+    data = _at(report.config, "spec", "data")
+    first = data[0] if isinstance(data, list) and data else None
+    path = _at(first, "path") or _at(first, "source")
+    if not isinstance(path, str) or not path:
+        return None
+    scale = strategy.get("time_scale") or 1
+    return Path(path).name + ("" if scale == 1 else f" (time x {scale:g})")
+
+
+def _format(
+    backend: dict[str, Any], benchmark: Benchmark, first: Body, default: str | None
+) -> str | None:
+    if first.messages is not None:
+        return "chat_completions"
+    record = next(iter(benchmark.requests.successful or ()), None)
+    named = (record and record.request_type) or str(backend.get("request_format") or "")
+    if "completions" not in named:
+        return default
+    return "chat_completions" if "chat" in named else "text_completions"

@@ -17,7 +17,7 @@ class Shape(msgspec.Struct, gc=False):
     no cycles."""
 
 
-class Metadata(Shape):
+class ReportMetadata(Shape):
     version: int | None = None
     guidellm_version: str | None = None
 
@@ -32,26 +32,31 @@ class Timings(Shape):
     resolve_end: float | None = None
 
 
-class Info(Shape):
+class RequestInfo(Shape):
     timings: Timings | None = None
     error: str | None = None
 
 
-class Speculation(Shape):
+class RequestSpeculation(Shape):
     num_spec_steps: int | None = None
     num_draft_tokens: int | None = None
     num_accepted_draft_tokens: int | None = None
     acceptance_histogram: list[int] | None = None
 
+    @property
+    def counts(self) -> tuple[Any, Any, Any]:
+        """Steps, drafted and accepted tokens."""
+        return self.num_spec_steps, self.num_draft_tokens, self.num_accepted_draft_tokens
+
 
 class ResponseMetrics(Shape):
-    speculative_decoding: Speculation | None = None
+    speculative_decoding: RequestSpeculation | None = None
 
 
-class Request(Shape):
+class GuidellmRequest(Shape):
     """One record: ``info`` since 0.4, the ``*_time`` fields before. Texts stay undecoded."""
 
-    info: Info | None = None
+    info: RequestInfo | None = None
     request_args: Raw = ABSENT
     prompt: Raw = ABSENT
     output: Raw = ABSENT
@@ -68,9 +73,9 @@ class Request(Shape):
 
 
 class Records(Shape):
-    successful: list[Request] | None = None
-    errored: list[Request] | None = None
-    incomplete: list[Request] | None = None
+    successful: list[GuidellmRequest] | None = None
+    errored: list[GuidellmRequest] | None = None
+    incomplete: list[GuidellmRequest] | None = None
 
 
 class Totals(Shape):
@@ -80,7 +85,7 @@ class Totals(Shape):
     total: int = 0
 
 
-class Run(Shape):
+class RunTotals(Shape):
     """The times and totals of a run: ``run_stats`` (0.2, 0.3) or ``scheduler_metrics``."""
 
     requests_made: Totals | None = None
@@ -88,7 +93,7 @@ class Run(Shape):
     measure_end_time: float | None = None
 
 
-class State(Shape):
+class EndState(Shape):
     end_processing_constraints: dict[str, Raw] | None = None
 
 
@@ -128,9 +133,9 @@ class Benchmark(Shape):
     worker: dict[str, Any] | None = None
     id_: str | None = None
     run_id: str | None = None
-    run_stats: Run | None = None
-    scheduler_metrics: Run | None = None
-    scheduler_state: State | None = None
+    run_stats: RunTotals | None = None
+    scheduler_metrics: RunTotals | None = None
+    scheduler_state: EndState | None = None
     request_totals: Totals | None = None
     warnings: list[dict[str, Any]] | None = None
     start_time: float | None = None
@@ -139,9 +144,9 @@ class Benchmark(Shape):
     cooldown_duration: float | None = None
 
 
-class Report(Shape):
+class GuidellmReport(Shape):
     benchmarks: list[Benchmark]
-    metadata: Metadata | None = None
+    metadata: ReportMetadata | None = None
     args: dict[str, Any] | None = None
     config: dict[str, Any] | None = None
     conclusions: Raw = ABSENT

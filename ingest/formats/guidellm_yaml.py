@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from ingest.formats import guidellm
-from ingest.lines import cut_off, head_of, load_report
 from ingest.model import Content, Context, Parsed
+from ingest.stated import cut_off, head_of, load_report
 from warehouse.errors import InvalidInput
 
 NAME, KIND = "guidellm-yaml", "a GuideLLM report in YAML"

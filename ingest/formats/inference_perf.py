@@ -9,239 +9,35 @@ percentiles are interpolated.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ingest.level import Level, Requests, cell_of, reported
-from ingest.lines import head_of, load_yaml, members, starts_object
+from ingest.clean import Body, prompt_text
+from ingest.level import LevelReport, LevelRequests, cell_of, error_rate, reported
 from ingest.model import Content, Context, Parsed
-from ingest.prompts import Body, prompt_text
 from ingest.read import json_bytes
-from ingest.stated import count, decoded, number, positive, section
-from ingest.unreadable import UNREADABLE, refusal
+from ingest.stated import (
+    UNREADABLE,
+    count,
+    head_of,
+    json_object,
+    load_yaml,
+    number,
+    object_of,
+    objects_of,
+    positive,
+    refusal,
+    section,
+    starts_object,
+    text_of,
+)
 from warehouse.errors import InvalidInput
 from warehouse.prompt_hash import hash_text, prompt_set_hash
-from warehouse.rows import Cell, Flag, Measurement
+from warehouse.rows import Flag, Measurement
 from warehouse.secrets.values import scrub
-
-# --- What the settings of an inference-perf run and the load of a stage say of a cell.
-
-
-_FORMATS = {"completion": "text_completions", "chat": "chat_completions"}
-_SERVERS = ("vllm", "sglang", "tgi")
-
-
-def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
-    """Return the facts; ``told`` is the report's own load. None for what neither says."""
-    server, data = _object(settings.get("server")), _object(settings.get("data"))
-    kind = server.get("type")
-    ignore = server.get("ignore_eos")
-    return {
-        "model": server.get("model_name") or None,
-        "engine": kind if kind in _SERVERS else None,
-        "evidence": "mock" if kind == "mock" else None,
-        "request_format": _FORMATS.get(str(_object(settings.get("api")).get("type"))),
-        "dataset": _dataset(data),
-        "ignore_eos": ignore if isinstance(ignore, bool) else None,
-        **_load(_object(settings.get("load")), told, stage),
-    }
-
-
-def _dataset(data: dict[str, Any]) -> str | None:
-    """Name the dataset by the kind of data: a file by its name, random texts by the lengths asked
-    for."""
-    kind, path = data.get("type"), data.get("path")
-    if isinstance(path, str) and path:
-        return path.rstrip("/").rpartition("/")[2]
-    if not isinstance(kind, str):
-        return None
-    lengths = [
-        number(_object(data.get(f"{side}_distribution")), "mean") for side in ("input", "output")
-    ]
-    return kind if None in lengths else f"{kind} {lengths[0]:g}/{lengths[1]:g}"
-
-
-def _load(load: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
-    """Return the load of a stage; a summary of several stages has none."""
-    stages = load.get("stages")
-    listed = [one for one in stages if isinstance(one, dict)] if isinstance(stages, list) else []
-    place = 0 if stage is None and len(listed) == 1 else stage
-    own = listed[place] if place is not None and place < len(listed) else {}
-    at_once = positive(told, "concurrency") or positive(own, "concurrency_level")
-    if at_once is not None:
-        return {"load_profile": "concurrent", "concurrency": int(at_once)}
-    rate = positive(own, "rate") or positive(told, "requested_rate")
-    kind = load.get("type")
-    arrivals = kind if kind in ("constant", "poisson") else None
-    return {"load_profile": arrivals, "rate": rate} if rate is not None else {}
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-# --- The requests of an inference-perf run: one list for all its stages, times of one monotonic clock.
-
-
-_LIST = re.compile(rb'\[\s*\{\s*"start_time":\s*[-+.\deE]+,\s*"end_time":')
-
-
-class Response(msgspec.Struct):
-    """What the server answered to a request, since 0.6."""
-
-    output_tokens: int | None = None
-    output_token_times: list[float] | None = None
-    server_usage: dict[str, Any] | None = None
-
-
-class Info(msgspec.Struct):
-    """Counts and times of a request: in parts of their own since 0.6, flat before."""
-
-    response_metrics: Response | None = None
-    request_metrics: dict[str, Any] | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    output_token_times: list[float] | None = None
-
-
-class Entry(msgspec.Struct):
-    """One request. Its body is JSON in a text."""
-
-    start_time: float
-    end_time: float
-    request: Any = None
-    info: Info | None = None
-    error: dict[str, Any] | None = None
-
-
-@dataclass(frozen=True)
-class Found:
-    """The requests of a stage or of all, and what their bodies say."""
-
-    requests: Requests
-    completed: int
-    errored: int
-    duration: float
-    facts: dict[str, Any]
-
-
-_entries = msgspec.json.Decoder(list[Entry]).decode
-_body = msgspec.json.Decoder(Body).decode
-
-
-def is_list(head: bytes) -> bool:
-    """Return whether a head begins a list of inference-perf's requests."""
-    return _LIST.match(head) is not None
-
-
-def read(data: memoryview, place: tuple[int, int] | None = None, total: int = 0) -> Found:
-    """Read the requests; with ``place`` those that started first to last of ``total``.
-
-    Raises InvalidInput. A place that does not fit the list holds nothing.
-    """
-    try:
-        entries = _entries(json_bytes(data))
-    except UNREADABLE as error:
-        raise refusal("The requests of this inference-perf run", error) from None
-    entries.sort(key=lambda entry: entry.start_time)
-    if place is not None:
-        entries = entries[place[0] : place[1]] if total == len(entries) else []
-    failed = sum(entry.error is not None for entry in entries)
-    ends = [entry.end_time for entry in entries] or [0.0]
-    begin = entries[0].start_time if entries else 0.0
-    hashes, bodies = _prompts(entries)
-    return Found(
-        requests=Requests(
-            _columns(entries), [_error(one) for one in entries], {"prompt_hash": hashes}
-        ),
-        completed=len(entries) - failed,
-        errored=failed,
-        duration=max(ends) - begin,
-        facts=_facts(hashes, bodies, whole=not failed),
-    )
-
-
-def _columns(entries: list[Entry]) -> dict[str, list[Any]]:
-    moments = [_moments(entry) for entry in entries]
-    return {
-        "start": [entry.start_time for entry in entries],
-        "end": [entry.end_time for entry in entries],
-        "first_token": [times[0] if times else None for times in moments],
-        "last_token": [times[-1] if times else None for times in moments],
-        "prompt_tokens": [_prompt_tokens(entry) for entry in entries],
-        "output_tokens": [_output_tokens(entry) for entry in entries],
-    }
-
-
-def _moments(entry: Entry) -> list[float]:
-    info = entry.info or Info()
-    told = info.response_metrics.output_token_times if info.response_metrics else None
-    return told or info.output_token_times or []
-
-
-def _usage(entry: Entry, name: str) -> int | None:
-    response = (entry.info or Info()).response_metrics
-    return count(response.server_usage or {}, name) if response else None
-
-
-def _prompt_tokens(entry: Entry) -> int | None:
-    """Return the prompt tokens as the server counted them, else as the client did."""
-    info = entry.info or Info()
-    text = (info.request_metrics or {}).get("text")
-    counted = text.get("input_tokens") if isinstance(text, dict) else info.input_tokens
-    told = _usage(entry, "prompt_tokens")
-    return counted if told is None else told
-
-
-def _output_tokens(entry: Entry) -> int | None:
-    info = entry.info or Info()
-    response = info.response_metrics
-    counted = response.output_tokens if response else info.output_tokens
-    told = _usage(entry, "completion_tokens")
-    return counted if told is None else told
-
-
-def _error(entry: Entry) -> str | None:
-    if entry.error is None:
-        return None
-    said = entry.error.get("error_msg") or entry.error.get("error_type") or "failed"
-    return " ".join(str(said).split())
-
-
-def _prompts(entries: list[Entry]) -> tuple[list[str | None], list[Body]]:
-    hashes: list[str | None] = []
-    bodies = []
-    for entry in entries:
-        body = _read_body(entry.request)
-        text = None if body is None else prompt_text(body)
-        hashes.append(None if text is None else hash_text(text))
-        bodies += [] if body is None else [body]
-    return hashes, bodies
-
-
-def _read_body(request: Any) -> Body | None:
-    try:
-        return _body(request) if isinstance(request, str) else msgspec.convert(request, Body)
-    except (msgspec.MsgspecError, UnicodeEncodeError):
-        return None
-
-
-def _facts(hashes: list[str | None], bodies: list[Body], whole: bool) -> dict[str, Any]:
-    """Return the facts in which the bodies of all requests agree."""
-    first = bodies[0] if bodies else Body()
-    lengths = {one.max_tokens for one in bodies}
-    said = {name: getattr(first, name) for name in ("temperature", "top_p", "seed", "ignore_eos")}
-    said["prompt_set_hash"] = prompt_set_hash(hashes) if whole else None
-    said["model"] = first.model if isinstance(first.model, str) else None
-    said["max_tokens"] = lengths.pop() if len(lengths) == 1 else None
-    return {key: value for key, value in said.items() if value is not None}
-
-
-# --- inference-perf's reports: a file for each stage or one for all, and one of their requests.
-
 
 NAME, KIND = "inference-perf", "an inference-perf report"
 
@@ -251,6 +47,8 @@ _OTHERS = re.compile(
     r"|per_(?:request|session)_lifecycle_metrics|adapter_.*_lifecycle_metrics"
     r"|inference-perf\.partial\.stage_\d+|validation)\.(?:json|ya?ml)$"
 )
+_SUMMARY, _REQUESTS = "summary_lifecycle_metrics.json", "per_request_lifecycle_metrics.json"
+_LIST = re.compile(rb'\[\s*\{\s*"start_time":\s*[-+.\deE]+,\s*"end_time":')
 _LATENCIES = {"ttft": ("time_to_first_token", 1000.0), "itl": ("time_per_output_token", 1000.0),
               "tpot": ("normalized_time_per_output_token", 1000.0),
               "request_latency": ("request_latency", 1.0)}  # fmt: skip
@@ -269,22 +67,20 @@ _NOT_DIVIDED = Flag(
 def sniff(data: memoryview) -> bool:
     """Recognise the three sections of a report, or a list of its requests."""
     head = head_of(data)
-    return starts_object(head, b"load_summary", b"successes") or is_list(head)
+    return starts_object(head, b"load_summary", b"successes") or _LIST.match(head) is not None
 
 
 def beside(path: Path) -> tuple[Path, ...]:
     """Return the files of the settings, the requests, and the other stages, whose counts tell which
     requests are whose."""
     found = _NAMES.fullmatch(path.name)
-    prefix = (
-        found["prefix"] if found else path.name.removesuffix("per_request_lifecycle_metrics.json")
-    )
+    prefix = found["prefix"] if found else path.name.removesuffix(_REQUESTS)
     settings = path.with_name(f"{prefix}config.yaml")
     if found is None:
         return (settings,)
-    requests = path.with_name(f"{prefix}per_request_lifecycle_metrics.json")
-    stages = _stages(path, prefix) if found["stage"] and requests.is_file() else {}
-    return (settings, requests, *(one for one in stages.values() if one != path))
+    requests = path.with_name(prefix + _REQUESTS)
+    stages = _stages(path, prefix) if found["stage"] and requests.is_file() else []
+    return (settings, requests, *(one for one in stages if one != path))
 
 
 def stands_for(path: Path) -> tuple[Path, ...]:
@@ -293,61 +89,49 @@ def stands_for(path: Path) -> tuple[Path, ...]:
     found = _NAMES.fullmatch(path.name)
     if found is None:
         return ()
-    names = ("summary_lifecycle_metrics.json", "per_request_lifecycle_metrics.json")
-    named = (path.with_name(f"{found['prefix']}{name}") for name in names)
+    named = (path.with_name(found["prefix"] + name) for name in (_SUMMARY, _REQUESTS))
     return tuple(one for one in named if one != path)
 
 
 def is_by_product(path: Path) -> bool:
     """Return whether a file repeats the stages, or measures something else beside them."""
-    found = _NAMES.fullmatch(path.name)
-    if found is not None:
+    if (found := _NAMES.fullmatch(path.name)) is not None:
         return not found["stage"] and bool(_stages(path, found["prefix"]))
     other = _OTHERS.fullmatch(path.name)
     if other is None:
         return False
-    summary = path.with_name(f"{other['prefix']}summary_lifecycle_metrics.json")
+    summary = path.with_name(other["prefix"] + _SUMMARY)
     return summary.is_file() or bool(_stages(path, other["prefix"]))
 
 
-def _stages(path: Path, prefix: str) -> dict[int, Path]:
+def _stages(path: Path, prefix: str) -> list[Path]:
     """Return the stage files in the folder of ``path``, in their order."""
     named = (
         (_NAMES.fullmatch(one.name), one) for one in path.parent.glob("*_lifecycle_metrics.json")
     )
     found = {int(m["stage"]): one for m, one in named if m and m["stage"] and m["prefix"] == prefix}
-    return dict(sorted(found.items()))
+    return [found[stage] for stage in sorted(found)]
 
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read one stage, one summary, or the requests alone: one cell. Raises InvalidInput."""
-    settings = _settings(content)
+    settings: dict[str, Any] = {}
+    for one in content.beside:
+        if one.path.name.endswith("config.yaml"):
+            settings = load_yaml(one.data, "the settings of an inference-perf run")
+            break
     found = _NAMES.fullmatch(content.path.name)
     stage = int(found["stage"]) if found and found["stage"] else None
-    if is_list(head_of(content.data)):
-        level = _alone(read(content.data), settings)
+    if _LIST.match(head_of(content.data)):
+        level = _of_requests(content.data)
+        level = replace(level, facts=facts_of(settings, {}, None) | dict(level.facts))
     else:
-        level = _level(content, settings, stage)
-    return Parsed(NAME, scrub({"config": settings, "stage": stage}), _cell(level, context))
+        level = _of_report(content, settings, stage)
+    config = scrub({"config": settings, "stage": stage})
+    return Parsed(NAME, config, (cell_of(one, context) for one in (level,)))
 
 
-def _cell(level: Level, context: Context) -> Iterator[Cell]:
-    yield cell_of(level, context)
-
-
-def _alone(found: Found, settings: dict[str, Any]) -> Level:
-    return Level(
-        generator=NAME,
-        facts=facts_of(settings, {}, None) | found.facts,
-        reported=(),
-        completed=found.completed,
-        errored=found.errored,
-        duration=found.duration,
-        requests=found.requests,
-    )
-
-
-def _level(content: Content, settings: dict[str, Any], stage: int | None) -> Level:
+def _of_report(content: Content, settings: dict[str, Any], stage: int | None) -> LevelReport:
     said, flags = _decoded(content)
     successes, failures = section(said, "successes"), section(said, "failures")
     if "latency" not in successes:
@@ -357,24 +141,24 @@ def _level(content: Content, settings: dict[str, Any], stage: int | None) -> Lev
         )
     completed = count(successes, "count") or 0
     errored = count(failures, "count") if "count" in failures else 0
-    found = _own(content, stage)
-    if found is not None and (found.completed, found.errored) != (completed, errored):
-        found, flags = None, (*flags, _NOT_DIVIDED)
+    own = _requests_of_stage(content, stage)
+    if own is not None and (own.completed, own.errored) != (completed, errored):
+        own, flags = None, (*flags, _NOT_DIVIDED)
     length = number(said, "benchmark_time_seconds")
-    return Level(
+    facts = facts_of(settings, object_of(said.get("load_summary")), stage)
+    return LevelReport(
         generator=NAME,
-        facts=facts_of(settings, _object(said.get("load_summary")), stage)
-        | (found.facts if found else {}),
+        facts=facts if own is None else facts | dict(own.facts),
         reported=_reported(successes, completed, errored),
         completed=completed,
         errored=errored,
-        duration=found.duration if length is None and found else length,
+        duration=own.duration if length is None and own is not None else length,
         flags=flags,
-        requests=found.requests if found else None,
+        requests=None if own is None else own.requests,
     )
 
 
-def _own(content: Content, stage: int | None) -> Found | None:
+def _requests_of_stage(content: Content, stage: int | None) -> LevelReport | None:
     """Return the requests of this stage: stages follow one another, so each has the next ones."""
     listed = [
         one for one in content.beside if one.path.name.endswith("request_lifecycle_metrics.json")
@@ -382,29 +166,19 @@ def _own(content: Content, stage: int | None) -> Found | None:
     if not listed:
         return None
     if stage is None:
-        return read(listed[0].data)
-    others = [content, *content.beside]
-    counts = {
-        int(found["stage"]): _total(_decoded(one)[0])
-        for one in others
-        if (found := _NAMES.fullmatch(one.path.name)) and found["stage"]
-    }
-    before = sum(count for number, count in counts.items() if number < stage)
-    return read(listed[0].data, (before, before + counts[stage]), sum(counts.values()))
+        return _of_requests(listed[0].data)
+    counts = {}
+    for one in (content, *content.beside):
+        if (found := _NAMES.fullmatch(one.path.name)) and found["stage"]:
+            said, _ = _decoded(one)
+            ended = section(said, "successes"), section(said, "failures")
+            counts[int(found["stage"])] = sum(count(part, "count") or 0 for part in ended)
+    before = sum(own for place, own in counts.items() if place < stage)
+    return _of_requests(listed[0].data, (before, before + counts[stage]), sum(counts.values()))
 
 
 def _decoded(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
-    try:
-        return decoded(content.data, members)
-    except UNREADABLE as error:
-        raise refusal(f"{content.path.name} of inference-perf", error) from None
-
-
-def _settings(content: Content) -> dict[str, Any]:
-    for one in content.beside:
-        if one.path.name.endswith("config.yaml"):
-            return load_yaml(one.data, "the settings of an inference-perf run")
-    return {}
+    return json_object(content.data, f"{content.path.name} of inference-perf")
 
 
 def _reported(
@@ -418,10 +192,169 @@ def _reported(
     for metric, names in _LENGTHS.items():
         told = (successes[name] for name in names if section(successes, name))
         yield from reported(metric, next(told, None))
-    if errored is not None and completed + errored > 0:
-        yield from reported("error_rate", errored / (completed + errored))
+    yield from error_rate(completed, errored)
 
 
-def _total(said: dict[str, Any]) -> int:
-    ended = section(said, "successes"), section(said, "failures")
-    return sum(count(one, "count") or 0 for one in ended)
+# --- What the settings of a run and the load of a stage say of a cell.
+
+_FORMATS = {"completion": "text_completions", "chat": "chat_completions"}
+_SERVERS = ("vllm", "sglang", "tgi")
+
+
+def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
+    """Return the facts; ``told`` is the report's own load. None for what neither says."""
+    server, data = object_of(settings.get("server")), object_of(settings.get("data"))
+    kind, ignore = server.get("type"), server.get("ignore_eos")
+    dataset = text_of(data.get("type"))
+    if path := text_of(data.get("path")):
+        dataset = path.rstrip("/").rpartition("/")[2]
+    elif isinstance(data.get("type"), str):
+        # Random texts are told apart by the lengths asked for.
+        sides = (object_of(data.get(f"{side}_distribution")) for side in ("input", "output"))
+        lengths = [number(side, "mean") for side in sides]
+        dataset = data["type"]
+        dataset += "" if None in lengths else f" {lengths[0]:g}/{lengths[1]:g}"
+    return {
+        "model": server.get("model_name") or None,
+        "engine": kind if kind in _SERVERS else None,
+        "evidence": "mock" if kind == "mock" else None,
+        "request_format": _FORMATS.get(str(object_of(settings.get("api")).get("type"))),
+        "dataset": dataset,
+        "ignore_eos": ignore if isinstance(ignore, bool) else None,
+        **_load(object_of(settings.get("load")), told, stage),
+    }
+
+
+def _load(load: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
+    """Return the load of a stage; a summary of several stages has none."""
+    stages = load.get("stages")
+    listed = objects_of(stages) if isinstance(stages, list) else []
+    place = 0 if stage is None and len(listed) == 1 else stage
+    own = listed[place] if place is not None and place < len(listed) else {}
+    at_once = positive(told, "concurrency") or positive(own, "concurrency_level")
+    if at_once is not None:
+        return {"load_profile": "concurrent", "concurrency": int(at_once)}
+    rate = positive(own, "rate") or positive(told, "requested_rate")
+    kind = load.get("type")
+    arrivals = kind if kind in ("constant", "poisson") else None
+    return {"load_profile": arrivals, "rate": rate} if rate is not None else {}
+
+
+# --- The requests of a run: one list for all its stages, times of one monotonic clock.
+
+
+class EntryResponse(msgspec.Struct):
+    """What the server answered to a request, since 0.6."""
+
+    output_tokens: int | None = None
+    output_token_times: list[float] | None = None
+    server_usage: dict[str, Any] | None = None
+
+
+class EntryInfo(msgspec.Struct):
+    """Counts and times of a request: in parts of their own since 0.6, flat before."""
+
+    response_metrics: EntryResponse | None = None
+    request_metrics: dict[str, Any] | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    output_token_times: list[float] | None = None
+
+
+class RequestEntry(msgspec.Struct):
+    """One request. Its body is JSON in a text."""
+
+    start_time: float
+    end_time: float
+    request: Any = None
+    info: EntryInfo | None = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def failure(self) -> str | None:
+        """What went wrong; None for a request that was completed."""
+        if self.error is None:
+            return None
+        said = self.error.get("error_msg") or self.error.get("error_type") or "failed"
+        return " ".join(str(said).split())
+
+    @property
+    def body(self) -> Body | None:
+        """What was asked; None where it is not known."""
+        try:
+            if isinstance(self.request, str):
+                return _body(self.request)
+            return msgspec.convert(self.request, Body)
+        except (msgspec.MsgspecError, UnicodeEncodeError):
+            return None
+
+
+_entries = msgspec.json.Decoder(list[RequestEntry]).decode
+_body = msgspec.json.Decoder(Body).decode
+
+
+def _of_requests(
+    data: memoryview, place: tuple[int, int] | None = None, total: int = 0
+) -> LevelReport:
+    """Read the requests; with ``place`` those that started first to last of ``total``.
+
+    Raises InvalidInput. A place that does not fit the list holds nothing.
+    """
+    try:
+        entries = _entries(json_bytes(data))
+    except UNREADABLE as error:
+        raise refusal("The requests of this inference-perf run", error) from None
+    entries.sort(key=lambda entry: entry.start_time)
+    if place is not None:
+        entries = entries[place[0] : place[1]] if total == len(entries) else []
+    columns: dict[str, list[Any]] = {"start": [], "end": [], "first_token": [], "last_token": [],
+                                     "prompt_tokens": [], "output_tokens": []}  # fmt: skip
+    errors, hashes, bodies = [], [], []
+    for entry in entries:
+        for name, value in _row(entry).items():
+            columns[name].append(value)
+        errors.append(entry.failure)
+        body = entry.body
+        text = None if body is None else prompt_text(body)
+        hashes.append(None if text is None else hash_text(text))
+        bodies += [] if body is None else [body]
+    failed = sum(error is not None for error in errors)
+    return LevelReport(
+        generator=NAME,
+        facts=_facts_of_bodies(bodies)
+        | ({} if failed else {"prompt_set_hash": prompt_set_hash(hashes)}),
+        reported=(),
+        completed=len(entries) - failed,
+        errored=failed,
+        duration=max(columns["end"], default=0.0) - (columns["start"][0] if entries else 0.0),
+        requests=LevelRequests(columns, errors, {"prompt_hash": hashes}),
+    )
+
+
+def _row(entry: RequestEntry) -> dict[str, Any]:
+    """Return the times and tokens of a request, as the server counted them, else as the client
+    did."""
+    info = entry.info or EntryInfo()
+    response = info.response_metrics
+    text = (info.request_metrics or {}).get("text")
+    prompt = text.get("input_tokens") if isinstance(text, dict) else info.input_tokens
+    output = response.output_tokens if response else info.output_tokens
+    usage = (response and response.server_usage) or {}
+    asked, answered = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
+    times = (response and response.output_token_times) or info.output_token_times or []
+    return {
+        "start": entry.start_time, "end": entry.end_time,
+        "first_token": times[0] if times else None, "last_token": times[-1] if times else None,
+        "prompt_tokens": prompt if asked is None else asked,
+        "output_tokens": output if answered is None else answered,
+    }  # fmt: skip
+
+
+def _facts_of_bodies(bodies: list[Body]) -> dict[str, Any]:
+    """Return the facts in which the bodies of all requests agree; what is not known is left out."""
+    first = bodies[0] if bodies else Body()
+    lengths = {one.max_tokens for one in bodies}
+    said = {name: getattr(first, name) for name in ("temperature", "top_p", "seed", "ignore_eos")}
+    said["model"] = text_of(first.model)
+    said["max_tokens"] = lengths.pop() if len(lengths) == 1 else None
+    return {key: value for key, value in said.items() if value is not None}

@@ -19,12 +19,20 @@ from typing import Any
 import msgspec
 
 from analysis.flags.numbers import ended_otherwise
-from ingest.level import FAILED, NOT_COUNTED, Level, cell_of, flat, left_out, reported
-from ingest.lines import head_of
+from ingest.level import LevelReport, cell_of, left_out, reported, reported_flat
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
-from ingest.stated import count, held_by, number, positive
-from ingest.unreadable import UNREADABLE, part, refusal
+from ingest.stated import (
+    UNREADABLE,
+    count,
+    head_of,
+    held_by,
+    number,
+    part,
+    positive,
+    refusal,
+    text_of,
+)
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag, Measurement
 
@@ -48,54 +56,40 @@ def doubts(
     """Yield a flag for what does not fit. ``means``: ``mean_*`` of the latencies, s; ``output``,
     ``total``: tokens/s."""
     asked = positive(row, "osl")
-    if asked is not None:
-        yield from _latencies(means, asked)
-        yield from _rates_of(row, asked, _seconds(means, "e2el"), output, total)
-
-
-def _latencies(means: Mapping[str, Any], asked: int) -> Iterator[Flag]:
-    first, gap, whole = (_seconds(means, name) for name in ("ttft", "tpot", "e2el"))
-    if first is None or gap is None or whole is None:
+    if asked is None:
         return
-    if not _fits(whole - first, gap * asked, _LENGTH):
+    first, gap, whole = (number(means, f"mean_{name}") for name in ("ttft", "tpot", "e2el"))
+    if (
+        first is not None and gap is not None and whole is not None
+        and not _fits(whole - first, gap * asked, _LENGTH)
+    ):  # fmt: skip
         yield Flag(
             "latencies_disagree",
             "warning",
             f"The row says a request latency of {whole:,.4g} s, but {first:,.4g} s to the first token "
             f"and {1000 * gap:,.4g} ms for each other of about {asked:,} tokens.",
         )
-
-
-def _rates_of(
-    row: Mapping[str, Any], asked: int, whole: float | None, output: float | None,
-    total: float | None,
-) -> Iterator[Flag]:  # fmt: skip
     if output is None or output <= 0:
         return
     streams, prompt = positive(row, "conc"), positive(row, "isl")
+    contradictions = []
     if streams and whole is not None and not _fits(output * whole, streams * asked, _STREAM):
-        yield _far_apart(
+        contradictions.append(
             f"{output:,.1f} output tokens/s, which makes {output * whole / streams:,.0f} tokens of a "
             f"request of {whole:,.4g} s at {streams} at once, but about {asked:,} were asked for"
         )
     if prompt and total is not None and not _fits(total / output, 1 + prompt / asked, _SHARE):
-        yield _far_apart(
+        contradictions.append(
             f"{output:,.1f} of {total:,.1f} tokens/s are output, but {asked:,} of {prompt + asked:,} "
             "tokens were asked for as output"
         )
-
-
-def _far_apart(what: str) -> Flag:
-    return Flag("rates_disagree", "warning", f"The row contradicts itself: {what}.")
+    for what in contradictions:
+        yield Flag("rates_disagree", "warning", f"The row contradicts itself: {what}.")
 
 
 def _fits(value: float, of: float, bounds: tuple[float, float]) -> bool:
     low, high = bounds
     return low * of <= value <= high * of
-
-
-def _seconds(means: Mapping[str, Any], name: str) -> float | None:
-    return number(means, f"mean_{name}")
 
 
 # --- InferenceX (InferenceMAX) results: rows with a result each, alone or in an array.
@@ -130,7 +124,7 @@ def parse(content: Content, context: Context) -> Parsed:
     """Read the rows; each is a cell. Raises InvalidInput."""
     said = _said(json_bytes(content.data))
     rows = said if isinstance(said, list) else [said]
-    cells = (_cell(row, context, index, len(rows)) for index, row in enumerate(rows))
+    cells = _cells(rows, context, 0, len(rows))
     return Parsed(NAME, {"rows": len(rows)}, cells, apart=tuple(_apart(rows, context).items()))
 
 
@@ -152,45 +146,22 @@ def _apart(rows: list[Any], context: Context) -> dict[str, Iterator[Cell]]:
     for index, row in enumerate(rows):
         said = msgspec.json.encode(row, order="deterministic")
         own = hashlib.sha256(said).hexdigest()
-        found[own] = _one(row, replace(context, source_id=partial(str, own)), index, len(rows))
+        alone = replace(context, source_id=partial(str, own))
+        found[own] = _cells([row], alone, index, len(rows))
     return found
 
 
-def _one(row: Any, context: Context, index: int, rows: int) -> Iterator[Cell]:
-    yield _cell(row, context, index, rows)
+def _cells(rows: list[Any], context: Context, first: int, of: int) -> Iterator[Cell]:
+    """Yield the cells of the rows from the ``first`` of so many."""
+    for index, row in enumerate(rows, start=first):
+        with part(f"Row {index + 1}", alone=of == 1):
+            cell = cell_of(_level(row), context, index)
+        yield cell
 
 
-def _cell(row: Any, context: Context, index: int, rows: int) -> Cell:
-    with part(f"Row {index + 1}", alone=rows == 1):
-        return _read(row, context, index)
-
-
-def _read(row: Any, context: Context, index: int) -> Cell:
-    """Return the cell of a row; one of a run in which nothing succeeded is a failed one. Raises
-    InvalidInput."""
+def _level(row: Any) -> LevelReport:
     if not isinstance(row, dict):
         raise InvalidInput("This InferenceX result is no object: export it again.")
-    found = cell_of(_level(row), context, index)
-    done = _counted(row, "completed")
-    if done is None:
-        return found
-    made = _counted(row, "num_prompts") or done
-    more = [ended_otherwise(done, made)] if done > made else []
-    found = replace(
-        found, completed=done, requests_made=max(made, done), errored=max(made - done, 0),
-        flags=(*(flag for flag in found.flags if flag != NOT_COUNTED), *more),
-    )  # fmt: skip
-    return found if done else replace(found, status="failed", measurements=(), flags=(FAILED,))
-
-
-def _counted(row: dict[str, Any], name: str) -> int | None:
-    nested = row.get("metrics")
-    value = row.get(name, nested.get(name) if isinstance(nested, dict) else None)
-    return count({name: value}, name)
-
-
-def _level(row: dict[str, Any]) -> Level:
-    nested = row.get("metrics")
     if "request_metrics" in row or isinstance(row.get("users"), int):
         raise InvalidInput(
             "This is a result of InferenceX's agent traces, whose requests depend on one another: "
@@ -201,73 +172,63 @@ def _level(row: dict[str, Any]) -> Level:
             raise InvalidInput(
                 f"This InferenceX result says {name}={said}, which is below zero: export it again."
             )
+    nested = row.get("metrics")
     numbers = nested if isinstance(nested, dict) else row
-    total, output = _rates(row, numbers)
-    return Level(
+    # All tokens and output tokens per second of all GPUs; with prefill and decode apart, output is
+    # counted per GPU that decodes.
+    gpus = _gpus(row)
+    decoding = positive(row, "num_decode_gpu") if _is_split(row) else gpus
+    total, output = (
+        None if of is None or (rate := number(numbers, name)) is None else rate * of
+        for name, of in (("tput_per_gpu", gpus), ("output_tput_per_gpu", decoding or gpus))
+    )
+    done, made = (
+        count({name: row.get(name, numbers.get(name))}, name)
+        for name in ("completed", "num_prompts")
+    )
+    flags = [*held_by(row), *left_out(numbers, _KNOWN), *doubts(row, numbers, output, total)]
+    if done == 0:
+        flags = []
+    elif done is not None and done > (made or done):
+        flags.append(ended_otherwise(done, made or done))
+    return LevelReport(
         generator=NAME,
-        facts=_facts(row),
+        facts=_facts(row, gpus),
         reported=_reported(numbers, total, output),
-        completed=None,
-        flags=(
-            *held_by(row),
-            *left_out(numbers, _KNOWN),
-            *doubts(row, numbers, output, total),
-        ),
+        completed=done,
+        errored=0 if done is None else max((made or done) - done, 0),
+        flags=tuple(flags),
     )
 
 
 def _reported(
     numbers: dict[str, Any], total: float | None, output: float | None
 ) -> Iterator[Measurement]:
-    for metric, (name, factor) in _LATENCIES.items():
-        yield from reported(metric, flat(numbers, name), factor)
-    for metric, rate in (("total_throughput", total), ("output_throughput", output)):
-        if rate is not None:
-            yield from reported(metric, rate)
+    yield from reported_flat(numbers, _LATENCIES)
+    yield from reported("total_throughput", total)
+    yield from reported("output_throughput", output)
 
 
-def _rates(row: dict[str, Any], numbers: dict[str, Any]) -> tuple[float | None, float | None]:
-    """Return all tokens and output tokens per second of all GPUs."""
-    gpus = _gpus(row)
-    # With prefill and decode apart, output is counted per GPU that decodes.
-    decoding = positive(row, "num_decode_gpu") if _is_split(row) else gpus
-    counts = {"tput_per_gpu": gpus, "output_tput_per_gpu": decoding or gpus}
-    total, output = (
-        None if of is None or (rate := number(numbers, name)) is None else rate * of
-        for name, of in counts.items()
-    )
-    return total, output
-
-
-def _facts(row: dict[str, Any]) -> dict[str, Any]:
+def _facts(row: dict[str, Any], gpus: int | None) -> dict[str, Any]:
     lengths = count(row, "isl"), count(row, "osl")
-    method = _text(row.get("spec_decoding")) or _text(row.get("spec_method"))
+    method = (text_of(row.get("spec_decoding")) or text_of(row.get("spec_method")) or "").lower()
+    # InferenceX calls TensorRT-LLM ``trt``, and puts ``dynamo-`` before a server's name.
+    engine = (text_of(row.get("framework")) or "").lower().removeprefix("dynamo-")
+    # How else the server was laid out: two rows that differ in it are two servers.
+    layout = {key: row[key] for key in _LAYOUT if row.get(key) not in (None, "", [], {})}
     return {
-        "model": _text(row.get("model")) or _text(row.get("infmax_model_prefix")),
-        "engine": _engine(row),
-        "precision": _text(row.get("precision")),
-        "gpu": _text(row.get("hw")) or _text(row.get("hardware")),
-        "gpu_count": _gpus(row),
+        "model": text_of(row.get("model")) or text_of(row.get("infmax_model_prefix")),
+        "engine": {"trt": "tensorrt-llm", "trtllm": "tensorrt-llm"}.get(engine, engine) or None,
+        "precision": text_of(row.get("precision")),
+        "gpu": text_of(row.get("hw")) or text_of(row.get("hardware")),
+        "gpu_count": gpus,
         "tensor_parallel_size": positive(row, "tp") or positive(row, "decode_tp"),
         "dataset": f"random {lengths[0]}/{lengths[1]}" if all(lengths) else None,
         "load_profile": "concurrent",
         "concurrency": positive(row, "conc"),
-        "spec_method": None if method is None else _METHODS.get(method.lower(), method.lower()),
-        "server_args": _server(row) or None,
+        "spec_method": _METHODS.get(method, method) or None,
+        "server_args": layout or None,
     }
-
-
-def _server(row: dict[str, Any]) -> dict[str, Any]:
-    """Return what else says how the server was laid out: two rows that differ in it are two
-    servers."""
-    return {key: row[key] for key in _LAYOUT if row.get(key) not in (None, "", [], {})}
-
-
-def _engine(row: dict[str, Any]) -> str | None:
-    """Return the server's own name: InferenceX calls TensorRT-LLM ``trt``, and puts ``dynamo-``
-    before a name."""
-    framework = (_text(row.get("framework")) or "").lower().removeprefix("dynamo-")
-    return {"trt": "tensorrt-llm", "trtllm": "tensorrt-llm"}.get(framework, framework) or None
 
 
 def _is_split(row: dict[str, Any]) -> bool:
@@ -285,7 +246,3 @@ def _gpus(row: dict[str, Any]) -> int | None:
         return count(row, "num_decode_gpu") or None
     sizes = (count(row, name) for name in ("tp", "pp", "pcp_size"))
     return math.prod(size for size in sizes if size is not None) or None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -10,18 +10,36 @@ llm-d-benchmark writes a report of each version beside the file that it is made 
 
 import itertools
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ingest.level import Level, cell_of, is_number, reported
-from ingest.lines import cut_off, head_of, load_report, members, starts_object
+from ingest.level import (
+    LevelReport,
+    cell_of,
+    error_rate,
+    is_number,
+    reported,
+    reported_sections,
+)
 from ingest.model import Content, Context, Parsed
 from ingest.speculation import of_arguments
-from ingest.stated import count, decoded, held_by, in_its_unit, number, positive, section
-from ingest.unreadable import UNREADABLE, refusal
+from ingest.stated import (
+    count,
+    cut_off,
+    head_of,
+    held_by,
+    json_object,
+    load_report,
+    number,
+    object_of,
+    objects_of,
+    positive,
+    section,
+    starts_object,
+    text_of,
+)
 from warehouse.errors import InvalidInput, UnknownKey
 from warehouse.rows import Flag, Measurement
 from warehouse.secrets.values import scrub
@@ -34,67 +52,97 @@ _ENGINES = ("vllm", "sglang", "tgi", "tensorrt-llm")
 
 def facts_of(said: dict[str, Any]) -> dict[str, Any]:
     """Return the facts, in the contract's words; None for what the scenario does not say."""
-    scenario = _object(said.get("scenario"))
-    if isinstance(scenario.get("stack"), list):
-        return _of_stack(scenario) | _load(scenario)
-    return _of_host(scenario) | _load_before(scenario)
+    scenario = object_of(said.get("scenario"))
+    load = object_of(scenario.get("load"))
+    if not isinstance(scenario.get("stack"), list):
+        # Version 0.1 passes the load generator's own settings on, each with words of its own.
+        args = object_of(load.get("args"))
+        strategy = object_of(args.get("strategy"))
+        at_once = positive(args, "max_concurrency") or positive(strategy, "streams")
+        rate = positive(args, "request_rate") or positive(strategy, "rate")
+        return _of_host(scenario) | _load(text_of(load.get("type")), rate, at_once)
+    stated = object_of(load.get("standardized"))
+    lengths = [
+        number(object_of(stated.get(side)), "value") for side in ("input_seq_len", "output_seq_len")
+    ]
+    source = text_of(stated.get("source"))
+    if source and None not in lengths:
+        source = f"{source} {lengths[0]:g}/{lengths[1]:g}"
+    rate, at_once = positive(stated, "rate_qps"), positive(stated, "concurrency")
+    return _of_stack(scenario) | _load(source, rate, at_once)
+
+
+def _load(dataset: str | None, rate: float | None, at_once: float | None) -> dict[str, Any]:
+    return {
+        "dataset": dataset,
+        "rate": rate,
+        "load_profile": "concurrent" if rate is None and at_once else None,
+        "concurrency": int(at_once) if at_once else None,
+    }
 
 
 def _of_host(scenario: dict[str, Any]) -> dict[str, Any]:
     """Return the facts of version 0.1, whose hosts and engines stand in lists of the same order."""
-    model, host = _object(scenario.get("model")), _object(scenario.get("host"))
-    accelerators = _objects(host.get("accelerator"))
-    engines = _objects(_object(scenario.get("platform")).get("engine"))
-    sizes = [_object(one.get("parallelism")) for one in accelerators]
-    facts = {
-        "model": _text(model.get("name")),
-        "precision": _text(model.get("quantization")),
-        "gpu": _alike([one.get("model") for one in accelerators]),
-        "gpu_count": _sum([positive(one, "count") for one in accelerators]),
-        "tensor_parallel_size": _alike([positive(size, "tp") for size in sizes]),
-        "engine": _engine(_alike([one.get("name") for one in engines])),
-        "engine_version": _alike([_text(one.get("version")) for one in engines]),
-    }
-    own = _arguments({f"engine {n}": _object(one.get("args")) for n, one in enumerate(engines)})
-    return _first(facts, own)
+    model, host = object_of(scenario.get("model")), object_of(scenario.get("host"))
+    cards = _listed(host.get("accelerator"))
+    engines = _listed(object_of(scenario.get("platform")).get("engine"))
+    arguments = {f"engine {n}": object_of(one.get("args")) for n, one in enumerate(engines)}
+    return _arguments(arguments) | _stated(
+        {
+            "model": text_of(model.get("name")),
+            "precision": text_of(model.get("quantization")),
+            "gpu": _alike(one.get("model") for one in cards),
+            "gpu_count": _sum([positive(one, "count") for one in cards]),
+            "tensor_parallel_size": _alike(map(_tensor_parallel, cards)),
+            "engine": _engine(_alike(one.get("name") for one in engines)),
+            "engine_version": _alike(text_of(one.get("version")) for one in engines),
+        }
+    )
 
 
 def _of_stack(scenario: dict[str, Any]) -> dict[str, Any]:
     """Return the facts of version 0.2: components of which some are engines, each with replicas."""
-    stack = _objects(scenario["stack"])
     engines = [
-        one for one in stack if _object(one.get("standardized")).get("kind") == "inference_engine"
+        (object_of(one.get("standardized")), object_of(object_of(one.get("native")).get("args")))
+        for one in _listed(scenario["stack"])
+        if object_of(one.get("standardized")).get("kind") == "inference_engine"
     ]
-    said = [_object(one["standardized"]) for one in engines]
-    cards = [_object(one.get("accelerator")) for one in said]
-    sizes = [_object(card.get("parallelism")) for card in cards]
+    said = [one for one, _ in engines]
+    cards = [object_of(one.get("accelerator")) for one in said]
     counts = [
         (positive(card, "count") or 0) * (positive(one, "replicas") or 1)
         for card, one in zip(cards, said, strict=True)
     ]
-    facts = {
-        "model": _alike([_object(one.get("model")).get("name") for one in said]),
-        "gpu": _alike([card.get("model") for card in cards]),
-        "gpu_count": _sum(counts),
-        "tensor_parallel_size": _alike([positive(size, "tp") for size in sizes]),
-        "engine": _engine(_alike([one.get("tool") for one in said])),
+    arguments = {
+        f"{one.get('role') or 'engine'} {n}": args for n, (one, args) in enumerate(engines)
     }
-    own = {
-        f"{one.get('role') or 'engine'} {n}": _object(_object(whole.get("native")).get("args"))
-        for n, (one, whole) in enumerate(zip(said, engines, strict=True))
-    }
-    return _first(facts, _arguments(own))
+    return _arguments(arguments) | _stated(
+        {
+            "model": _alike(object_of(one.get("model")).get("name") for one in said),
+            "gpu": _alike(card.get("model") for card in cards),
+            "gpu_count": _sum(counts),
+            "tensor_parallel_size": _alike(map(_tensor_parallel, cards)),
+            "engine": _engine(_alike(one.get("tool") for one in said)),
+        }
+    )
 
 
-def _first(facts: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of the report's own words, and what only the servers' arguments state."""
-    return own | {key: value for key, value in facts.items() if value is not None}
+def _stated(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return what the report says in its own words, which wins over the servers' arguments."""
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _arguments(arguments: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return what the arguments of the engines state, by the engines' names; where they differ, all
-    stand beside one another. The first that states a speculation tells the arm."""
-    told = {name: _stated(args) for name, args in arguments.items() if args}
+    stand beside one another. The first that states a speculation tells the arm; of one that cannot be
+    read no arm is told."""
+    told: dict[str, dict[str, Any]] = {}
+    for name, args in arguments.items():
+        if args:
+            try:
+                told[name] = of_arguments(args)
+            except UnknownKey:
+                told[name] = {"server_args": args}
     facts: dict[str, Any] = {}
     for one in reversed(told.values()):
         facts |= one
@@ -104,73 +152,29 @@ def _arguments(arguments: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return facts | ({"server_args": servers} if servers else {})
 
 
-def _stated(args: dict[str, Any]) -> dict[str, Any]:
-    """Return what one engine's arguments state; of a speculation that cannot be read no arm."""
-    try:
-        return of_arguments(args)
-    except UnknownKey:
-        return {"server_args": args}
-
-
-def _load(scenario: dict[str, Any]) -> dict[str, Any]:
-    said = _object(_object(scenario.get("load")).get("standardized"))
-    rate, at_once = positive(said, "rate_qps"), positive(said, "concurrency")
-    lengths = [
-        number(_object(said.get(side)), "value") for side in ("input_seq_len", "output_seq_len")
-    ]
-    source = _text(said.get("source"))
-    known = source and None not in lengths
-    return {
-        "dataset": f"{source} {lengths[0]:g}/{lengths[1]:g}" if known else source,
-        "rate": rate,
-        "load_profile": "concurrent" if rate is None and at_once else None,
-        "concurrency": int(at_once) if at_once else None,
-    }
-
-
-def _load_before(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Return the load of version 0.1, which passes the load generator's own settings on, each with
-    words of its own."""
-    load = _object(scenario.get("load"))
-    args = _object(load.get("args"))
-    strategy = _object(args.get("strategy"))
-    at_once = positive(args, "max_concurrency") or positive(strategy, "streams")
-    rate = positive(args, "request_rate") or positive(strategy, "rate")
-    return {
-        "dataset": _text(load.get("type")),
-        "rate": rate,
-        "load_profile": "concurrent" if rate is None and at_once else None,
-        "concurrency": int(at_once) if at_once else None,
-    }
-
-
 def _engine(name: Any) -> str | None:
     """Return an engine's own name; what packs it, as llm-d does, says nothing of it."""
     text = str(name or "").lower()
     return next((known for known in _ENGINES if known in text), None)
 
 
-def _alike(values: list[Any]) -> Any:
+def _tensor_parallel(card: dict[str, Any]) -> Any:
+    return positive(object_of(card.get("parallelism")), "tp")
+
+
+def _alike(values: Iterable[Any]) -> Any:
     """Return the value that all state; None where they differ or state nothing."""
     known = {value for value in values if isinstance(value, str | int | float)}
     return known.pop() if len(known) == 1 else None
 
 
-def _sum(counts: list[Any]) -> int | None:
+def _sum(counts: Sequence[Any]) -> int | None:
     """Return the sum; None where one of them is unknown."""
     return sum(counts) or None if all(counts) else None
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
+def _listed(value: Any) -> list[dict[str, Any]]:
+    return objects_of(value) if isinstance(value, list) else []
 
 
 # --- llm-d's benchmark reports, versions 0.1 and 0.2, in YAML or JSON: what some load generator said.
@@ -248,84 +252,73 @@ def _name(mark: str, rest: str) -> str:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read a report, which is one cell. Raises InvalidInput."""
-    said, flags = _read(content)
+    is_yaml = head_of(content.data)[:1] != b"{"
+    flags: tuple[Flag, ...] = ()
+    if is_yaml:
+        said = load_report(content.data, KIND)
+    else:
+        said, flags = json_object(content.data, "This llm-d benchmark report")
     version = str(said.get("version"))
-    scenario = _object(said.get("scenario"))
+    scenario, run = object_of(said.get("scenario")), object_of(said.get("run"))
+    load = object_of(scenario.get("load"))
     if version.startswith("0.1"):
-        tool = str(_object(scenario.get("load")).get("name") or "")
-        told = _object(said.get("metrics"))
+        tool = load.get("name")
+        told = object_of(said.get("metrics"))
     elif version.startswith("0.2"):
-        tool = str(_object(_object(scenario.get("load")).get("standardized")).get("tool") or "")
+        tool = object_of(load.get("standardized")).get("tool")
         # inference-perf writes such a report itself, for others to add the servers.
-        own = str(_object(said.get("run")).get("uid")).startswith("inference-perf-")
-        tool = tool or ("inference-perf" if own else "")
-        performance = _object(_object(said.get("results")).get("request_performance"))
-        told = _object(performance.get("aggregate"))
+        if not tool and str(run.get("uid")).startswith("inference-perf-"):
+            tool = "inference-perf"
+        performance = object_of(object_of(said.get("results")).get("request_performance"))
+        told = object_of(performance.get("aggregate"))
     else:
         raise InvalidInput(
             f"This llm-d benchmark report has version {version[:20]}, 0.1 and 0.2 are read: export "
             "it in one of these, or give the report of its load generator."
         )
     # All converters write it, after the latencies and the requests.
-    is_yaml = head_of(content.data)[:1] != b"{"
-    if is_yaml and _object(told.get("requests")) and not _object(told.get("throughput")):
+    if is_yaml and object_of(told.get("requests")) and not object_of(told.get("throughput")):
         raise cut_off(KIND)
-    # A load may say Infinity, as of requests at once.
-    flags = (*flags, *held_by(told))
-    level = replace(_level(said, told, tool.lower()), flags=flags)
-    config = scrub({"version": version, "scenario": scenario})
-    return Parsed(NAME, config, iter([cell_of(level, context)]))
-
-
-def _read(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
-    if head_of(content.data)[:1] != b"{":
-        return load_report(content.data, KIND), ()
-    try:
-        return decoded(content.data, members)
-    except UNREADABLE as error:
-        raise refusal("This llm-d benchmark report", error) from None
-
-
-def _level(said: dict[str, Any], told: dict[str, Any], tool: str) -> Level:
     requests = section(told, "requests")
     if number(requests, "total") is None:
         raise InvalidInput(
             "This llm-d benchmark report has no results of requests: it describes the servers or a "
             "run that failed; give the report of the run's load."
         )
+    tool = str(tool or "").lower()
     cut = count(requests, "incomplete") or 0
-    time = _object(told.get("time")) or _object(_object(said.get("run")).get("time"))
-    completed, failed = _counted(said, told, requests, tool)
-    return Level(
+    time = object_of(told.get("time")) or object_of(run.get("time"))
+    total, failed = _counted(said, told, requests, tool)
+    level = LevelReport(
         generator=NAME,
         definition=f"llm-d: {tool}" if tool else "unknown",
         facts=facts_of(said),
-        reported=_reported(told, requests, tool, (completed - cut, failed)),
-        completed=completed - cut,
+        reported=_reported(told, requests, tool, (total - cut, failed)),
+        completed=total - cut,
         errored=failed,
         incomplete=cut,
-        version=str(said.get("version")),
+        version=version,
         started_at=_moment(time.get("start")),
         duration=_duration(time),
+        # A load may say Infinity, as of requests at once.
+        flags=(*flags, *held_by(told)),
     )
+    config = scrub({"version": version, "scenario": scenario})
+    return Parsed(NAME, config, iter([cell_of(level, context)]))
 
 
 def _reported(
     told: dict[str, Any], requests: dict[str, Any], tool: str, counts: tuple[int, int | None]
 ) -> Iterator[Measurement]:
-    latencies, rates = section(told, "latency"), section(told, "throughput")
-    for metric, name in _METRICS.get(tool, _WITHOUT_FIRST).items():
-        statistics = section(latencies, name)
-        yield from reported(metric, statistics, in_its_unit(metric, statistics, "", name))
+    rates = section(told, "throughput")
+    yield from reported_sections(section(told, "latency"), _METRICS.get(tool, _WITHOUT_FIRST), "")
     for metric, names in _RATES.items():
         for name in names:
             rate = rates.get(name)
             yield from reported(metric, rate.get("mean") if isinstance(rate, dict) else rate)
     yield from reported("prompt_tokens", section(requests, "input_length"))
     yield from reported("output_tokens", section(requests, "output_length"))
-    completed, failed = counts
-    if failed is not None and completed + failed > 0:
-        yield from reported("error_rate", failed / (completed + failed))
+    yield from error_rate(*counts)
 
 
 def _counted(
@@ -338,22 +331,19 @@ def _counted(
         if tool not in _OF_WHAT_SUCCEEDED or requests.get("failures") is not None:
             return total, None
         # Version 0.1 has of these what succeeded, and what was asked for elsewhere.
-        load = _object(_object(said.get("scenario")).get("load"))
-        asked = count(_object(load.get("args")), "num_prompts")
-        return total, None if asked is None else max(asked - total, 0)
-    if tool == "aiperf" and _succeeded(told, total, failed):
+        load = object_of(object_of(said.get("scenario")).get("load"))
+        prompts = count(object_of(load.get("args")), "num_prompts")
+        return total, None if prompts is None else max(prompts - total, 0)
+    rate = object_of(told.get("throughput")).get("requests_per_sec")
+    length = object_of(told.get("time")).get("duration")
+    if (
+        tool == "aiperf" and failed and is_number(rate) and is_number(length)
+        # The rate of successes says whether all of AIPerf's total succeeded: its failures are kinds of
+        # errors then. Later converters add what failed; so does one that cannot be told.
+        and abs(rate * length - total) < abs(rate * length - (total - failed))
+    ):  # fmt: skip
         return total, None
     return total - failed, failed
-
-
-def _succeeded(told: dict[str, Any], total: int, failed: int) -> bool:
-    """Return whether all of AIPerf's total succeeded, as its rate of successes says: its failures
-    are kinds of errors then. Later converters add what failed; so does one that cannot be told."""
-    rate = _object(told.get("throughput")).get("requests_per_sec")
-    length = _object(told.get("time")).get("duration")
-    if not (failed and is_number(rate) and is_number(length)):
-        return False
-    return abs(rate * length - total) < abs(rate * length - (total - failed))
 
 
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d*)?)S)?)?")

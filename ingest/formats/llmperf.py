@@ -15,12 +15,10 @@ from typing import Any
 
 import msgspec
 
-from ingest.level import Level, Requests, cell_of, reported
-from ingest.lines import head_of, members, starts_object
+from ingest.level import LevelReport, LevelRequests, cell_of, reported
 from ingest.model import Content, Context, Parsed
 from ingest.read import json_bytes
-from ingest.stated import decoded, number, positive
-from ingest.unreadable import UNREADABLE, refusal
+from ingest.stated import UNREADABLE, head_of, json_object, number, positive, refusal, starts_object
 from warehouse.rows import Measurement
 from warehouse.secrets.values import scrub
 
@@ -31,9 +29,12 @@ _METRICS = {"ttft": ("ttft_s", 1000.0), "request_latency": ("end_to_end_latency_
             "prompt_tokens": ("number_input_tokens", 1.0),
             "output_tokens": ("number_output_tokens", 1.0)}  # fmt: skip
 _MINUTE = 60.0
+_RATES = {"output_throughput": ("results_mean_output_throughput_token_per_s", 1.0),
+          "error_rate": ("results_error_rate", 1.0),
+          "request_throughput": ("results_num_completed_requests_per_min", _MINUTE)}  # fmt: skip
 
 
-class Response(msgspec.Struct):
+class LlmperfResponse(msgspec.Struct):
     """One request."""
 
     ttft_s: float | None = None
@@ -44,7 +45,7 @@ class Response(msgspec.Struct):
     error_msg: str | None = None
 
 
-_responses = msgspec.json.Decoder(list[Response]).decode
+_responses = msgspec.json.Decoder(list[LlmperfResponse]).decode
 
 
 def sniff(data: memoryview) -> bool:
@@ -67,18 +68,22 @@ def is_by_product(path: Path) -> bool:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read a summary with its requests, which is one cell. Raises InvalidInput."""
-    try:
-        said, flags = decoded(content.data, members)
-    except UNREADABLE as error:
-        raise refusal("This LLMPerf result", error) from None
+    said, flags = json_object(content.data, "This LLMPerf result")
     completed = _number(said, "results_num_completed_requests")
     per_minute = _number(said, "results_num_completed_requests_per_min") or 0
     length = completed / per_minute * _MINUTE if completed and per_minute > 0 else None
     errors = "results_number_errors"
     errored = _number(said, errors) if errors in said else 0
-    level = Level(
+    lengths = number(said, "mean_input_tokens"), number(said, "mean_output_tokens")
+    level = LevelReport(
         generator=NAME,
-        facts=_facts(said),
+        facts={
+            "model": said.get("model") or None,
+            "request_format": "chat_completions",
+            "dataset": None if None in lengths else f"sonnet {lengths[0]:g}/{lengths[1]:g}",
+            "load_profile": "concurrent",
+            "concurrency": positive(said, "num_concurrent_requests"),
+        },
         reported=_reported(said),
         completed=None if completed is None else int(completed),
         errored=None if errored is None else int(errored),
@@ -91,18 +96,6 @@ def parse(content: Content, context: Context) -> Parsed:
     return Parsed(NAME, scrub(config), iter([cell_of(level, context)]))
 
 
-def _facts(said: dict[str, Any]) -> dict[str, Any]:
-    lengths = number(said, "mean_input_tokens"), number(said, "mean_output_tokens")
-    known = None not in lengths
-    return {
-        "model": said.get("model") or None,
-        "request_format": "chat_completions",
-        "dataset": f"sonnet {lengths[0]:g}/{lengths[1]:g}" if known else None,
-        "load_profile": "concurrent",
-        "concurrency": positive(said, "num_concurrent_requests"),
-    }
-
-
 def _reported(said: dict[str, Any]) -> Iterator[Measurement]:
     for metric, (name, factor) in _METRICS.items():
         own = {
@@ -111,12 +104,9 @@ def _reported(said: dict[str, Any]) -> Iterator[Measurement]:
             if key.startswith(f"results_{name}_")
         }
         yield from reported(metric, own, factor)
-    rate = _number(said, "results_mean_output_throughput_token_per_s")
-    yield from reported("output_throughput", rate)
-    yield from reported("error_rate", _number(said, "results_error_rate"))
-    per_minute = _number(said, "results_num_completed_requests_per_min")
-    if per_minute is not None:
-        yield from reported("request_throughput", per_minute / _MINUTE)
+    for metric, (name, divisor) in _RATES.items():
+        if (rate := _number(said, name)) is not None:
+            yield from reported(metric, rate / divisor)
 
 
 def _number(said: dict[str, Any], name: str) -> float | None:
@@ -137,32 +127,28 @@ def _moment(ended: float | None, length: float | None) -> datetime | None:
         return None
 
 
-def _requests(content: Content) -> Requests | None:
+def _requests(content: Content) -> LevelRequests | None:
     if not content.beside:
         return None
     try:
         rows = _responses(json_bytes(content.beside[0].data))
     except UNREADABLE as error:
         raise refusal("The requests of this LLMPerf result", error) from None
-    errors = [_error(row) for row in rows]
-    good = [error is None for error in errors]
-    latencies = [
-        row.end_to_end_latency_s if ok else None for row, ok in zip(rows, good, strict=True)
+    errors = [
+        None if row.error_code is None
+        else f"{row.error_code} {' '.join((row.error_msg or '').split())}".strip()
+        for row in rows
+    ]  # fmt: skip
+    good = [
+        row if error is None else LlmperfResponse() for row, error in zip(rows, errors, strict=True)
     ]
-    return Requests(
+    ends = [row.end_to_end_latency_s for row in good]
+    return LevelRequests(
         columns={
-            "first_token": [row.ttft_s if ok else None for row, ok in zip(rows, good, strict=True)],
-            "last_token": latencies,
-            "end": latencies,
+            "first_token": [row.ttft_s for row in good], "last_token": ends, "end": ends,
             "prompt_tokens": [row.number_input_tokens for row in rows],
             "output_tokens": [row.number_output_tokens for row in rows],
         },
         errors=errors,
         timed=False,
-    )
-
-
-def _error(row: Response) -> str | None:
-    if row.error_code is None:
-        return None
-    return f"{row.error_code} {' '.join((row.error_msg or '').split())}".strip()
+    )  # fmt: skip

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingest.formats import aiperf
-from ingest.lines import head_of, starts_object
 from ingest.model import Content, Context, Parsed
+from ingest.stated import head_of, starts_object
 from warehouse.errors import InvalidInput
 
 NAME, KIND = "not-read", ""

@@ -15,11 +15,31 @@ from typing import Any
 import msgspec
 
 from ingest.engine_settings import of_sglang, of_text, of_vllm
-from ingest.level import DIFFER, Level, Requests, cell_of, flat, is_number, left_out, reported
-from ingest.lines import decoded, former, head_of, lines, starts_object
+from ingest.level import (
+    DIFFER,
+    LevelReport,
+    LevelRequests,
+    cell_of,
+    error_rate,
+    flat,
+    is_number,
+    left_out,
+    reported,
+    reported_flat,
+)
 from ingest.model import Content, Context, Parsed
-from ingest.stated import count, number, positive
-from ingest.unreadable import part
+from ingest.stated import (
+    count,
+    decoded_lines,
+    former,
+    head_of,
+    lines,
+    number,
+    part,
+    positive,
+    starts_object,
+    text_of,
+)
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag, Measurement
 from warehouse.secrets.values import scrub
@@ -30,8 +50,12 @@ from warehouse.secrets.values import scrub
 #: SGLang's algorithms under the names by which vLLM calls the same thing.
 _METHODS = {"NEXTN": "mtp", "EAGLE": "eagle", "EAGLE3": "eagle3", "STANDALONE": "draft_model",
             "NGRAM": "ngram"}  # fmt: skip
-_CHAT = ("sglang-oai-chat", "vllm-chat", "lmdeploy-chat")
-_TEXT = ("sglang", "sglang-native", "sglang-oai", "vllm", "lmdeploy", "trt", "gserver", "truss")
+_FORMATS = dict.fromkeys(
+    ("sglang-oai-chat", "vllm-chat", "lmdeploy-chat"), "chat_completions"
+) | dict.fromkeys(
+    ("sglang", "sglang-native", "sglang-oai", "vllm", "lmdeploy", "trt", "gserver", "truss"),
+    "text_completions",
+)
 _ENGINES = {"sglang": "sglang", "vllm": "vllm", "lmdeploy": "lmdeploy", "trt": "tensorrt-llm"}
 _SPECULATIVE = ("speculative_algorithm", "speculative_num_steps", "speculative_eagle_topk",
                 "speculative_num_draft_tokens", "speculative_draft_model_path",
@@ -62,7 +86,7 @@ def facts_of(said: dict[str, Any]) -> dict[str, Any]:
     backend = str(said.get("backend") or "")
     return {
         "engine": _ENGINES.get(backend.split("-")[0]),
-        "request_format": _request_format(backend),
+        "request_format": _FORMATS.get(backend),
         "dataset": _dataset(said),
         "arm": said.get("tag") if isinstance(said.get("tag"), str) else None,
         **_load(said),
@@ -70,19 +94,11 @@ def facts_of(said: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _request_format(backend: str) -> str | None:
-    if backend in _CHAT:
-        return "chat_completions"
-    return "text_completions" if backend in _TEXT else None
-
-
 def _dataset(said: dict[str, Any]) -> str | None:
     """Return the dataset's name; random texts are told apart by the lengths asked for."""
     name = said.get("dataset_name")
-    if not isinstance(name, str):
-        return None
-    if not name.startswith(("random", "image")):
-        return name
+    if not isinstance(name, str) or not name.startswith(("random", "image")):
+        return name if isinstance(name, str) else None
     ratio = number(said, "random_range_ratio")
     spread = f", ratio {ratio:g}" if ratio is not None and ratio != 1 else ""
     return f"{name} {count(said, 'random_input_len')}/{count(said, 'random_output_len')}{spread}"
@@ -112,17 +128,25 @@ def _server(told: Any, accepted: Any) -> dict[str, Any]:
         config = told.get("vllm_config") if isinstance(told, dict) else None
         settings = of_vllm(config) if isinstance(config, dict) else of_text(str(config or ""))
         return {"engine_settings": settings or None}
-    radix = told.get("disable_radix_cache")
+    radix, dtype = told.get("disable_radix_cache"), told.get("dtype")
+    # Arguments that were given, or that SGLang chose in place of its default.
+    has_dp = told.get("enable_dp_attention") is True
+    given = {
+        name: told[name]
+        for name in (*_SERVER_ARGUMENTS, *(("dp_size",) if has_dp else ()))
+        if name in told and (told[name] is True or told[name] not in _NOT_GIVEN)
+    }
     return {
         "engine": "sglang",
-        "engine_version": _text(told.get("version")),
-        "model": _text(told.get("served_model_name")) or told["model_path"],
-        "model_revision": _text(told.get("revision")),
-        "precision": _text(told.get("quantization")) or _known_dtype(told.get("dtype")),
+        "engine_version": text_of(told.get("version")),
+        "model": text_of(told.get("served_model_name")) or told["model_path"],
+        "model_revision": text_of(told.get("revision")),
+        "precision": text_of(told.get("quantization"))
+        or (None if dtype == "auto" else text_of(dtype)),
         "gpu_count": _gpus(told),
         "tensor_parallel_size": positive(told, "tp_size"),
         "prefix_caching": None if not isinstance(radix, bool) else not radix,
-        "server_args": _arguments(told) or None,
+        "server_args": given or None,
         "engine_settings": of_sglang(told) or None,
         **_speculation(told, accepted),
     }
@@ -136,15 +160,6 @@ def _gpus(told: dict[str, Any]) -> int | None:
         return None
     copies = 1 if told.get("enable_dp_attention") is True else positive(told, "dp_size") or 1
     return int(replica * (positive(told, "pp_size") or 1) * copies)
-
-
-def _arguments(told: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments that were given, or that SGLang chose in place of its default."""
-    names = (*_SERVER_ARGUMENTS, *(("dp_size",) if told.get("enable_dp_attention") is True else ()))
-    given = {name: told[name] for name in names if name in told}
-    return {
-        name: value for name, value in given.items() if value is True or value not in _NOT_GIVEN
-    }
 
 
 def _speculation(told: dict[str, Any], accepted: Any) -> dict[str, Any]:
@@ -169,18 +184,10 @@ def _speculation(told: dict[str, Any], accepted: Any) -> dict[str, Any]:
     return {
         "spec_method": _METHODS.get(str(algorithm).upper(), str(algorithm).lower()),
         "num_speculative_tokens": k or None,
-        "draft_model": _text(told.get("speculative_draft_model_path")),
-        "draft_revision": _text(told.get("speculative_draft_model_revision")),
+        "draft_model": text_of(told.get("speculative_draft_model_path")),
+        "draft_revision": text_of(told.get("speculative_draft_model_revision")),
         "speculative_config": config,
     }
-
-
-def _known_dtype(value: Any) -> str | None:
-    return None if value in (None, "auto") else _text(value)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 # --- Results of SGLang's ``bench_serving``: one line of JSON for each run, appended to one file.
@@ -218,7 +225,7 @@ class Details(msgspec.Struct):
 
 
 _LISTS = (*Details.__struct_fields__, "cached_tokens", "cached_tokens_details")
-Run = tuple[dict[str, Any], Details]
+_Decoded = tuple[dict[str, Any], Details]
 
 
 def sniff(data: memoryview) -> bool:
@@ -228,14 +235,17 @@ def sniff(data: memoryview) -> bool:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read a file; each line is a cell. Raises InvalidInput."""
-    runs = list(decoded(content.data, _decode, KIND))
-    config = {"runs": [_config(said) for (said, _), _ in runs]}
+    runs = list(decoded_lines(content.data, _decode, KIND))
     numbers = [number for number, _ in lines(content.data)]
-    return Parsed(NAME, config, _cells(runs, numbers, context), former(content.data))
+    config = [
+        {key: value for key, value in said.items() if not key.endswith("_ms")}
+        for (said, _), _ in runs
+    ]
+    return Parsed(NAME, {"runs": config}, _cells(runs, numbers, context), former(content.data))
 
 
 def _cells(
-    runs: list[tuple[Run, tuple[Flag, ...]]], numbers: list[int], context: Context
+    runs: list[tuple[_Decoded, tuple[Flag, ...]]], numbers: list[int], context: Context
 ) -> Iterator[Cell]:
     for index, ((said, details), flags) in enumerate(runs):
         with part(f"Line {numbers[index]}", alone=len(runs) == 1):
@@ -243,7 +253,7 @@ def _cells(
         yield cell
 
 
-def _decode(data: bytes | memoryview) -> Run:
+def _decode(data: bytes | memoryview) -> _Decoded:
     # Python writes a rate without a bound as Infinity, which is no JSON; only here it is meant.
     if _ENDLESS in bytes(data[:_ARGUMENTS]):
         data = bytes(data).replace(_ENDLESS, b'"request_rate": "inf"', 1)
@@ -252,11 +262,7 @@ def _decode(data: bytes | memoryview) -> Run:
     return scrub(kept), msgspec.json.decode(data, type=Details)
 
 
-def _config(said: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in said.items() if not key.endswith("_ms")}
-
-
-def _level(said: dict[str, Any], details: Details, flags: tuple[Flag, ...]) -> Level:
+def _level(said: dict[str, Any], details: Details, flags: tuple[Flag, ...]) -> LevelReport:
     completed, length = count(said, "completed"), number(said, "duration")
     if completed is None or length is None:
         raise InvalidInput(
@@ -264,13 +270,13 @@ def _level(said: dict[str, Any], details: Details, flags: tuple[Flag, ...]) -> L
             "short; run it again."
         )
     requests = _requests(details)
-    failed = 0 if requests is None else sum(error is not None for error in requests.errors)
-    return Level(
+    failed = None if requests is None else sum(error is not None for error in requests.errors)
+    return LevelReport(
         generator=NAME,
         facts=facts_of(said),
-        reported=_reported(said, failed if requests else None),
+        reported=_reported(said, completed, failed),
         completed=completed,
-        errored=failed,
+        errored=failed or 0,
         duration=length,
         flags=(*flags, *left_out(said, _KNOWN), *as_asked_for(said)),
         requests=requests,
@@ -298,29 +304,23 @@ def spreads(said: dict[str, Any], accepted: str) -> bool:
     return said.get("backend") in _OWN_INTERFACE or bool(said.get(accepted))
 
 
-def _reported(said: dict[str, Any], failed: int | None) -> Iterator[Measurement]:
+def _reported(said: dict[str, Any], done: int, failed: int | None) -> Iterator[Measurement]:
     for metric, name in _RATES.items():
-        if said.get(name) is not None:
-            yield from reported(metric, said[name])
-    for metric, (name, factor) in _LATENCIES.items():
-        yield from reported(metric, flat(said, name), factor)
+        yield from reported(metric, said.get(name))
+    yield from reported_flat(said, _LATENCIES)
     if not spreads(said, "accept_length"):
         yield from reported("chunk_gap", flat(said, "itl_ms"))
-    done = said["completed"]
-    if done > 0:
-        # Left at 0 where rounds of a conversation follow one another.
-        yield from reported("prompt_tokens", _each(said.get("total_input_tokens") or None, done))
-        yield from reported("output_tokens", _each(said.get("total_output_tokens"), done))
-    if failed is not None and done + failed > 0:
-        yield from reported("error_rate", failed / (done + failed))
+    # Left at 0 where rounds of a conversation follow one another.
+    totals = {"prompt_tokens": said.get("total_input_tokens") or None,
+              "output_tokens": said.get("total_output_tokens")}  # fmt: skip
+    for metric, total in totals.items():
+        if done > 0:
+            # What is no number goes on as it is, to be judged there.
+            yield from reported(metric, total / done if is_number(total) else total)
+    yield from error_rate(done, failed)
 
 
-def _each(total: Any, count: int) -> Any:
-    """Return a total for each of so many; what is no number goes on as it is, to be judged there."""
-    return total / count if is_number(total) else total
-
-
-def _requests(details: Details) -> Requests | None:
+def _requests(details: Details) -> LevelRequests | None:
     """Return the requests of ``--output-details``, which do not say when they began."""
     if details.ttfts is None or details.output_lens is None:
         return None
@@ -329,21 +329,20 @@ def _requests(details: Details) -> Requests | None:
     told = details.errors or [None] * len(lengths)
     if len({len(one) for one in (lengths, gaps, told, details.ttfts)}) > 1:
         raise InvalidInput(DIFFER)
-    # A request that failed has no output; one that was cut off says so in words.
-    failed = [bool(error) or not length for error, length in zip(told, lengths, strict=True)]
-    errors = [
-        (error or "no output") if bad else None for error, bad in zip(told, failed, strict=True)
-    ]
-    ends = [ttft + sum(gap) for ttft, gap in zip(details.ttfts, gaps, strict=True)]
-    moments = {"first_token": details.ttfts, "last_token": ends, "end": ends}
-    nothing: dict[str, list[Any]] = {
-        name: [None if bad else value for value, bad in zip(values, failed, strict=True)]
-        for name, values in moments.items()
-    }
+    first, ends, errors = [], [], []
+    for ttft, gap, error, length in zip(details.ttfts, gaps, told, lengths, strict=True):
+        # A request that failed has no output; one that was cut off says so in words.
+        failed = bool(error) or not length
+        errors.append((error or "no output") if failed else None)
+        first.append(None if failed else ttft)
+        ends.append(None if failed else ttft + sum(gap))
     texts = details.generated_texts
-    return Requests(
-        columns={**nothing, "prompt_tokens": details.input_lens, "output_tokens": lengths},
+    return LevelRequests(
+        columns={
+            "first_token": first, "last_token": ends, "end": ends,
+            "prompt_tokens": details.input_lens, "output_tokens": lengths,
+        },
         errors=errors,
         more={"output": texts} if texts and len(texts) == len(lengths) else {},
         timed=False,
-    )
+    )  # fmt: skip

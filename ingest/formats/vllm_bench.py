@@ -1,181 +1,37 @@
 """Results of ``vllm bench serve``, with and without ``--save-detailed``.
 
-Its words differ from the catalogue's: its latencies (``vllm_latencies``), its acceptance rate in
-percent. Times are monotonic seconds.
+Its words differ from the catalogue's: its TPOT is our ITL, its ITL the gap between chunks, its
+acceptance rate in percent. Times are monotonic seconds.
 """
 
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.flags.numbers import ended_otherwise
-from ingest import level
-from ingest.formats import vllm_facts
-from ingest.level import Requests, left_out
-from ingest.lines import former, lines
+from ingest.level import (
+    LevelReport,
+    LevelRequests,
+    activity,
+    cell_of,
+    contradicted,
+    left_out,
+    outlived,
+)
 from ingest.model import Content, Context, Parsed
-from ingest.stated import decoded, number
-from ingest.unreadable import UNREADABLE, part, refusal
-from ingest.window import activity, outlived
+from ingest.stated import UNREADABLE, decoded, former, lines, number, part, refusal
 from warehouse.catalogue import QUANTILES
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
 from warehouse.secrets.values import scrub
-
-# --- The per-request lists of ``vllm bench serve --save-detailed`` as request rows.
-
-
-def requests_of(bench: "Bench") -> Requests | None:
-    """Return every request with its times (monotonic s) and tokens; None without the lists.
-
-    Raises InvalidInput where the lists differ in length or a time is negative.
-    """
-    if bench.ttfts is None or bench.output_lens is None:
-        return None
-    _check_lengths(bench)
-    completed = _completed(bench)
-    n = len(bench.ttfts)
-    start = np.asarray(bench.start_times or [0.0] * n, dtype=np.float64)
-    ttft = np.where(completed, np.asarray(bench.ttfts, dtype=np.float64), np.nan)
-    end = start + np.where(completed, _latency(bench), np.nan)
-    texts = bench.generated_texts
-    errors = bench.errors or ["no output"] * n
-    return Requests(
-        columns={
-            "start": start, "first_token": start + ttft, "last_token": end, "end": end,
-            "prompt_tokens": bench.input_lens, "output_tokens": bench.output_lens,
-        },
-        errors=[None if good else error for good, error in zip(completed, errors, strict=True)],
-        more={"output": texts} if texts and len(texts) == n else {},
-        timed=bool(bench.start_times),
-    )  # fmt: skip
-
-
-def _check_lengths(bench: "Bench") -> None:
-    lists = (bench.output_lens, bench.input_lens, bench.itls, bench.start_times, bench.latencies,
-             bench.errors)  # fmt: skip
-    n = len(bench.ttfts or ())
-    if any(member is not None and len(member) != n for member in lists):
-        raise InvalidInput(
-            "This vllm bench result has per-request lists of different lengths; it was altered or "
-            "cut short, run the benchmark again."
-        )
-    if min(bench.ttfts or (0.0,)) < 0 or min(bench.latencies or (0.0,)) < 0:
-        raise InvalidInput(
-            "This vllm bench result has a negative duration; the clock jumped, run it again."
-        )
-
-
-def _completed(bench: "Bench") -> np.ndarray[Any, Any]:
-    if bench.errors is not None:
-        return np.asarray([not error for error in bench.errors], dtype=bool)
-    return np.asarray(bench.output_lens, dtype=np.float64) > 0
-
-
-def _latency(bench: "Bench") -> np.ndarray[Any, Any]:
-    """Return request sent to last token, s: as stated, else first token plus the gaps after it."""
-    if bench.latencies is not None:
-        return np.asarray(bench.latencies, dtype=np.float64)
-    gaps = bench.itls or [[] for _ in bench.ttfts or ()]
-    decoding = np.asarray([sum(g) for g in gaps], dtype=np.float64)
-    latency: np.ndarray[Any, Any] = np.asarray(bench.ttfts, dtype=np.float64) + decoding
-    return latency
-
-
-def mean_gap(bench: "Bench") -> float | None:
-    """Return the mean time between two chunks of the requests that succeeded, ms; None where none
-    is known."""
-    done = _completed(bench)
-    gaps = [own for own, good in zip(bench.itls or (), done, strict=False) if good]
-    count = sum(map(len, gaps))
-    return 1000 * sum(map(sum, gaps)) / count if count else None
-
-
-# --- Latencies of ``vllm bench serve`` and of its descendants, some of which write seconds.
-#
-# Its TPOT is our ITL, its ITL is the gap between chunks.
-
-
-#: Our metric, and how many of its units are a millisecond there.
-_METRICS = {"ttft": ("ttft", 1.0), "tpot": ("itl", 1.0), "itl": ("chunk_gap", 1.0),
-            "e2el": ("request_latency", 1e-3), "e2e_latency": ("request_latency", 1e-3)}  # fmt: skip
-_NAME = re.compile(rf"(mean|median|std|p[\d.]+)_({'|'.join(_METRICS)})(?:_(ms|s))?")
-_MS = {"ms": 1.0, "s": 1e3}
-_PERCENTILES = {f"p{q * 100:g}": name for name, q in QUANTILES.items()} | {"median": "p50"}
-#: Between a number in seconds and the same in milliseconds.
-_MIDDLE = math.sqrt(1e3)
-
-
-def latencies(members: Mapping[str, Any], bench: "Bench | None") -> dict[tuple[str, str], float]:
-    """Return each latency once, by metric and statistic, in the catalogue's unit: with percentile 50
-    asked for, ``median_*`` and ``p50_*`` are the same number. Raises InvalidInput for one that is none.
-
-    A name without a unit, ``median_ttft``, is in seconds, unless no request can have taken so long.
-    """
-    found: dict[tuple[str, str], float] = {}
-    bare = _bare(members, bench)
-    for key, (stated, name, unit) in _named(members).items():
-        metric, factor = _METRICS[name]
-        value = number(members, key)
-        statistic = _statistic(stated)
-        if value is not None and statistic is not None:
-            found.setdefault((metric, statistic), value * factor * _MS[unit or bare])
-    return found
-
-
-def is_read(key: str) -> bool:
-    """Return whether a member is a latency that ``latencies`` returns."""
-    match = _NAME.fullmatch(key)
-    return match is not None and _statistic(match[1]) is not None
-
-
-def _named(members: Mapping[str, Any]) -> dict[str, tuple[str, str, str | None]]:
-    """Return the latencies' names in their parts, those that state their unit first."""
-    found = {key: match for key in members if (match := _NAME.fullmatch(key))}
-    ordered = sorted(found.items(), key=lambda one: one[1][3] is None)
-    return {key: (match[1], match[2], match[3]) for key, match in ordered}
-
-
-def _statistic(stated: str) -> str | None:
-    statistic = _PERCENTILES.get(stated, stated)
-    return statistic if statistic in {"mean", "std"} or statistic in QUANTILES else None
-
-
-def _bare(members: Mapping[str, Any], bench: "Bench | None") -> str:
-    """Return the unit of names that state none: that in which a request took about as long as so many
-    at once and their rate say, or else at most as long as the run."""
-    taken = _request(members, bench)
-    if bench is None or taken is None:
-        return "s"
-    longest = bench.duration
-    if bench.max_concurrency and bench.completed and bench.request_rate in ("inf", math.inf):
-        at_once = min(bench.max_concurrency, bench.completed)
-        longest = at_once * bench.duration / bench.completed * _MIDDLE
-    return "s" if taken <= longest else "ms"
-
-
-def _request(members: Mapping[str, Any], bench: "Bench | None") -> float | None:
-    """Return how long a request took, by the names that state no unit; None where they do not say."""
-
-    def said(name: str) -> float | None:
-        found = (number(members, f"{one}_{name}") for one in ("mean", "median"))
-        return next((value for value in found if value is not None), None)
-
-    whole = said("e2el") or said("e2e_latency")
-    if whole is not None or bench is None or not bench.completed:
-        return whole
-    step = said("tpot") or said("itl")
-    return None if step is None else step * bench.total_output_tokens / bench.completed
-
-
-# --- Results of ``vllm bench serve``, with and without ``--save-detailed``.
-
 
 NAME, KIND = "vllm-bench", "a vllm bench result"
 
@@ -238,6 +94,13 @@ _KNOWN = re.compile("|".join((*Bench.__struct_fields__, _DERIVED)))
 #: A sweep adds what it varied: its numbers are arguments, but for those that are named like a latency.
 _KNOWN_OF_SWEEP = re.compile(rf"{_DERIVED}|(?!(mean|median|std|min|max|p[\d.]+)_)\S+")
 
+LOCAL_TIME = Flag(
+    "local_time",
+    "info",
+    "The result says when it ended in the local time of its machine, which is shown as if it were "
+    "UTC: it orders the results of one machine and may be up to 14 hours off.",
+)
+
 
 def sniff(data: memoryview) -> bool:
     """Recognise a result by itself, not one of a sweep."""
@@ -263,12 +126,12 @@ def is_of_sweep(data: memoryview) -> bool:
 
 
 @dataclass(frozen=True)
-class Result:
-    """A result that was read: its typed fields, its other members, its flags."""
+class BenchResult:
+    """A result that was read: its typed fields, its own scalar members and short lists without
+    credentials, its flags."""
 
     bench: Bench
     members: dict[str, Any]
-    """Its own scalar members and short lists, credentials removed."""
     flags: tuple[Flag, ...]
 
     @property
@@ -277,7 +140,7 @@ class Result:
         return {
             key: value
             for key, value in self.members.items()
-            if not is_read(key)
+            if _latency_named(key) is None
             and not key.endswith(("_ms", "throughput"))
             and not key.startswith("spec_decode")
         }
@@ -285,46 +148,44 @@ class Result:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read a result, which is one cell, or those of ``--append-result``. Raises InvalidInput."""
-    parts = _results(content.data)
+    parts = list(lines(content.data))
+    # ``--append-result`` writes each result as one line; otherwise a file is one result.
+    if len(parts) == 1 or not bytes(parts[0][1][-64:]).rstrip().endswith(b"}"):
+        parts = [(1, content.data)]
     results = []
     for line, one in parts:
         with part(f"Line {line}", alone=len(parts) == 1):
             results.append(read(one))
-    first = results[0].config
-    config = first if len(results) == 1 else {"results": [one.config for one in results]}
-    cells = _cells(results, [number for number, _ in parts], context)
-    return Parsed(NAME, config, cells, former(content.data) if len(results) > 1 else ())
+    config = results[0].config
+    if len(results) == 1:
+        return Parsed(NAME, config, iter([level_cell(results[0], context)]))
+    numbers = [line for line, _ in parts]
+    config = {"results": [one.config for one in results]}
+    return Parsed(NAME, config, _cells(results, numbers, context), former(content.data))
 
 
-def _cells(results: list[Result], numbers: list[int], context: Context) -> Iterator[Cell]:
+def _cells(results: list[BenchResult], numbers: list[int], context: Context) -> Iterator[Cell]:
     for index, one in enumerate(results):
-        with part(f"Line {numbers[index]}", alone=len(results) == 1):
-            cell = cell_of(one, context, {}, index)
+        with part(f"Line {numbers[index]}"):
+            cell = level_cell(one, context, index=index)
         yield cell
 
 
-def _results(data: memoryview) -> list[tuple[int, memoryview]]:
-    """Split a file into its results, each with its line: ``--append-result`` writes each as one;
-    otherwise a file is one."""
-    parts = list(lines(data))
-    appended = len(parts) > 1 and bytes(parts[0][1][-64:]).rstrip().endswith(b"}")
-    return parts if appended else [(1, data)]
-
-
-def read(data: memoryview) -> Result:
+def read(data: memoryview) -> BenchResult:
     """Read the typed result. Raises InvalidInput with what is missing or out of range."""
     try:
         (bench, members), flags = decoded(data, _decode, infinity=b'"inf"')
     except UNREADABLE as error:
         raise refusal("This vllm bench result", error) from None
     _check(bench)
-    return Result(bench, members, flags)
+    return BenchResult(bench, members, flags)
 
 
 def _decode(data: bytes | memoryview) -> tuple[Bench, dict[str, Any]]:
     raw = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-    kept = {key: value for key, value in raw.items() if key not in _PER_REQUEST}
-    members = {key: msgspec.json.decode(value) for key, value in kept.items()}
+    members = {
+        key: msgspec.json.decode(value) for key, value in raw.items() if key not in _PER_REQUEST
+    }
     return msgspec.json.decode(data, type=Bench), scrub(members)
 
 
@@ -336,78 +197,184 @@ def _check(bench: Bench) -> None:
         )
 
 
-def cell_of(result: Result, context: Context, extra: dict[str, Any], index: int = 0) -> Cell:
-    """Return the cell of a result, a failed one where no request succeeded; ``extra`` facts (of a
-    sweep) override the result's own."""
+def level_cell(
+    result: BenchResult, context: Context, extra: Mapping[str, Any] | None = None, index: int = 0
+) -> Cell:
+    """Return the cell of a result; ``extra`` facts (of a sweep) override the result's own."""
     bench = result.bench
     errored = bench.failed if bench.failed is not None else bench.num_prompts - bench.completed
-    requests = requests_of(bench)
-    found = level.cell_of(
-        level.Level(
-            generator=NAME,
-            facts=vllm_facts.facts_of(bench) | extra,
-            reported=_reported(result, errored),
-            completed=bench.completed,
-            errored=max(errored, 0),
-            started_at=vllm_facts.started_at(bench),
-            duration=bench.duration,
-            acceptance=tuple(acceptance(bench)),
-            flags=(*result.flags, *_doubts(result, requests)),
-            requests=requests,
-        ),
-        context,
-        index,
+    requests = _requests(bench)
+    level = LevelReport(
+        generator=NAME,
+        facts=facts_of(bench) | dict(extra or {}),
+        reported=_reported(result, errored),
+        completed=bench.completed,
+        errored=max(errored, 0),
+        made=bench.num_prompts,
+        started_at=_started_at(bench),
+        duration=bench.duration,
+        acceptance=tuple(acceptance(bench)),
+        flags=(*result.flags, *_doubts(result, requests)),
+        requests=requests,
     )
-    kept = found.measurements if bench.start_times else _stated(found)
-    return replace(found, requests_made=bench.num_prompts, measurements=kept)
+    return cell_of(level, context, index)
 
 
-def _stated(cell: Cell) -> tuple[Measurement, ...]:
-    """Return what the result states: without the times of its requests nothing is recomputed."""
-    return tuple(one for one in cell.measurements if one.origin == "reported")
-
-
-def _doubts(result: Result, requests: level.Requests | None) -> Iterator[Flag]:
+def _doubts(result: BenchResult, requests: LevelRequests | None) -> Iterator[Flag]:
     bench = result.bench
-    others = {key: said for key, said in result.members.items() if not is_read(key)}
+    others = {key: said for key, said in result.members.items() if _latency_named(key) is None}
     yield from left_out(others, _KNOWN_OF_SWEEP if "run_number" in others else _KNOWN)
-    if vllm_facts.started_at(bench) is not None:
-        yield vllm_facts.LOCAL_TIME
+    if _started_at(bench) is not None:
+        yield LOCAL_TIME
     if bench.completed == 0:
         return
     ended = bench.completed + (bench.failed or 0)
-    # Where its requests are there, they are counted with those of all formats.
-    if requests is None and bench.failed is not None and ended < bench.num_prompts:
-        yield ended_otherwise(ended, bench.num_prompts)
-    if requests is not None:
-        gap = result.members.get("mean_itl_ms")
-        yield from level.contradicted("chunk_gap", gap, mean_gap(bench))
-    if requests is not None and requests.timed:
+    if requests is None:
+        # Where its requests are there, they are counted with those of all formats.
+        if bench.failed is not None and ended < bench.num_prompts:
+            yield ended_otherwise(ended, bench.num_prompts)
+        return
+    done = [error is None for error in requests.errors]
+    gaps = [own for own, good in zip(bench.itls or (), done, strict=False) if good]
+    count = sum(map(len, gaps))
+    gap = 1000 * sum(map(sum, gaps)) / count if count else None
+    yield from contradicted("chunk_gap", result.members.get("mean_itl_ms"), gap)
+    if requests.timed:
         first, last = activity(requests.columns)
         cut = outlived(bench.duration, min(last - first, bench.duration))
         yield from () if cut is None else (cut,)
 
 
-def _reported(result: Result, errored: int) -> Iterator[Measurement]:
+# --- The per-request lists of ``--save-detailed``.
+
+
+def _requests(bench: Bench) -> LevelRequests | None:
+    """Return every request with its times (monotonic s) and tokens; None without the lists."""
+    if bench.ttfts is None or bench.output_lens is None:
+        return None
+    n = len(bench.ttfts)
+    lists = (bench.output_lens, bench.input_lens, bench.itls, bench.start_times, bench.latencies,
+             bench.errors)  # fmt: skip
+    if any(member is not None and len(member) != n for member in lists):
+        raise InvalidInput(
+            "This vllm bench result has per-request lists of different lengths; it was altered or "
+            "cut short, run the benchmark again."
+        )
+    if min(bench.ttfts or (0.0,)) < 0 or min(bench.latencies or (0.0,)) < 0:
+        raise InvalidInput(
+            "This vllm bench result has a negative duration; the clock jumped, run it again."
+        )
+    if bench.errors is not None:
+        completed = np.asarray([not error for error in bench.errors], dtype=bool)
+    else:
+        completed = np.asarray(bench.output_lens, dtype=np.float64) > 0
+    ttft: NDArray[Any] = np.asarray(bench.ttfts, dtype=np.float64)
+    if bench.latencies is not None:
+        latency = np.asarray(bench.latencies, dtype=np.float64)
+    else:
+        gaps = bench.itls or [[]] * n
+        latency = ttft + np.asarray([sum(own) for own in gaps], dtype=np.float64)
+    start = np.asarray(bench.start_times or [0.0] * n, dtype=np.float64)
+    end = start + np.where(completed, latency, np.nan)
+    texts = bench.generated_texts
+    errors = bench.errors or ["no output"] * n
+    return LevelRequests(
+        columns={
+            "start": start, "first_token": start + np.where(completed, ttft, np.nan),
+            "last_token": end, "end": end,
+            "prompt_tokens": bench.input_lens, "output_tokens": bench.output_lens,
+        },
+        errors=[None if good else error for good, error in zip(completed, errors, strict=True)],
+        more={"output": texts} if texts and len(texts) == n else {},
+        timed=bool(bench.start_times),
+        # Without the times of its requests nothing is recomputed.
+        recomputed=bool(bench.start_times),
+    )  # fmt: skip
+
+
+# --- What is stated: latencies, also of descendants, some of which write seconds; rates; acceptance.
+
+
+#: Our metric, and how many of its units are a millisecond there.
+_METRICS = {"ttft": ("ttft", 1.0), "tpot": ("itl", 1.0), "itl": ("chunk_gap", 1.0),
+            "e2el": ("request_latency", 1e-3), "e2e_latency": ("request_latency", 1e-3)}  # fmt: skip
+_NAMED = re.compile(rf"(mean|median|std|p[\d.]+)_({'|'.join(_METRICS)})(?:_(ms|s))?")
+_MS = {"ms": 1.0, "s": 1e3}
+_STATISTICS = {"mean": "mean", "std": "std", "median": "p50"} | {
+    word: name for name, q in QUANTILES.items() for word in (name, f"p{q * 100:g}")
+}
+#: Between a number in seconds and the same in milliseconds.
+_MIDDLE = math.sqrt(1e3)
+
+
+def _latency_named(key: str) -> tuple[str, str, str | None] | None:
+    """Return statistic, latency and unit of a member's name; None where it is no latency."""
+    match = _NAMED.fullmatch(key)
+    statistic = None if match is None else _STATISTICS.get(match[1])
+    return None if match is None or statistic is None else (statistic, match[2], match[3])
+
+
+def latencies(members: Mapping[str, Any], bench: Bench | None) -> dict[tuple[str, str], float]:
+    """Return each latency once, by metric and statistic, in the catalogue's unit: with percentile 50
+    asked for, ``median_*`` and ``p50_*`` are the same number. Raises InvalidInput for one that is none.
+
+    A name without a unit, ``median_ttft``, is in seconds, unless no request can have taken so long.
+    """
+    found: dict[tuple[str, str], float] = {}
+    named = {key: parts for key in members if (parts := _latency_named(key))}
+    bare = _bare_unit(members, bench)
+    # Those that state their unit first.
+    for key in sorted(named, key=lambda one: named[one][2] is None):
+        statistic, name, unit = named[key]
+        metric, factor = _METRICS[name]
+        value = number(members, key)
+        if value is not None:
+            found.setdefault((metric, statistic), value * factor * _MS[unit or bare])
+    return found
+
+
+def _bare_unit(members: Mapping[str, Any], bench: Bench | None) -> str:
+    """Return the unit of names that state none: that in which a request took about as long as so many
+    at once and their rate say, or else at most as long as the run."""
+
+    def stated(name: str) -> float | None:
+        found = (number(members, f"{one}_{name}") for one in ("mean", "median"))
+        return next((value for value in found if value is not None), None)
+
+    taken = stated("e2el") or stated("e2e_latency")
+    if bench is None:
+        return "s"
+    step = stated("tpot") or stated("itl")
+    if taken is None and step is not None and bench.completed:
+        taken = step * bench.total_output_tokens / bench.completed
+    longest = bench.duration
+    if bench.max_concurrency and bench.completed and bench.request_rate in ("inf", math.inf):
+        at_once = min(bench.max_concurrency, bench.completed)
+        longest = at_once * bench.duration / bench.completed * _MIDDLE
+    return "s" if taken is None or taken <= longest else "ms"
+
+
+def _reported(result: BenchResult, errored: int) -> Iterator[Measurement]:
     for (metric, statistic), value in latencies(result.members, result.bench).items():
         yield Measurement("reported", metric, statistic, value)
-    for metric, rate in means(result.bench, errored):
+    for metric, rate in means(result.bench, errored).items():
         if rate is not None:
             yield Measurement("reported", metric, "mean", rate)
 
 
-def means(bench: Bench, errored: int | None) -> Iterator[tuple[str, float | None]]:
-    """Yield what is stated of rates, and of tokens by request, by metric; None where it is not."""
-    yield "output_throughput", bench.output_throughput
-    yield "total_throughput", bench.total_token_throughput
-    yield "request_throughput", bench.request_throughput
+def means(bench: Bench, errored: int | None) -> dict[str, float | None]:
+    """Return what is stated of rates, and of tokens by request, by metric; None where it is not."""
     done = bench.completed
-    if done and errored is not None:
-        yield "error_rate", errored / (done + errored)
-    for metric, total in (
-        ("prompt_tokens", bench.total_input_tokens), ("output_tokens", bench.total_output_tokens)
-    ):  # fmt: skip
-        yield metric, None if not done or total is None else total / done
+    found = {
+        "output_throughput": bench.output_throughput,
+        "total_throughput": bench.total_token_throughput,
+        "request_throughput": bench.request_throughput,
+        "error_rate": errored / (done + errored) if done and errored is not None else None,
+    }
+    totals = {"prompt_tokens": bench.total_input_tokens, "output_tokens": bench.total_output_tokens}
+    for metric, total in totals.items():
+        found[metric] = None if not done or total is None else total / done
+    return found
 
 
 def acceptance(bench: Bench) -> Iterator[Acceptance]:
@@ -425,3 +392,76 @@ def acceptance(bench: Bench) -> Iterator[Acceptance]:
         mean_length=bench.spec_decode_acceptance_length if drafted else None,
         by_position=tuple(bench.spec_decode_per_position_acceptance_rates or ()),
     )
+
+
+# --- What a result says of its cell beside the measurements: engine, load, time.
+
+
+#: ``--backend`` names the interface that is spoken. These are named after a server; ``openai`` and
+#: its kin are spoken by any.
+_SERVERS = ("vllm", "sglang", "tgi", "tensorrt-llm", "scalellm", "deepspeed-mii", "llama.cpp")
+_FORMATS = {"openai-chat": "chat_completions"} | dict.fromkeys(
+    ("openai", "vllm", "sglang", "lmi", "scalellm", "llama.cpp"), "text_completions"
+)
+
+
+def facts_of(bench: Bench) -> dict[str, Any]:
+    """Return the facts that the result states or implies, in the contract's words; None for what it
+    does not."""
+    engine = bench.backend if bench.backend in _SERVERS else None
+    # Only a vLLM server counts drafts under the names that the bench asks for.
+    if bench.spec_decode_num_drafts is not None:
+        engine = "vllm"
+    return {
+        "model": bench.model_id,
+        "engine": engine,
+        "request_format": _FORMATS.get(bench.endpoint_type or bench.backend or ""),
+        # The server has one counter for each position of a step.
+        "num_speculative_tokens": len(bench.spec_decode_per_position_acceptance_rates or ())
+        or None,
+        **load_of(bench),
+    }
+
+
+def load_of(bench: Bench) -> dict[str, Any]:
+    """Return the load's facts; a rate that grows is a trace of its own, where its bounds are known."""
+    limit, rate = bench.max_concurrency, _rate(bench.request_rate)
+    if bench.ramp_up_strategy is not None and bench.ramp_up_start_rps is None:
+        return {}
+    if bench.ramp_up_strategy is not None:
+        grows = f"from {bench.ramp_up_start_rps} to {bench.ramp_up_end_rps} requests/s"
+        trace = f"{bench.ramp_up_strategy} ramp-up {grows}"
+        return {"load_profile": "trace", "trace": trace, "concurrency": limit}
+    if rate == math.inf:
+        return {"load_profile": "concurrent" if limit else "throughput", "concurrency": limit}
+    if rate is None or rate <= 0:
+        return {}
+    # Gaps between requests follow a gamma distribution, Poisson's at burstiness 1.
+    burstiness = _rate(bench.burstiness)
+    arrivals = None
+    if burstiness is not None and burstiness > 0:
+        arrivals = {math.inf: "constant", 1.0: "poisson"}.get(
+            burstiness, f"gamma (burstiness {burstiness:g})"
+        )
+    return {"load_profile": arrivals, "rate": rate, "concurrency": limit}
+
+
+def _rate(value: float | str | None) -> float | None:
+    try:
+        number = math.nan if value is None else float(value)
+    except ValueError:
+        raise InvalidInput(
+            f"This vllm bench result says {str(value)[:40]!r} where the rate of its requests belongs; "
+            "run the benchmark again."
+        ) from None
+    return None if math.isnan(number) else number
+
+
+def _started_at(bench: Bench) -> datetime | None:
+    """Return when the load began, by the clock of its machine: ``date`` is written when it has
+    ended."""
+    try:
+        ended = datetime.strptime(bench.date or "", "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
+        return ended - timedelta(seconds=bench.duration)
+    except (ValueError, OverflowError):
+        return None

@@ -7,23 +7,23 @@ each has less to say than ``vllm bench serve``, and nothing of a first token.
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from ingest.level import Level, cell_of, contradicted, is_number, reported
-from ingest.lines import head_of, members, starts_object
+from ingest.level import LevelReport, cell_of, contradicted, is_number, reported
 from ingest.model import Content, Context, Parsed
-from ingest.stated import count, decoded, number, section
-from ingest.unreadable import UNREADABLE, refusal
+from ingest.stated import count, head_of, json_object, number, section, starts_object, text_of
 from warehouse.errors import InvalidInput
-from warehouse.rows import Flag, Measurement
+from warehouse.rows import Flag
 from warehouse.secrets.values import scrub
 
 NAME, KIND = "vllm-offline", "a result of vllm bench throughput or vllm bench latency"
 
 _THROUGHPUT = (b"elapsed_time", b"num_requests", b"total_num_tokens", b"tokens_per_second")
 _LATENCY = (b"avg_latency", b"latencies")
+_RATES = {"total_throughput": "tokens_per_second", "request_throughput": "requests_per_second"}
 _PERCENTILE = re.compile(r"\d\d?(\.\d{1,4})?|100")
 _BATCHES = Flag(
     "batch_latency",
@@ -41,16 +41,13 @@ def sniff(data: memoryview) -> bool:
 
 def parse(content: Content, context: Context) -> Parsed:
     """Read a result, which is one cell. Raises InvalidInput."""
-    try:
-        said, flags = decoded(content.data, members)
-    except UNREADABLE as error:
-        raise refusal("This vllm bench result", error) from None
+    said, flags = json_object(content.data, "This vllm bench result")
     level = _throughput(said, flags) if "elapsed_time" in said else _latency(said, flags)
     config = {key: value for key, value in said.items() if key != "latencies"}
     return Parsed(NAME, scrub(config), iter([cell_of(level, context)]))
 
 
-def _throughput(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
+def _throughput(said: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
     requests, elapsed = count(said, "num_requests"), number(said, "elapsed_time")
     if requests is None or elapsed is None or elapsed <= 0:
         raise InvalidInput(
@@ -63,22 +60,23 @@ def _throughput(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
             "which cannot be: it was altered; copy it again from its source."
         )
     counted = None if tokens is None else tokens / elapsed
-    return Level(
+    return LevelReport(
         generator="vllm-throughput",
-        facts={**_facts(said), "load_profile": "throughput"},
-        reported=_rates(said),
+        facts={
+            "model": text_of(said.get("model_id")),
+            "engine": "vllm",
+            "load_profile": "throughput",
+        },
+        reported=chain.from_iterable(
+            reported(metric, said.get(name)) for metric, name in _RATES.items()
+        ),
         completed=requests,
         duration=elapsed,
         flags=(*flags, *contradicted("total_throughput", said.get("tokens_per_second"), counted)),
     )
 
 
-def _rates(said: dict[str, Any]) -> Iterator[Measurement]:
-    yield from reported("total_throughput", said.get("tokens_per_second"))
-    yield from reported("request_throughput", said.get("requests_per_second"))
-
-
-def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
+def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
     batches, mean = said.get("latencies"), number(said, "avg_latency")
     if not isinstance(batches, list) or not batches or not all(map(is_number, batches)):
         raise InvalidInput(
@@ -90,9 +88,9 @@ def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> Level:
             "was altered; copy it again from its source."
         )
     percentiles = section(said, "percentiles")
-    return Level(
+    return LevelReport(
         generator="vllm-latency",
-        facts=_facts(said),
+        facts={"model": text_of(said.get("model_id")), "engine": "vllm"},
         reported=reported("request_latency", {"mean": mean, **percentiles}),
         completed=len(batches),
         flags=(
@@ -114,8 +112,3 @@ def _contradictions(
         if found := list(contradicted("request_latency", number(percentiles, name), told)):
             yield from found
             return
-
-
-def _facts(said: dict[str, Any]) -> dict[str, Any]:
-    model = said.get("model_id")
-    return {"model": model if isinstance(model, str) and model else None, "engine": "vllm"}

@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 
 from ingest.formats import vllm_bench
-from ingest.lines import head_of
 from ingest.model import Content, Context, Parsed
 from ingest.speculation import facts_of
-from ingest.unreadable import UNREADABLE
+from ingest.stated import UNREADABLE, head_of
 from warehouse.errors import InvalidInput
 
 NAME, KIND = "vllm-sweep", "a run of a vllm bench sweep"
@@ -55,7 +54,7 @@ def parse(content: Content, context: Context) -> Parsed:
             "files that the sweep wrote beside it."
         )
     result = vllm_bench.read(content.data)
-    cell = vllm_bench.cell_of(result, context, _facts(result.config))
+    cell = vllm_bench.level_cell(result, context, _facts(result.config))
     return Parsed(NAME, result.config, iter([cell]))
 
 

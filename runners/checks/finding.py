@@ -1,32 +1,33 @@
 """What a check says, and what it looks at."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from runners.models.model_files import ModelFiles
 from runners.planning.plan import Launch, Plan
 from runners.planning.study import Study
 from runners.planning.vllm_command import speculative_config
-from runners.surroundings.gpu import Gpu, Survey
-from runners.surroundings.tools import Tool
+from runners.serving.engines import Tool
+from runners.surroundings.machine import Gpu, Survey
+from runners.surroundings.models import ModelFiles
 
 Status = Literal["ok", "warning", "unknown", "blocker"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckFinding:
     """One sentence about one subject; ``fix`` says how to get rid of it."""
 
-    check: str
+    #: The check that found it, by its name in ``CHECKS``.
+    check: str = field(default="", kw_only=True)
     status: Status
     said: str
     fix: str | None = None
 
 
 @dataclass(frozen=True)
-class Engine:
+class VllmAbilities:
     """What the installed vLLM says of itself. None: it was not asked, or this release cannot say."""
 
     methods: tuple[str, ...] | None = None
@@ -50,18 +51,13 @@ class Situation:
     plan: Plan | None
     results: Path
     env: Mapping[str, str]
+    #: The engine's executable: vLLM's, or that of the study's own engine.
     vllm: Tool
-    """The engine's executable: vLLM's, or that of the study's own engine."""
     guidellm: Tool
-    engine: Engine
+    engine: VllmAbilities
     survey: Survey
     gpus: tuple[Gpu, ...]
     models: Mapping[tuple[str, str | None], ModelFiles] = field(default_factory=dict)
-
-    @property
-    def study(self) -> Study | None:
-        """The study, where one was named."""
-        return None if self.plan is None else self.plan.study
 
     @property
     def on_gpu(self) -> bool | None:
@@ -71,14 +67,34 @@ class Situation:
         for_cpu = self.vllm.for_cpu
         return None if for_cpu is None else not for_cpu
 
-    def target(self) -> ModelFiles | None:
+    def target(self, plan: Plan) -> ModelFiles | None:
         """Return the files of the study's target."""
-        return None if self.study is None else self.models.get(target_key(self.study))
+        return self.models.get(target_key(plan.study))
 
-    def draft(self, launch: Launch) -> ModelFiles | None:
+    def draft(self, plan: Plan, launch: Launch) -> ModelFiles | None:
         """Return the files of a launch's draft; None where it has none of its own."""
-        key = None if self.study is None else draft_key(self.study, launch)
+        key = draft_key(plan.study, launch)
         return None if key is None else self.models.get(key)
+
+
+Check = Callable[[Situation], Iterator[CheckFinding]]
+StudyCheck = Callable[[Situation, Plan], Iterator[CheckFinding]]
+
+
+def of_study(find: StudyCheck, engines: tuple[str, ...] = ()) -> Check:
+    """Make a check that says nothing without a study."""
+
+    def check(situation: Situation) -> Iterator[CheckFinding]:
+        plan = situation.plan
+        if plan is not None and (not engines or plan.study.engine in engines):
+            yield from find(situation, plan)
+
+    return check
+
+
+def of_vllm(find: StudyCheck) -> Check:
+    """Make a check of studies for vLLM alone, by how it reads its arguments and what it needs."""
+    return of_study(find, ("vllm",))
 
 
 def target_key(study: Study) -> tuple[str, str | None]:
@@ -108,8 +124,7 @@ def name_of(launch: Launch) -> str:
     return f"{launch.variant.name} at TP {launch.tensor_parallel_size}"
 
 
-def engine_arguments(study: Study, launch: Launch) -> dict[str, Any]:
-    """Return a launch's arguments of ``vllm serve``, by names with dashes, however the study spells
-    them."""
-    given = {**study.target.engine_args, **launch.variant.engine_args}
-    return {name.lstrip("-").replace("_", "-"): value for name, value in given.items()}
+def method_of(launch: Launch) -> str | None:
+    """Return the method that an arm names; vLLM derives it from the draft where it is left out."""
+    named = (launch.variant.speculative_config or {}).get("method")
+    return None if named is None else str(named)

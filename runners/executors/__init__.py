@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from runners.measuring.software import Software
 from runners.planning.plan import Launch, Plan, PlannedCell
-from runners.planning.study import Study
+from runners.serving.engines import Software
 
 State = Literal["waiting", "running", "done", "failed", "handed over"]
 
@@ -27,94 +26,55 @@ class Update:
 
     launch_id: str
     state: State
+    #: Where the launch runs, why it waits or why it failed; never needed to go on.
     detail: str = ""
-    """Where the launch runs, why it waits or why it failed; never needed to go on."""
 
 
-Report = Callable[[Update], None]
-
-
-def say_nothing(update: Update) -> None:
-    """Report nothing, for callers who only want the outcome."""
-
-
-Measured = Callable[[PlannedCell, float], None]
-
-
-def keep_quiet(cell: PlannedCell, seconds: float) -> None:
-    """Do nothing with a cell that became good, for callers who only want the outcome."""
+def ignore(*_: object) -> None:
+    """Do nothing with what is reported, for callers who only want the outcome."""
 
 
 @dataclass(frozen=True)
-class Job:
+class ExecutorJob:
     """What an executor is asked for. Paths must mean the same on every node."""
 
     study: Path
     results: Path
     launches: tuple[Launch, ...]
+    #: More arguments of ``draftboard run``, the same for each launch: ``--only …``.
     arguments: tuple[str, ...] = ()
-    """More arguments of ``draftboard run``, the same for each launch: ``--only …``."""
-    report: Report = say_nothing
-    measured: Measured = keep_quiet
-    """Told of each cell that became good, and how long it took, by executors that look for them."""
+    report: Callable[[Update], None] = ignore
+    #: Told of each cell that became good, and how long it took, by executors that look for
+    #: them.
+    measured: Callable[[PlannedCell, float], None] = ignore
     program: tuple[str, ...] = PROGRAM
+    #: What cells are measured with: those of another version are others.
     software: Software = Software()
-    """What cells are measured with: those of another version are others."""
 
     def command(self, launch: Launch) -> list[str]:
         """Return the command line that measures one launch, with absolute paths."""
         study, results = str(self.study.absolute()), str(self.results.absolute())
-        asked = ["run", study, "--results", results, "--launch", launch.launch_id]
-        return [*self.program, *asked, *self.arguments]
+        words = ["run", study, "--results", results, "--launch", launch.launch_id]
+        return [*self.program, *words, *self.arguments]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExecutorOutcome:
     """What became of the launches; each is named once."""
 
     done: tuple[str, ...] = ()
+    #: Launches with the reason, one sentence each.
     failed: tuple[tuple[str, str], ...] = ()
-    """Launches with the reason, one sentence each."""
+    #: Launches that were submitted and are not waited for.
     handed_over: tuple[str, ...] = ()
-    """Launches that were submitted and are not waited for."""
+    #: Where results of launches that are done lie, if the results folder here does not show
+    #: them.
     results_at: str = ""
-    """Where results of launches that are done lie, if the results folder here does not show them."""
-
-
-class Silent(Exception):
-    """A scheduler gave no answer; its jobs go on, and the next question may be answered."""
 
 
 class Executor(Protocol):
     """Runs launches somewhere. Raises RunnerError where a launch can never be placed."""
 
-    def run(self, plan: Plan, job: Job) -> Outcome:
+    def run(self, plan: Plan, job: ExecutorJob) -> ExecutorOutcome:
         """Run the job's launches; a failed one does not keep the others from running."""
         ...
-
-
-#: Engine arguments that multiply the GPUs of one server.
-_MULTIPLIERS = ("pipeline-parallel-size", "data-parallel-size")
-
-
-def gpus_needed(study: Study, launch: Launch) -> int:
-    """Return how many GPUs one launch takes; 0 where the study says that a CPU does the work."""
-    if study.cpus is not None or study.evidence in ("cpu", "mock"):
-        return 0
-    given = study.target.engine_args | launch.variant.engine_args
-    arguments = {name.lstrip("-").replace("_", "-"): value for name, value in given.items()}
-    count = launch.tensor_parallel_size
-    for name in _MULTIPLIERS:
-        count *= int(arguments.get(name, 1))
-    return count
-
-
-def last_line(log: Path) -> str:
-    """Return the last line of a log that says something; empty where there is none."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 8192))
-            lines = file.read().decode("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
-    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")

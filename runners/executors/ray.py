@@ -8,74 +8,21 @@ import importlib
 import os
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runners.executors import Job, Outcome, State, Update, gpus_needed, ray_task
-from runners.executors.placement import EXECUTOR
+from runners.executors import ExecutorJob, ExecutorOutcome, Update, ray_task
 from runners.executors.settings import RaySettings
-from runners.measuring.layout import Layout
-from runners.measuring.resume import Now, look
-from runners.planning.plan import Plan
+from runners.executors.waiting import Scheduler, good_cells, last_printed, run_launches
+from runners.planning.plan import Launch, Plan, gpus_needed
+from runners.surroundings.layout import Layout
+from runners.surroundings.machine import EXECUTOR
 from warehouse.errors import RunnerError
 
-# --- Whether a launch fits on any node of a Ray cluster: Ray itself would wait for ever.
-
-
 _LOOK_S = 2.0
-
-
-@dataclass(frozen=True)
-class Need:
-    """What one launch takes of a node."""
-
-    gpus: int
-    cpus: float
-    resources: Mapping[str, float]
-
-    def fits(self, node: Mapping[str, float]) -> bool:
-        """Return whether a node with these resources could ever run the launch."""
-        asked = {"GPU": float(self.gpus), "CPU": self.cpus, **self.resources}
-        return all(node.get(name, 0.0) >= amount for name, amount in asked.items())
-
-    def sentence(self) -> str:
-        """Return what is needed, in words."""
-        parts = [f"{self.gpus} GPUs", f"{self.cpus:g} CPU cores"]
-        return ", ".join(parts + [f"{n:g} {name}" for name, n in self.resources.items()])
-
-
-def homeless(ray: Any, needs: Mapping[str, Need]) -> str | None:
-    """Name a launch that fits on no living node, in a sentence, for which Ray itself would wait for
-    ever. None where all fit."""
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    for launch_id, need in needs.items():
-        if not any(need.fits(node) for node in nodes):
-            largest = max((node.get("GPU", 0.0) for node in nodes), default=0.0)
-            return (
-                f"No node of the Ray cluster can run {launch_id}: it takes {need.sentence()} on one "
-                f"node; of {len(nodes)} nodes the largest has {largest:g} GPUs"
-            )
-    return None
-
-
-def await_nodes(ray: Any, needs: Mapping[str, Need], seconds: float) -> None:
-    """Return once every launch fits on some node. RunnerError where none joins within ``seconds``."""
-    until = time.monotonic() + seconds
-    while (problem := homeless(ray, needs)) is not None:
-        if time.monotonic() >= until:
-            raise RunnerError(
-                f"{problem}. Add such a node, or let it wait for one (ray: wait_for_nodes_s in the "
-                "cluster options)."
-            )
-        time.sleep(min(_LOOK_S, seconds))
-
-
-# --- Launches as tasks of a Ray cluster, for machines without a scheduler (``draftboard[ray]``).
-
-
 _CONNECT_S = 10.0
 #: Ray counts a lost node as lost after some 30 s; then others may take its place.
 _NODE_LOST_S = 60.0
@@ -90,28 +37,15 @@ class RayTasks:
 
     settings: RaySettings = RaySettings()
 
-    def run(self, plan: Plan, job: Job) -> Outcome:
+    def run(self, plan: Plan, job: ExecutorJob) -> ExecutorOutcome:
         """Run the launches and wait for them; Ctrl-C cancels what still runs.
 
         RunnerError where Ray is missing or cannot be reached, or where a launch fits on no node.
         """
         with _cluster(self.settings) as ray:
-            needs = {
-                launch.launch_id: Need(
-                    gpus_needed(plan.study, launch), self.settings.cpus, self.settings.resources
-                )
-                for launch in job.launches
-            }
-            await_nodes(ray, needs, self.settings.wait_for_nodes_s)
-            patience_s = max(self.settings.wait_for_nodes_s, _NODE_LOST_S)
-            watch = _Watch(ray, plan, job, needs, patience_s)
-            try:
-                watch.submit()
-                while watch.open:
-                    watch.look()
-            finally:
-                watch.cancel()
-        return Outcome(tuple(watch.done), tuple(watch.failed.items()))
+            scheduler = _RayScheduler(ray, plan, job, self.settings)
+            scheduler.await_nodes()
+            return run_launches(scheduler, job, poll_s=0.0)  # Ray itself waits for a moment.
 
 
 @contextmanager
@@ -161,108 +95,115 @@ def _one_line(error: BaseException) -> str:
 
 
 @dataclass
-class _Watch:
-    """The tasks that are waited for."""
-
+class _RayScheduler(Scheduler):
     ray: Any
     plan: Plan
-    job: Job
-    needs: dict[str, Need]
-    patience_s: float
-    open: dict[Any, str] = field(default_factory=dict)
-    """Task reference to launch."""
-    done: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
+    job: ExecutorJob
+    settings: RaySettings
+    #: Launch to the reference of its task.
+    tasks: dict[str, Any] = field(default_factory=dict)
     homeless_since: float | None = None
-    seen: dict[str, int] = field(default_factory=dict)
-    """Launch to its good cells at the last look; only where the results folder is shared."""
 
-    @property
-    def layout(self) -> Layout:
-        return Layout(self.job.results.absolute(), self.plan.study.name)
+    def needs(self, launch: Launch) -> dict[str, float]:
+        """Return what one launch takes of a node."""
+        gpus = float(gpus_needed(self.plan.study, launch))
+        return {"GPU": gpus, "CPU": self.settings.cpus, **self.settings.resources}
 
-    def submit(self) -> None:
+    def homeless(self, launches: Iterable[Launch]) -> dict[str, str]:
+        """Name the launches that fit on no living node, each with a sentence: Ray itself would wait
+        for ever."""
+        nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
+        largest = max((node.get("GPU", 0.0) for node in nodes), default=0.0)
+        found = {}
+        for launch in launches:
+            needs = self.needs(launch)
+            if not any(all(node.get(k, 0.0) >= n for k, n in needs.items()) for node in nodes):
+                found[launch.launch_id] = (
+                    f"No node of the Ray cluster can run {launch.launch_id}: it takes "
+                    f"{_in_words(needs)} on one node; of {len(nodes)} nodes the largest has "
+                    f"{largest:g} GPUs"
+                )
+        return found
+
+    def await_nodes(self) -> None:
+        """Return once every launch fits on some node. RunnerError where none joins in time."""
+        seconds = self.settings.wait_for_nodes_s
+        until = time.monotonic() + seconds
+        while problems := self.homeless(self.job.launches):
+            if time.monotonic() >= until:
+                raise RunnerError(
+                    f"{next(iter(problems.values()))}. Add such a node, or let it wait for one (ray: "
+                    "wait_for_nodes_s in the cluster options)."
+                )
+            time.sleep(min(_LOOK_S, seconds))
+
+    def submit(self, launch: Launch) -> str:
+        name, needs = launch.launch_id, self.needs(launch)
         self.ray.cloudpickle.register_pickle_by_value(ray_task)
-        for launch in self.job.launches:
-            need = self.needs[launch.launch_id]
-            task = self.ray.remote(ray_task.run_command).options(
-                name=f"{self.plan.study.name}:{launch.launch_id}",
-                num_gpus=need.gpus,
-                num_cpus=need.cpus,
-                resources=dict(need.resources),
-                max_retries=_RESTARTS,
-            )
-            log = self._log(launch.launch_id)
-            reference = task.remote(self.job.command(launch), str(log), {EXECUTOR: "ray"})
-            self.open[reference] = launch.launch_id
-            self._say(launch.launch_id, "waiting", need.sentence())
+        task = self.ray.remote(ray_task.run_command).options(
+            name=f"{self.plan.study.name}:{name}",
+            num_gpus=int(needs["GPU"]),
+            num_cpus=needs["CPU"],
+            resources=dict(self.settings.resources),
+            max_retries=_RESTARTS,
+        )
+        log, marks = str(self.log(name)), {EXECUTOR: "ray"}
+        self.tasks[name] = task.remote(self.job.command(launch), log, marks)
+        self.job.report(Update(name, "waiting", _in_words(needs)))
+        return name
 
-    def look(self) -> None:
-        """Wait a moment for one task; notice when nothing that is left can run any more."""
-        ready, _ = self.ray.wait(list(self.open), num_returns=1, timeout=_LOOK_S)
+    def states(self, jobs: Mapping[str, str]) -> Iterator[Update]:
+        open_tasks = {reference: name for name, reference in self.tasks.items() if name in jobs}
+        ready, _ = self.ray.wait(list(open_tasks), num_returns=1, timeout=_LOOK_S)
         for reference in ready:
-            self._close(self.open.pop(reference), reference)
-        self._count_cells()
-        self._give_up_homeless()
-
-    def cancel(self) -> None:
-        """End what still runs, and wait until its servers are gone."""
-        for reference in self.open:
-            self.ray.cancel(reference)
-        if self.open:
-            self.ray.wait(list(self.open), num_returns=len(self.open), timeout=_CANCEL_S)
-
-    def _log(self, launch_id: str) -> Path:
-        return self.layout.root / "logs" / f"{launch_id}.ray.log"
-
-    def _count_cells(self) -> None:
-        """Say how far the running launches are, as far as the results folder shows it."""
-        running = {name for name in self.open.values() if self._log(name).exists()}
-        for launch in self.job.launches:
+            yield self._closed(open_tasks.pop(reference), reference)
+        left = [each for each in self.job.launches if each.launch_id in open_tasks.values()]
+        lost = self._given_up(left)
+        for launch in left:
             name = launch.launch_id
-            if name in running:
-                now = Now(self.job.software)
-                good = len(look(self.plan, self.layout, launch.cells, now).good)
-                if self.seen.get(name) != good:
-                    self.seen[name] = good
-                    self._say(name, "running", f"{good} of {len(launch.cells)} cells")
+            if name in lost:
+                self.ray.cancel(self.tasks[name])
+                yield Update(name, "failed", lost[name])
+            elif self.log(name).exists():
+                good, total = good_cells(self.plan, self.job, name)
+                yield Update(name, "running", f"{good} of {total} cells")
 
-    def _close(self, launch_id: str, reference: Any) -> None:
+    def cancel(self, jobs: Sequence[str]) -> None:
+        """End what still runs, and wait until its servers are gone."""
+        references = [self.tasks[name] for name in jobs]
+        for reference in references:
+            self.ray.cancel(reference)
+        if references:
+            self.ray.wait(references, num_returns=len(references), timeout=_CANCEL_S)
+
+    def log(self, launch_id: str) -> Path:
+        """Return the file with what a launch printed, where the results folder is shared."""
+        layout = Layout(self.job.results.absolute(), self.plan.study.name)
+        return layout.root / "logs" / f"{launch_id}.ray.log"
+
+    def _closed(self, launch_id: str, reference: Any) -> Update:
         try:
             status, node, printed = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
-            self._fail(launch_id, f"Ray lost its task: {_one_line(error)}")
-            return
+            return Update(launch_id, "failed", f"Ray lost its task: {_one_line(error)}")
         if status == 0:
-            self.done.append(launch_id)
-            self._say(launch_id, "done", f"on {node}")
-        else:
-            last = next((line for line in reversed(printed.splitlines()) if line.strip()), "")
-            said = last.strip()[:300] or "nothing printed"
-            self._fail(
-                launch_id, f"it ended on {node} with exit status {status}; last line: {said}"
-            )
+            return Update(launch_id, "done", f"on {node}")
+        last = last_printed(printed.splitlines())
+        why = f"it ended on {node} with exit status {status}; last line: {last}"
+        return Update(launch_id, "failed", why)
 
-    def _give_up_homeless(self) -> None:
-        """Fail the launches that fit on none of the nodes that are left after one was lost; do not
-        wait for them."""
-        left = {name: self.needs[name] for name in self.open.values()}
-        lost = {name: homeless(self.ray, {name: need}) for name, need in left.items()}
-        if not any(lost.values()):
+    def _given_up(self, left: Sequence[Launch]) -> Mapping[str, str]:
+        """Return the launches that fit on none of the nodes that are left after one was lost, with
+        the reason, once others had time to join."""
+        lost = self.homeless(left)
+        if not lost:
             self.homeless_since = None
-            return
+            return {}
         self.homeless_since = self.homeless_since or time.monotonic()
-        if time.monotonic() - self.homeless_since < self.patience_s:
-            return
-        for reference, name in list(self.open.items()):
-            if (problem := lost[name]) is not None:
-                self.ray.cancel(reference)
-                del self.open[reference]
-                self._fail(name, problem)
+        patience_s = max(self.settings.wait_for_nodes_s, _NODE_LOST_S)
+        return lost if time.monotonic() - self.homeless_since >= patience_s else {}
 
-    def _fail(self, launch_id: str, reason: str) -> None:
-        self.failed[launch_id] = reason
-        self._say(launch_id, "failed", reason)
 
-    def _say(self, launch_id: str, state: State, detail: str) -> None:
-        self.job.report(Update(launch_id, state, detail))
+def _in_words(needs: Mapping[str, float]) -> str:
+    words = {"GPU": "GPUs", "CPU": "CPU cores"}
+    return ", ".join(f"{n:g} {words.get(name, name)}" for name, n in needs.items())

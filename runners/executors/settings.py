@@ -6,14 +6,14 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError, field_validator
 
-from runners.planning.loads import Part, Positive
+from runners.planning.loads import Positive, StudyPart
 from warehouse.errors import RunnerError
 
 Seconds = Annotated[float, Field(gt=0)]
 Inside = Annotated[str, Field(pattern=r"^/.+")]
 
 
-class KubernetesSettings(Part):
+class KubernetesSettings(StudyPart):
     """How launches run as Jobs of a Kubernetes cluster."""
 
     context: str | None = Field(default=None, description="Of kubectl; without it the current one")
@@ -56,7 +56,7 @@ class KubernetesSettings(Part):
 _LIMIT = 1 << 20
 
 
-class LocalSettings(Part):
+class LocalSettings(StudyPart):
     """How launches run on this machine."""
 
     parallel: Positive | None = Field(
@@ -70,7 +70,7 @@ class LocalSettings(Part):
     )
 
 
-class SlurmSettings(Part):
+class SlurmSettings(StudyPart):
     """What is asked of Slurm for each launch. Left out: the cluster's own default."""
 
     partition: str | None = None
@@ -99,7 +99,7 @@ class SlurmSettings(Part):
         return value
 
 
-class RaySettings(Part):
+class RaySettings(StudyPart):
     """How launches run on a Ray cluster."""
 
     address: str | None = Field(
@@ -116,7 +116,7 @@ class RaySettings(Part):
     )
 
 
-class ClusterSettings(Part):
+class ClusterSettings(StudyPart):
     """The whole file; each executor reads its own part."""
 
     local: LocalSettings = LocalSettings()

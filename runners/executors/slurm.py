@@ -1,29 +1,46 @@
 """Launches as Slurm jobs: one job for each server launch, requeued by Slurm when its node is lost.
 
 Nothing here depends on a job's exit status being remembered: what a launch has measured lies in the
-results folder, and a job that starts again goes on with the cells that are missing.
+results folder, and a job that starts again goes on with the cells that are missing. Works with Slurm
+22.05 and newer, without accounting: only sbatch, squeue and scancel are called.
 """
 
+import shlex
+import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
 
-from runners.executors import Job, Outcome, Silent, gpus_needed, last_line
+from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.settings import SlurmSettings
-from runners.executors.slurm_commands import (
-    SlurmJob,
-    Submission,
-    cancel,
-    jobs_of_mine,
-    submit,
+from runners.executors.waiting import (
+    Queue,
+    Scheduler,
+    Silent,
+    Submitted,
+    good_cells,
+    last_printed,
+    run_launches,
 )
-from runners.executors.waiting import SlurmBook, Waiting
-from runners.measuring.layout import Layout
-from runners.planning.plan import Plan
+from runners.planning.plan import Launch, Plan, gpus_needed
+from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 
+_TIMEOUT_S = 120.0
 #: A shared file system may show a finished cell some seconds after the job's end.
 _SETTLE_S = 15.0
+#: States after which a job does nothing any more (squeue's long names).
+_OVER = {
+    "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
+    "PREEMPTED", "REVOKED", "TIMEOUT",
+}  # fmt: skip
+#: Reasons for waiting that no other job's end will change.
+_NEVER = {
+    "AccountNotAllowed", "BadConstraints", "InvalidAccount", "InvalidQOS", "PartitionNodeLimit",
+    "PartitionTimeLimit", "QOSNotAllowed", "launch failed requeued held",
+}  # fmt: skip
 _FAILURES = {
     "CANCELLED": "its job {job} was cancelled",
     "TIMEOUT": "its job {job} reached its time limit; run the same command again to go on, or give "
@@ -35,95 +52,247 @@ _FAILURES = {
 
 
 @dataclass(frozen=True)
+class SlurmJob:
+    """One job as squeue shows it."""
+
+    job_id: str
+    state: str
+    nodes: str
+    reason: str
+    name: str
+
+    @property
+    def over(self) -> bool:
+        """Whether the job will do nothing more."""
+        return self.state in _OVER
+
+
+@dataclass(frozen=True)
+class SlurmQueue(Queue):
+    """Which Slurm job measures which launch.
+
+    Slurm forgets a job minutes after its end, and a job's number alone does not say what it is for.
+    A number may also be given again after years or a new installation, so a job counts as ours only
+    if it bears our name too.
+    """
+
+    scheduler, shown_by, fields = "slurm", "squeue --me", ("jobs",)
+
+    def numbers(self) -> dict[str, str]:
+        """Return launch -> job number, of all that were submitted."""
+        return {
+            str(launch): str(job) for launch, job in (self.read() or {"jobs": {}})["jobs"].items()
+        }
+
+    def name(self, launch_id: str) -> str:
+        """Return the name that a launch's job bears in squeue."""
+        return f"{self.layout.study}:{launch_id}"
+
+    def known(self) -> dict[str, SlurmJob]:
+        """Return the jobs that Slurm still knows, by launch. Raises Silent."""
+        jobs = jobs_of_mine()
+        return {
+            launch: jobs[number]
+            for launch, number in self.numbers().items()
+            if number in jobs and jobs[number].name == self.name(launch)
+        }
+
+    def submitted(self) -> Mapping[str, Submitted]:
+        """Return the jobs that Slurm still knows, and those that it has forgotten, by launch."""
+        try:
+            known = self.known()
+        except Silent as error:
+            raise RunnerError(f"{error}; check the cluster with `sinfo`.") from None
+        forgotten = {
+            launch: Submitted(number, "ended", over=True)
+            for launch, number in self.numbers().items()
+        }
+        return forgotten | {
+            launch: Submitted(job.job_id, job.state.lower(), job.nodes or job.reason, job.over)
+            for launch, job in known.items()
+        }
+
+    def cancel(self, jobs: Sequence[str]) -> None:
+        """End jobs; those that are over already are left. RunnerError with Slurm's own words."""
+        if not jobs:
+            return
+        try:
+            done = _call(["scancel", *jobs])
+        except Silent as error:
+            raise RunnerError(f"{error}; the jobs go on.") from None
+        if done.returncode != 0:
+            raise RunnerError(f"Slurm did not cancel {', '.join(jobs)}: {_words(done.stderr)}.")
+
+
+@dataclass(frozen=True)
 class Slurm:
     """The executor for Slurm. ``wait=False`` submits and returns."""
 
     settings: SlurmSettings = SlurmSettings()
     wait: bool = True
 
-    def run(self, plan: Plan, job: Job) -> Outcome:
+    def run(self, plan: Plan, job: ExecutorJob) -> ExecutorOutcome:
         """Submit what does not run yet and wait for it.
 
         Jobs of an earlier command are waited for, not submitted again. Ctrl-C ends the waiting
         only: the jobs go on. RunnerError with Slurm's words if it refuses one; then none of those
         that were submitted here is left.
         """
-        book = SlurmBook(Layout(job.results.absolute(), plan.study.name))
-        with book.locked():
-            jobs = self._submit(plan, job, book)
-        return _Watch(plan, job, book, jobs).through(self.wait, self.settings.poll_s)
-
-    def _submit(self, plan: Plan, job: Job, book: SlurmBook) -> dict[str, str]:
-        """Submit what does not run yet; return the job numbers by launch, for all launches of the
-        job."""
-        running = {name: found.job_id for name, found in _active(book).items()}
-        new: dict[str, str] = {}
-        try:
-            for launch in job.launches:
-                if launch.launch_id not in running:
-                    submission = Submission(
-                        name=book.name(launch.launch_id),
-                        command=job.command(launch),
-                        gpus=gpus_needed(plan.study, launch),
-                        output=book.log(launch.launch_id),
-                        folder=job.study.absolute().parent,
-                    )
-                    new[launch.launch_id] = submit(submission, self.settings)
-        except BaseException:
-            cancel(list(new.values()))
-            raise
-        book.write(book.read() | new)
-        wanted = {launch.launch_id for launch in job.launches}
-        return {name: number for name, number in (running | new).items() if name in wanted}
+        layout = Layout(job.results.absolute(), plan.study.name)
+        scheduler = _SlurmScheduler(layout, plan, job, self.settings)
+        return run_launches(scheduler, job, self.settings.poll_s, self.wait)
 
 
-def _active(book: SlurmBook) -> dict[str, SlurmJob]:
-    try:
-        known = book.mine(jobs_of_mine())
-    except Silent as error:
-        raise RunnerError(f"{error}; check the cluster with `sinfo`, then run it again.") from None
-    return {launch: job for launch, job in known.items() if not job.over}
-
-
-@dataclass
-class _Watch(Waiting):
-    book: SlurmBook
+@dataclass(frozen=True)
+class _SlurmScheduler(SlurmQueue, Scheduler):
+    plan: Plan
+    job: ExecutorJob
+    settings: SlurmSettings
     gone_at: dict[str, float] = field(default_factory=dict)
+    outlives: ClassVar[bool] = True
 
-    def ask(self) -> Mapping[str, SlurmJob]:
-        return self.book.mine(jobs_of_mine())
+    def standing(self) -> Mapping[str, str]:
+        try:
+            known = self.known()
+        except Silent as error:
+            raise RunnerError(
+                f"{error}; check the cluster with `sinfo`, then run it again."
+            ) from None
+        return {launch: job.job_id for launch, job in known.items() if not job.over}
 
-    def look_at(self, launch_id: str, found: SlurmJob | None) -> None:
-        number = self.jobs[launch_id]
-        if found is None or found.over:
-            self._close(launch_id, found)
-        elif found.never:
-            cancel([number])
-            self.fail(launch_id, f"Slurm can never start it ({found.reason}), so it was cancelled")
-        elif found.state == "PENDING":
-            self.say([launch_id], "waiting", f"job {number}: {found.reason}")
-        else:
-            good, total = self.cells(launch_id)
-            where = f"job {number} on {found.nodes or 'its node'}"
-            self.say([launch_id], "running", f"{where}, {good} of {total} cells")
+    def submit(self, launch: Launch) -> str:
+        return submit(
+            Submission(
+                name=self.name(launch.launch_id),
+                command=self.job.command(launch),
+                gpus=gpus_needed(self.plan.study, launch),
+                output=self.log_file(launch.launch_id),
+                folder=self.job.study.absolute().parent,
+            ),
+            self.settings,
+        )
 
-    def _close(self, launch_id: str, found: SlurmJob | None) -> None:
-        """Close a launch whose job is over, or forgotten by Slurm: the results say what it did."""
-        good, total = self.cells(launch_id)
+    def note(self, jobs: Mapping[str, str]) -> None:
+        self.write({"jobs": self.numbers() | dict(jobs)})
+
+    def states(self, jobs: Mapping[str, str]) -> Iterator[Update]:
+        known = self.known()
+        for launch_id, number in jobs.items():
+            job = known.get(launch_id)
+            if job is None or job.over:
+                yield from self._closed(launch_id, number, "" if job is None else job.state)
+            elif job.state == "PENDING" and job.reason in _NEVER:
+                self.cancel([number])
+                why = f"Slurm can never start it ({job.reason}), so it was cancelled"
+                yield Update(launch_id, "failed", why)
+            elif job.state == "PENDING":
+                yield Update(launch_id, "waiting", f"job {number}: {job.reason}")
+            else:
+                good, total = good_cells(self.plan, self.job, launch_id)
+                where = f"job {number} on {job.nodes or 'its node'}"
+                yield Update(launch_id, "running", f"{where}, {good} of {total} cells")
+
+    def _closed(self, launch_id: str, number: str, state: str) -> Iterator[Update]:
+        """Say what became of a launch whose job is over, or forgotten by Slurm (``state`` empty): the
+        results say what it did, as soon as they may be trusted to show all of it."""
+        good, total = good_cells(self.plan, self.job, launch_id)
         since = self.gone_at.setdefault(launch_id, time.monotonic())
         settled = time.monotonic() - since > _SETTLE_S
         # Exit status 0 is the launch's own word for it.
-        word = found is not None and found.state == "COMPLETED"
-        if good == total or (word and settled):
-            self.done.append(launch_id)
-            self.say([launch_id], "done", f"{good} of {total} cells")
-        elif settled or (found is not None and not word):
-            self.fail(launch_id, self._why(launch_id, found))
+        if good == total or (state == "COMPLETED" and settled):
+            yield Update(launch_id, "done", f"{good} of {total} cells")
+        elif settled or state not in ("", "COMPLETED"):
+            usual = f"its job {{job}} ended with {total - good} of {total} cells missing"
+            why, log = _FAILURES.get(state, usual).format(job=number), self.log_file(launch_id)
+            why = f"{why}; the last line of {log}: {last_printed(log)}"
+            yield Update(launch_id, "failed", why)
 
-    def _why(self, launch_id: str, found: SlurmJob | None) -> str:
-        good, total = self.cells(launch_id)
-        usual = f"its job {{job}} ended with {total - good} of {total} cells missing"
-        state = "" if found is None else found.state
-        said = _FAILURES.get(state, usual).format(job=self.jobs[launch_id])
-        last = last_line(self.book.log(launch_id))
-        return f"{said}; the last line of {self.book.log(launch_id)}: {last or 'nothing printed'}"
+
+# --- Slurm's own commands: what is asked of them, and how their answers read.
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One job to submit."""
+
+    name: str
+    command: Sequence[str]
+    gpus: int
+    output: Path
+    #: Working directory of the job.
+    folder: Path
+
+
+def submit(job: Submission, settings: SlurmSettings) -> str:
+    """Hand a job to Slurm and return its number. RunnerError with Slurm's own words if it is
+    refused."""
+    try:
+        done = _call(sbatch(job, settings), script(job.command, settings.setup))
+    except Silent as error:
+        raise RunnerError(f"{error}; check the cluster with `sinfo`, then run it again.") from None
+    if done.returncode != 0:
+        gpus = {0: "no GPU", 1: "1 GPU"}.get(job.gpus, f"{job.gpus} GPUs on one node")
+        raise RunnerError(
+            f"Slurm refused {job.name} ({gpus}): {_words(done.stderr)}. Change what is "
+            "asked for (--partition, --gres, --time, the study's tensor-parallel size)."
+        )
+    return done.stdout.strip().splitlines()[-1].partition(";")[0]
+
+
+def sbatch(job: Submission, settings: SlurmSettings) -> list[str]:
+    """Return the command line that submits a job; its script comes on standard input."""
+    options = {
+        "partition": settings.partition,
+        "account": settings.account,
+        "qos": settings.qos,
+        "time": settings.time,
+        "gres": f"{settings.gres}:{job.gpus}" if job.gpus else None,
+        "cpus-per-task": settings.cpus,
+        "mem": settings.memory,
+        "constraint": settings.constraint,
+    }
+    return [
+        "sbatch", "--parsable", "--requeue", "--open-mode=append", "--nodes=1", "--ntasks=1",
+        f"--job-name={job.name}",
+        # Slurm reads % in a file name as the start of a pattern.
+        f"--output={str(job.output).replace('%', '%%')}",
+        f"--chdir={job.folder}",
+        *(f"--{name}={value}" for name, value in options.items() if value is not None),
+        *settings.arguments,
+    ]  # fmt: skip
+
+
+def script(command: Sequence[str], setup: Iterable[str]) -> str:
+    """Return the batch script. ``exec``: Slurm's signals reach the launch itself."""
+    return "\n".join(["#!/bin/bash", *setup, f"exec {shlex.join(command)}", ""])
+
+
+def jobs_of_mine() -> dict[str, SlurmJob]:
+    """Return this user's jobs by number, those that ended a few minutes ago included. Raises
+    Silent."""
+    done = _call(["squeue", "--me", "--states=all", "--noheader", "--format=%i|%T|%N|%r|%j"])
+    if done.returncode != 0:
+        raise Silent(f"squeue did not answer: {_words(done.stderr)}")
+    lines = (line.strip() for line in done.stdout.splitlines() if line.count("|") >= 4)
+    jobs = (SlurmJob(*line.split("|", 4)) for line in lines)
+    return {job.job_id: job for job in jobs}
+
+
+def _call(argv: list[str], given: str = "") -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            argv, input=given, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
+    except FileNotFoundError:
+        raise RunnerError(
+            f"There is no {argv[0]} on this machine; run this on a node of the Slurm cluster from "
+            "which jobs are submitted."
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise Silent(f"{argv[0]} did not answer within {_TIMEOUT_S:g} s") from None
+
+
+def _words(text: str) -> str:
+    lines = (line.partition("error: ")[2] or line for line in text.splitlines())
+    words = "; ".join(line.strip() for line in lines if line.strip())
+    return words.rstrip(".") or "no reason given"

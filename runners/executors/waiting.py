@@ -1,205 +1,237 @@
-"""Jobs that were submitted to a scheduler and are waited for, on Slurm or Kubernetes."""
+"""The one loop that submits launches and waits for them, and what it keeps of them on disk.
+
+This machine, Slurm, Ray and Kubernetes each state how a launch is submitted, what is known of it
+and how it is cancelled: a ``Scheduler``.
+"""
 
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from filelock import FileLock
 
-from runners.executors import Job, Outcome, Silent, State, Update
-from runners.executors.kubernetes_commands import Place
-from runners.executors.slurm_commands import SlurmJob
-from runners.measuring.layout import Layout
+from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.measuring.resume import Now, look
-from runners.planning.plan import Plan
+from runners.planning.plan import Launch, Plan
+from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
+
+_FOLLOW_S = 1.0
+#: Lines at the end of a log among which the last one that says something is looked for.
+_LAST_LINES = 200
+
+
+class Silent(Exception):
+    """A scheduler gave no answer; its jobs go on, and the next question may be answered."""
+
+
+class Scheduler:
+    """Where the launches of one study run."""
+
+    #: Whether its jobs go on when nobody waits for them.
+    outlives: ClassVar[bool] = False
+
+    def locked(self) -> AbstractContextManager[object]:
+        """Keep other commands from submitting the same launches during the block."""
+        return nullcontext()
+
+    def standing(self) -> Mapping[str, str]:
+        """Return launch -> job of those that need not be submitted again."""
+        return {}
+
+    def submit(self, launch: Launch) -> str:
+        """Submit one launch and return its job. RunnerError where it is refused."""
+        raise NotImplementedError
+
+    def note(self, jobs: Mapping[str, str]) -> None:
+        """Keep launch -> job for commands to come."""
+
+    def states(self, jobs: Mapping[str, str]) -> Iterable[Update]:
+        """Return what is known of the launches with these jobs, each at most once. Raises Silent."""
+        raise NotImplementedError
+
+    def cancel(self, jobs: Sequence[str]) -> None:
+        """End jobs; those that are over already are left. Raises RunnerError."""
+        raise NotImplementedError
+
+
+def run_launches(
+    scheduler: Scheduler, job: ExecutorJob, poll_s: float, wait: bool = True, called: str = "job"
+) -> ExecutorOutcome:
+    """Submit the launches that do not run yet, and wait until each is over.
+
+    Jobs that outlive this command go on after Ctrl-C and are handed over, as all are where ``wait``
+    is False, ``called`` as the scheduler's users call them; others are ended. If one launch is
+    refused, none of those that were submitted here is left.
+    """
+    with scheduler.locked():
+        jobs = _submitted(scheduler, job.launches)
+    last: dict[str, Update] = {}
+    try:
+        while wait and jobs:
+            for update in _news(scheduler, jobs):
+                if last.pop(update.launch_id, None) != update:
+                    job.report(update)
+                last[update.launch_id] = update
+                if update.state in ("done", "failed"):
+                    del jobs[update.launch_id]
+            if jobs:
+                time.sleep(poll_s)
+    except KeyboardInterrupt:
+        if not scheduler.outlives:
+            raise
+    finally:
+        if not scheduler.outlives:
+            scheduler.cancel(list(jobs.values()))
+    for launch_id, name in jobs.items():
+        job.report(Update(launch_id, "handed over", f"{called} {name}"))
+    return ExecutorOutcome(
+        done=tuple(name for name, update in last.items() if update.state == "done"),
+        failed=tuple((n, update.detail) for n, update in last.items() if update.state == "failed"),
+        handed_over=tuple(jobs),
+    )
+
+
+def _submitted(scheduler: Scheduler, launches: Sequence[Launch]) -> dict[str, str]:
+    jobs: dict[str, str] = dict(scheduler.standing())
+    new: list[str] = []
+    try:
+        for launch in launches:
+            if launch.launch_id not in jobs:
+                jobs[launch.launch_id] = scheduler.submit(launch)
+                new.append(jobs[launch.launch_id])
+    except BaseException:
+        scheduler.cancel(new)
+        raise
+    scheduler.note(jobs)
+    return {launch.launch_id: jobs[launch.launch_id] for launch in launches}
+
+
+def _news(scheduler: Scheduler, jobs: Mapping[str, str]) -> Iterator[Update]:
+    try:
+        yield from scheduler.states(dict(jobs))
+    except Silent as error:
+        for launch_id in list(jobs):
+            yield Update(launch_id, "waiting", f"{error}; asking again")
+
+
+def good_cells(plan: Plan, job: ExecutorJob, launch_id: str) -> tuple[int, int]:
+    """Return how many cells of a launch are good in the results folder, and how many were asked
+    for."""
+    cells = next(each.cells for each in job.launches if each.launch_id == launch_id)
+    layout = Layout(job.results.absolute(), plan.study.name)
+    return len(look(plan, layout, cells, Now(job.software)).good), len(cells)
+
 
 # --- What was submitted of a study: ``<results>/<study>/.slurm.json`` and ``.kubernetes.json``.
 
 
-T = TypeVar("T")
+@dataclass(frozen=True)
+class Submitted:
+    """What a scheduler shows of one launch. ``where``: its node, or why it waits or failed."""
+
+    job: str
+    state: str
+    where: str = ""
+    over: bool = False
 
 
 @dataclass(frozen=True)
-class Book:
-    """What one scheduler was given of one study in one results folder."""
+class Queue:
+    """What one scheduler was given of one study in one results folder, and how it is asked."""
 
     layout: Layout
     scheduler: ClassVar[str]
-    ask: ClassVar[str]
-    """The command that shows what the scheduler knows."""
+    #: The command that shows what the scheduler knows.
+    shown_by: ClassVar[str]
+    #: What the file holds.
+    fields: ClassVar[tuple[str, ...]]
 
     @property
     def path(self) -> Path:
-        """The file in which the book is kept."""
+        """The file in which it is kept what was submitted."""
         return self.layout.root / f".{self.scheduler}.json"
 
-    def log(self, launch_id: str) -> Path:
+    def log_file(self, launch_id: str) -> Path:
         """Return the file with what a launch printed, all its starts one after the other."""
         return self.layout.root / "logs" / f"{launch_id}.{self.scheduler}.log"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the book's lock while jobs are submitted, so that two commands never submit the same
+        """Hold the file's lock while jobs are submitted, so that two commands never submit the same
         launch."""
-        self.log("x").parent.mkdir(parents=True, exist_ok=True)
+        (self.layout.root / "logs").mkdir(parents=True, exist_ok=True)
         with FileLock(self.path.with_suffix(".lock")):
             yield
 
-    def _said(self, of: Callable[[Any], T]) -> T:
+    def read(self) -> dict[str, Any] | None:
+        """Read the file; None where nothing was submitted. RunnerError where it is damaged."""
         try:
-            return of(json.loads(self.path.read_bytes()))
+            written = json.loads(self.path.read_bytes())
+            return {name: written[name] for name in self.fields}
         except FileNotFoundError:
-            raise
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            return None
+        except (OSError, ValueError, TypeError, KeyError) as error:
             raise RunnerError(
-                f"{self.path} cannot be read ({error}); look at `{self.ask}`, then remove it."
+                f"{self.path} cannot be read ({error}); look at `{self.shown_by}`, then remove it."
             ) from None
 
-    def _replace(self, told: Mapping[str, Any]) -> None:
+    def write(self, written: Mapping[str, Any]) -> None:
+        """Replace the file as a whole."""
         partial = self.path.with_suffix(".json.partial")
         with partial.open("w", encoding="utf-8") as file:
-            json.dump(told, file, indent=1)
+            json.dump(written, file, indent=1)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(self.path)
 
-
-class SlurmBook(Book):
-    """Which Slurm job measures which launch.
-
-    Slurm forgets a job minutes after its end, and a job's number alone does not say what it is for.
-    A number may also be given again after years or a new installation, so a job counts as ours only
-    if it bears our name too.
-    """
-
-    scheduler, ask = "slurm", "squeue --me"
-
-    def name(self, launch_id: str) -> str:
-        """Return the name that a launch's job bears in squeue."""
-        return f"{self.layout.study}:{launch_id}"
-
-    def read(self) -> dict[str, str]:
-        """Read launch -> job number. RunnerError where the file is damaged."""
-        try:
-            return self._said(lambda said: {str(k): str(job) for k, job in said["jobs"].items()})
-        except FileNotFoundError:
-            return {}
-
-    def write(self, jobs: Mapping[str, str]) -> None:
-        """Replace the file as a whole."""
-        self._replace({"jobs": dict(jobs)})
-
-    def mine(self, known: Mapping[str, SlurmJob]) -> dict[str, SlurmJob]:
-        """Return the jobs in the book that Slurm still knows, by launch."""
-        return {
-            launch: known[number]
-            for launch, number in self.read().items()
-            if number in known and known[number].name == self.name(launch)
-        }
-
-
-class KubernetesBook(Book):
-    """Where the Jobs of a study are, and the label that they share."""
-
-    scheduler, ask = "kubernetes", "kubectl get jobs"
-
-    def read(self) -> tuple[Place, str]:
-        """Read the place and the label. RunnerError where there are none."""
-        try:
-            return self._said(
-                lambda said: (Place(said["context"], said["namespace"]), str(said["instance"]))
-            )
-        except FileNotFoundError:
-            raise RunnerError(
-                f"Nothing of {self.layout.study} was submitted from {self.layout.results}."
-            ) from None
-
-    def write(self, place: Place, instance: str) -> None:
-        """Replace the file as a whole."""
-        self._replace(
-            {"context": place.context, "namespace": place.namespace, "instance": instance}
-        )
-
-
-# --- Jobs that were submitted to a scheduler and are waited for, on Slurm or Kubernetes.
-
-
-@dataclass
-class Waiting:
-    """What is known of the jobs that are waited for, by launch."""
-
-    plan: Plan
-    job: Job
-    book: Book
-    jobs: dict[str, str]
-    done: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)
-    said: dict[str, Update] = field(default_factory=dict)
-
-    def ask(self) -> Mapping[str, Any]:
-        """Return what the scheduler knows, by launch. Raises Silent."""
+    def submitted(self) -> Mapping[str, Submitted]:
+        """Return what was submitted, by launch. RunnerError where nobody answers."""
         raise NotImplementedError
 
-    def look_at(self, launch_id: str, found: Any) -> None:
-        """Take in what the scheduler knows of one launch that is not over; None: nothing."""
+    def cancel(self, jobs: Sequence[str]) -> None:
+        """End jobs; those that are over already are left. Raises RunnerError."""
         raise NotImplementedError
 
-    def word(self, launch_id: str) -> str:
-        """Return the job of a launch as the scheduler's users call it."""
-        return f"job {self.jobs[launch_id]}"
+    def log(self, launch_id: str, lines: int) -> list[str] | None:
+        """Return what a launch printed last; None where it has not started."""
+        return end_of(self.log_file(launch_id), lines)
 
-    def through(self, wait: bool, poll_s: float) -> Outcome:
-        """Wait until every launch is over, or until Ctrl-C; ``wait`` False does not wait."""
-        try:
-            while wait and not self.look():
-                time.sleep(poll_s)
-        except KeyboardInterrupt:
-            wait = False
-        if not wait:
-            for launch_id in self.open():
-                self.say([launch_id], "handed over", self.word(launch_id))
-        return self.outcome()
+    def follow(self, launch_id: str) -> Iterator[str]:
+        """Return an iterator over what a launch prints from now on."""
+        return news(self.log_file(launch_id))
 
-    def look(self) -> bool:
-        """Ask the scheduler once; return True when every launch is over."""
-        try:
-            known = self.ask()
-        except Silent as error:
-            self.say(self.open(), "waiting", f"{error}; asking again")
-            return False
-        for launch_id in self.open():
-            self.look_at(launch_id, known.get(launch_id))
-        return not self.open()
 
-    def outcome(self) -> Outcome:
-        """Return the outcome as far as it is known by now."""
-        return Outcome(tuple(self.done), tuple(self.failed.items()), tuple(self.open()))
+def end_of(path: Path, lines: int) -> list[str] | None:
+    """Return the last lines of a file; None where there is none."""
+    if not path.exists():
+        return None
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return [text.rstrip("\n") for text in deque(file, maxlen=lines)]
 
-    def open(self) -> list[str]:
-        """Return the launches that are not over."""
-        return [name for name in self.jobs if name not in self.done and name not in self.failed]
 
-    def cells(self, launch_id: str) -> tuple[int, int]:
-        """Return how many cells of a launch are good here, and how many were asked for."""
-        cells = next(x.cells for x in self.job.launches if x.launch_id == launch_id)
-        found = look(self.plan, self.book.layout, cells, Now(self.job.software))
-        return len(found.good), len(cells)
+def last_printed(lines: Path | Sequence[str]) -> str:
+    """Return the last line, of a log or of these lines, that says something."""
+    found = (end_of(lines, _LAST_LINES) or []) if isinstance(lines, Path) else lines
+    said = (line.strip()[:300] for line in reversed(found) if line.strip())
+    return next(said, "nothing printed")
 
-    def fail(self, launch_id: str, reason: str) -> None:
-        """Count a launch as failed, and say why."""
-        self.failed[launch_id] = reason
-        self.say([launch_id], "failed", reason)
 
-    def say(self, launches: Iterable[str], state: State, detail: str) -> None:
-        """Report what has become of launches, each change once."""
-        for launch_id in launches:
-            update = Update(launch_id, state, detail)
-            if self.said.get(launch_id) != update:
-                self.said[launch_id] = update
-                self.job.report(update)
+def news(path: Path) -> Iterator[str]:
+    """Yield what is appended to a file from now on, for ever."""
+    at = path.stat().st_size if path.exists() else 0
+    while True:
+        if path.exists():
+            with path.open(encoding="utf-8", errors="replace") as file:
+                file.seek(at)
+                text = file.read()
+                at = file.tell()
+            if text:
+                yield text
+        time.sleep(_FOLLOW_S)

@@ -7,6 +7,7 @@ embeddings and a byte-level BPE tokenizer; other models are converted by llama.c
 import argparse
 import json
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,16 @@ _OF_LAYER = {
     "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
 }  # fmt: skip
+_SHAPE = {
+    "context_length": "max_position_embeddings", "embedding_length": "hidden_size",
+    "block_count": "num_hidden_layers", "feed_forward_length": "intermediate_size",
+    "head_count": "num_attention_heads", "head_count_kv": "num_key_value_heads",
+    "key_length": "head_dim", "value_length": "head_dim", "rope_dimension_count": "head_dim",
+    "layer_norm_rms_eps": "rms_norm_eps", "vocab_size": "vocab_size",
+}  # fmt: skip
+#: Rows of these stand in llama.cpp's order of the rotary embedding, which turns neighbours and not
+#: halves.
+_TURNED = {"attn_q": "num_attention_heads", "attn_k": "num_key_value_heads"}
 
 
 def main() -> None:
@@ -29,41 +40,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path)
     parser.add_argument("target", type=Path)
-    asked = parser.parse_args()
-    made, source = asked.target, asked.source / "model.safetensors"
+    options = parser.parse_args()
+    made, source = options.target, options.source / "model.safetensors"
     if not made.exists() or made.stat().st_mtime < source.stat().st_mtime:
         made.parent.mkdir(parents=True, exist_ok=True)
-        convert(asked.source, made)
+        convert(options.source, made)
 
 
 def convert(source: Path, target: Path) -> None:
     """Write a model's folder as one GGUF file."""
     config = json.loads((source / "config.json").read_text(encoding="utf-8"))
     writer = gguf.GGUFWriter(target, "llama")
-    _add_shape(writer, config)
+    for quantity, key in _SHAPE.items():
+        getattr(writer, f"add_{quantity}")(config[key])
+    writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
     _add_words(writer, source)
-    for name, values in _weights(source / "model.safetensors", config):
+    for name, values in _tensors(source / "model.safetensors", config):
         # Norms stay in single precision: llama.cpp computes with them so.
         writer.add_tensor(name, values if values.ndim == 1 else values.astype(np.float16))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-
-
-def _add_shape(writer: Any, config: dict[str, Any]) -> None:
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config["num_hidden_layers"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
-    writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_key_length(config["head_dim"])
-    writer.add_value_length(config["head_dim"])
-    writer.add_rope_dimension_count(config["head_dim"])
-    writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-    writer.add_vocab_size(config["vocab_size"])
 
 
 def _add_words(writer: Any, source: Path) -> None:
@@ -82,48 +80,28 @@ def _add_words(writer: Any, source: Path) -> None:
     writer.add_add_bos_token(False)
 
 
-def _weights(path: Path, config: dict[str, Any]) -> list[tuple[str, Weights]]:
-    """Return name and values of each tensor as llama.cpp calls and orders them."""
-    heads = {"attn_q": "num_attention_heads", "attn_k": "num_key_value_heads"}
-    found = []
-    for name, values in _safetensors(path):
-        renamed = _renamed(name)
-        kind = renamed.split(".")[-2]
-        if kind in heads:
-            values = _interleaved(values, config[heads[kind]])
-        found.append((renamed, values))
-    return found
-
-
-def _renamed(name: str) -> str:
-    parts = name.removeprefix("model.").removesuffix(".weight").split(".", 2)
-    if parts[0] == "layers":
-        return f"blk.{parts[1]}.{_OF_LAYER[parts[2]]}.weight"
-    return {"embed_tokens": "token_embd", "norm": "output_norm"}[parts[0]] + ".weight"
-
-
-def _interleaved(values: Weights, heads: int) -> Weights:
-    """Return rows in the order of llama.cpp's rotary embedding, which turns neighbours and not
-    halves."""
-    rows, columns = values.shape
-    halves = values.reshape(heads, 2, rows // heads // 2, columns)
-    return halves.swapaxes(1, 2).reshape(rows, columns)
-
-
-def _safetensors(path: Path) -> list[tuple[str, Weights]]:
-    """Return the tensors of a file in bfloat16, which numpy does not know: 8 bytes of length, a
-    JSON header, the numbers."""
+def _tensors(path: Path, config: dict[str, Any]) -> Iterator[tuple[str, Weights]]:
+    # Name and values of each tensor as llama.cpp calls and orders them. The file is in
+    # bfloat16, which numpy does not know: 8 bytes of length, a JSON header, the numbers.
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + length])
-    found = []
-    for name, said in header.items():
-        if name == "__metadata__":
-            continue
-        start, end = (8 + length + place for place in said["data_offsets"])
+    header.pop("__metadata__", None)
+    for name, entry in header.items():
+        start, end = (8 + length + offset for offset in entry["data_offsets"])
         halves = np.frombuffer(data[start:end], dtype="<u2").astype(np.uint32)
-        found.append((name, (halves << 16).view(np.float32).reshape(said["shape"])))
-    return found
+        values = (halves << 16).view(np.float32).reshape(entry["shape"])
+        parts = name.removeprefix("model.").removesuffix(".weight").split(".", 2)
+        if parts[0] != "layers":
+            whole = {"embed_tokens": "token_embd", "norm": "output_norm"}[parts[0]]
+            yield f"{whole}.weight", values
+            continue
+        kind = _OF_LAYER[parts[2]]
+        if kind in _TURNED:
+            (rows, columns), heads = values.shape, config[_TURNED[kind]]
+            turned = values.reshape(heads, 2, rows // heads // 2, columns).swapaxes(1, 2)
+            values = turned.reshape(rows, columns)
+        yield f"blk.{parts[1]}.{kind}.weight", values
 
 
 if __name__ == "__main__":

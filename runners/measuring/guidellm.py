@@ -7,113 +7,89 @@ never asked for, because it wants the network.
 """
 
 import json
-import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from runners.loads.problems import CONVERSES, lacks_conversations, lacks_replay
 from runners.planning.loads import LoadLevel
 from runners.planning.plan import PlannedCell
 from runners.planning.study import Study
-from runners.surroundings.tools import tool
+from runners.serving.agreement import served_model
+from runners.serving.endpoint import ROUTES, RequestFormat
+from runners.serving.engines import tool
+from runners.texts.loads import CONVERSES, LACKS_CONVERSATIONS, LACKS_REPLAY, release_numbers
 from runners.texts.prompts import MESSAGES, MOST, PROMPT, WHEN
 from warehouse.errors import RunnerError
 
 # --- One load point as its study asks for it, whatever sends it.
 
 
-ROUTES = {"chat_completions": "/v1/chat/completions", "text_completions": "/v1/completions"}
-
-
 @dataclass(frozen=True)
 class LoadRequest:
-    """One load point: what is sent, how often, how many at a time."""
+    """One load point: what is sent, how often, how many at a time.
+
+    ``tokenizer``: a name, only for servers that do not count tokens themselves. ``prompts``: path of
+    a JSONL file with the column ``prompt`` (``messages``, where ``conversations`` are sent), and of a
+    trace with its times. ``sampling``: fields of the request's body: temperature, top_p, seed …
+    ``warmup``, ``cooldown``: shares of the requests that are left out at the ends; 0 for none.
+    ``output``: path of the JSON report. ``keyed``: whether the server wants an API key, which comes
+    by the environment (``key_environment``).
+    """
 
     url: str
     model: str
     tokenizer: str | None
-    """The tokenizer's name; only for servers that do not count tokens themselves."""
-    request_format: str
+    request_format: RequestFormat
     prompts: str
-    """Path of a JSONL file with the column ``prompt``, and of a trace with its times."""
     level: LoadLevel
     n_requests: int
     max_seconds: float
     sampling: dict[str, Any]
-    """Fields of the request's body: temperature, top_p, seed …"""
     max_tokens: int | None
     warmup: float
-    """Share of the requests left out at the start; 0 for none."""
     cooldown: float
     seed: int
     output: str
-    """Path of the JSON report."""
     keyed: bool = False
-    """Whether the server wants an API key, which comes by the environment (``key_environment``)."""
     conversations: bool = False
-    """Whether the file's column ``messages`` is sent, and not its ``prompt``."""
 
 
-@dataclass(frozen=True)
-class Places:
-    """Where a load point's server, prompts and report are."""
-
-    url: str
-    prompts: str
-    report: str
-    keyed: bool = False
-
-
-def load_request(study: Study, cell: PlannedCell, places: Places) -> LoadRequest:
+def load_request(
+    study: Study, cell: PlannedCell, url: str, prompts: str, report: str, keyed: bool = False
+) -> LoadRequest:
     """Return the load of a cell, as its study asks for it."""
-    dataset = study.dataset(cell.dataset)
-    tokenizer = study.target.tokenizer
+    dataset, level, tokenizer = study.dataset(cell.dataset), cell.level, study.target.tokenizer
+    # GuideLLM forces answers to the length that a trace says, unless the body says otherwise.
+    natural = {} if level.trace is None else {"ignore_eos": study.request.ignore_eos}
+    # Arrivals at random are others for each repeat, and the same for every arm of it.
+    arrivals_seed = cell.repeat if level.profile == "poisson" else 0
     return LoadRequest(
-        url=places.url,
+        url=url,
         model=served_model(study),
         tokenizer=None if tokenizer is None else study.located(tokenizer),
         request_format=study.request.format,
-        prompts=places.prompts,
-        level=cell.level,
+        prompts=prompts,
+        level=level,
         n_requests=cell.prompts,
         max_seconds=study.limits.cell_s,
-        sampling=sampling(study) | _natural(study, cell),
+        sampling=sampling(study) | natural,
         max_tokens=dataset.max_tokens or study.request.max_tokens,
         warmup=study.window.warm_up,
         cooldown=study.window.cool_down,
-        seed=study.order_seed + _arrivals_seed(cell),
-        output=places.report,
-        keyed=places.keyed,
+        seed=study.order_seed + arrivals_seed,
+        output=report,
+        keyed=keyed,
         conversations=dataset.conversations,
     )
 
 
-def _natural(study: Study, cell: PlannedCell) -> dict[str, Any]:
-    """Return the body field that leaves the end of an answer to the model: GuideLLM forces answers
-    to the length that a trace says, unless the body says otherwise."""
-    return {} if cell.level.trace is None else {"ignore_eos": study.request.ignore_eos}
-
-
-def _arrivals_seed(cell: PlannedCell) -> int:
-    """Return the seed of arrivals at random: another one for each repeat, the same for every arm of
-    it."""
-    return cell.repeat if cell.level.profile == "poisson" else 0
-
-
-def served_model(study: Study) -> str:
-    """Return the name by which requests ask for the model."""
-    return study.target.served_name or study.located(study.target.model)
-
-
 def sampling(study: Study) -> dict[str, Any]:
     """Return the body fields that the study sets; what it leaves out is not sent."""
-    said = study.request
-    fields = {"temperature": said.temperature, "top_p": said.top_p, "seed": said.seed}
+    given = study.request
+    fields = {"temperature": given.temperature, "top_p": given.top_p, "seed": given.seed}
     body = {name: value for name, value in fields.items() if value is not None}
     # Not every engine knows ignore_eos, so "no" is said by leaving it out.
-    return body | ({"ignore_eos": True} if said.ignore_eos else {}) | said.extra_body
+    return body | ({"ignore_eos": True} if given.ignore_eos else {}) | given.extra_body
 
 
 # --- GuideLLM's command line, by release family: 0.5, 0.6, 0.7 and 0.8 each say the same otherwise.
@@ -124,7 +100,7 @@ OLDEST, NEWEST = (0, 5, 3), (0, 8, 1)
 #: One by one and all at once; the rates between are offered as cells of their own.
 _TWO_ENDS = 2
 #: 0.5 gives a request 60 s unless told otherwise; later releases wait.
-_UNLIMITED_S = 86_400.0
+_TIMEOUT = {"timeout": 86_400.0}
 
 
 def version(study: Study) -> str:
@@ -142,9 +118,16 @@ def version(study: Study) -> str:
 def command(executable: str, version: str, request: LoadRequest) -> list[str]:
     """Return the whole command line for one load point. Raises RunnerError for a release too
     old."""
-    if request.conversations and _numbers(version) < CONVERSES:
-        raise RunnerError(f"{lacks_conversations(version)}.")
-    return [executable, *_family(version)(request), "--disable-console-interactive"]
+    numbers = release_numbers(version)
+    if request.conversations and numbers < CONVERSES:
+        raise RunnerError(f"{LACKS_CONVERSATIONS.format(version)}.")
+    if numbers < OLDEST:
+        raise RunnerError(
+            f"GuideLLM {version} is older than the oldest release that Draftboard drives "
+            f"({'.'.join(map(str, OLDEST))}); install a newer one."
+        )
+    family = _benchmark_run if numbers < (0, 7) else _run
+    return [executable, *family(numbers, request), "--disable-console-interactive"]
 
 
 def key_environment(version: str, request: LoadRequest, key: str) -> dict[str, str]:
@@ -153,11 +136,11 @@ def key_environment(version: str, request: LoadRequest, key: str) -> dict[str, s
 
     Raises RunnerError for releases with which that was not tried.
     """
-    numbers = _numbers(version)
+    numbers = release_numbers(version)
     if numbers >= (0, 8):
         return {"GUIDELLM__SPEC__BACKEND__API_KEY": key}
     if numbers < (0, 6):
-        return {"GUIDELLM_BACKEND_KWARGS": json.dumps({**_timeout(), "api_key": key})}
+        return {"GUIDELLM_BACKEND_KWARGS": json.dumps({**_TIMEOUT, "api_key": key})}
     raise RunnerError(
         f"With GuideLLM {version} an API key was not tried; take 0.8, or 0.5.3, for a server that "
         "asks for one."
@@ -175,88 +158,50 @@ def arrival_environment(request: LoadRequest) -> dict[str, str]:
     return {} if request.level.rate is None else {"GUIDELLM__MAX_WORKER_PROCESSES": "1"}
 
 
-def planned_command(study: Study, cell: PlannedCell, places: Places) -> list[str]:
+def planned_command(
+    study: Study, cell: PlannedCell, url: str, prompts: str, report: str
+) -> list[str]:
     """Return the command line of a cell's load.
 
     It is that of the installed GuideLLM, or of 0.8.1 where none is found.
     """
-    executable = study.executable("guidellm")
-    known = tool(study, "guidellm").version or ".".join(map(str, NEWEST))
-    request = load_request(study, cell, places)
-    return command(executable or study.executables.guidellm, known, request)
+    executable = study.executable("guidellm") or study.executables.guidellm
+    release = tool(study, "guidellm").version or ".".join(map(str, NEWEST))
+    return command(executable, release, load_request(study, cell, url, prompts, report))
 
 
-def _family(version: str) -> Callable[[LoadRequest], list[str]]:
-    numbers = _numbers(version)
-    if numbers < OLDEST:
-        raise RunnerError(
-            f"GuideLLM {version} is older than the oldest release that Draftboard drives "
-            f"({'.'.join(map(str, OLDEST))}); install a newer one."
-        )
-    if numbers < (0, 6):
-        return _v05
-    if numbers < (0, 7):
-        return _v06
-    return _v07 if numbers < (0, 8) else _v08
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
-
-
-def _timeout() -> dict[str, Any]:
-    return {"timeout": _UNLIMITED_S}
-
-
-def _v05(request: LoadRequest) -> list[str]:
-    formatter: dict[str, Any] = {"extras": {"body": request.sampling}}
-    if request.max_tokens is not None:
-        formatter["max_tokens"] = request.max_tokens
-    # With a key these stand in the environment, and an option would take their place.
-    backend = () if request.keyed else ("--backend-kwargs", json.dumps(_timeout()))
-    return [
-        *_benchmark_run(request),
-        *backend,
-        *("--request-type", request.request_format),
-        *("--request-formatter-kwargs", json.dumps(formatter)),
-    ]
-
-
-def _v06(request: LoadRequest) -> list[str]:
-    return [
-        *_benchmark_run(request),
-        *("--backend-kwargs", json.dumps(_body(request))),
-        *("--request-format", ROUTES[request.request_format]),
-    ]
-
-
-def _benchmark_run(request: LoadRequest) -> list[str]:
-    """Return the words that 0.5 and 0.6 have in common."""
-    report = Path(request.output)
+def _benchmark_run(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
+    # The words of 0.5 and 0.6. Raises RunnerError for a trace, and for a sweep's rate that
+    # nobody found yet.
+    report, level = Path(request.output), request.level
+    if level.profile == "trace":
+        raise RunnerError(f"{LACKS_REPLAY.format('0.5 and 0.6')}.")
+    # ``throughput`` wants a number, too: all of them.
+    rates = {"sweep": _TWO_ENDS, "throughput": request.n_requests}
+    rate = rates.get(level.profile) or _stated_rate(level)
     words = [
         *("benchmark", "run", "--target", request.url, "--model", request.model),
-        *("--profile", request.level.profile, "--rate", f"{_rate_of(request):.15g}"),
+        *("--profile", level.profile, "--rate", f"{rate:.15g}"),
         *("--max-requests", str(request.n_requests), "--max-seconds", f"{request.max_seconds:g}"),
         *("--data", request.prompts),
         *("--data-column-mapper", json.dumps(_columns(request))),
         *("--random-seed", str(request.seed)),
         *("--output-dir", str(report.parent), "--outputs", report.name),
     ]
-    for name, share in (("--warmup", request.warmup), ("--cooldown", request.cooldown)):
-        words += [name, json.dumps(_phase(share))] if share else []
-    return words + (["--processor", request.tokenizer] if request.tokenizer else [])
+    for name, phase in _phases(request).items():
+        words += [f"--{name}", json.dumps(phase)]
+    words += ["--processor", request.tokenizer] if request.tokenizer else []
+    if numbers >= (0, 6):
+        words += ["--backend-kwargs", json.dumps(_body(request))]
+        return [*words, "--request-format", ROUTES[request.request_format]]
+    # With a key these stand in the environment, and an option would take their place.
+    words += [] if request.keyed else ["--backend-kwargs", json.dumps(_TIMEOUT)]
+    words += ["--request-type", request.request_format]
+    return [*words, "--request-formatter-kwargs", json.dumps(_body(request))]
 
 
-def _v07(request: LoadRequest) -> list[str]:
-    # Until 0.8.0 a JSONL file is refused unless its split is named.
-    return _run(request, {"load_kwargs": {"split": "train"}})
-
-
-def _v08(request: LoadRequest) -> list[str]:
-    return _run(request, {})
-
-
-def _run(request: LoadRequest, data_more: dict[str, Any]) -> list[str]:
+def _run(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
+    # The words of 0.7 and 0.8.
     backend = {
         "kind": "openai_http",
         "target": request.url,
@@ -264,18 +209,15 @@ def _run(request: LoadRequest, data_more: dict[str, Any]) -> list[str]:
         "request_format": ROUTES[request.request_format],
         **_body(request),
     }
-    profile = _profile(request)
-    for name, share in (("warmup", request.warmup), ("cooldown", request.cooldown)):
-        profile |= {name: _phase(share)} if share else {}
-    mapper = {
-        "kind": "generative_column_mapper",
-        "column_mappings": _columns(request),
-    }
+    profile = _profile(request.level) | _phases(request)
+    # Until 0.8.0 a JSONL file is refused unless its split is named.
+    split = {"load_kwargs": {"split": "train"}} if numbers < (0, 8) else {}
+    mapper = {"kind": "generative_column_mapper", "column_mappings": _columns(request)}
     words = [
         *("run", "--backend", json.dumps(backend), "--profile", json.dumps(profile)),
         *("--constraint", f"kind=max_requests,count={request.n_requests}"),
         *("--constraint", f"kind=max_duration,seconds={request.max_seconds:g}"),
-        *("--data", json.dumps({"kind": "json_file", "path": request.prompts, **data_more})),
+        *("--data", json.dumps({"kind": "json_file", "path": request.prompts, **split})),
         *("--data-column-mapper", json.dumps(mapper)),
         *("--seed", f"kind=static,value={request.seed}"),
         *("--output", json.dumps({"kind": "json", "path": request.output})),
@@ -285,21 +227,7 @@ def _run(request: LoadRequest, data_more: dict[str, Any]) -> list[str]:
     return words
 
 
-def _rate_of(request: LoadRequest) -> float:
-    """Return requests at once or a second. ``throughput`` of 0.5 and 0.6 wants a number, too: all
-    of them.
-
-    Raises RunnerError for a trace, and for a sweep's rate that nobody found yet.
-    """
-    level = request.level
-    if level.profile == "trace":
-        raise RunnerError(f"{lacks_replay('0.5 and 0.6')}.")
-    if level.profile == "sweep":
-        return _TWO_ENDS
-    return request.n_requests if level.profile == "throughput" else _known(level)
-
-
-def _known(level: LoadLevel) -> float:
+def _stated_rate(level: LoadLevel) -> float:
     if level.value is None:
         raise RunnerError(
             f"The {level.words} is not known yet: it is found when the baseline is measured."
@@ -307,18 +235,15 @@ def _known(level: LoadLevel) -> float:
     return level.value
 
 
-def _profile(request: LoadRequest) -> dict[str, Any]:
-    level = request.level
-    if level.profile == "concurrent":
-        return {"kind": "concurrent", "streams": [level.at_once]}
-    if level.profile == "throughput":
-        return {"kind": "throughput", "max_concurrency": None}
-    if level.profile == "sweep":
-        return {"kind": "sweep", "sweep_size": _TWO_ENDS}
-    if level.profile == "trace":
+def _profile(level: LoadLevel) -> dict[str, Any]:
+    profiles: dict[str, dict[str, Any]] = {
+        "concurrent": {"kind": "concurrent", "streams": [level.at_once]},
+        "throughput": {"kind": "throughput", "max_concurrency": None},
+        "sweep": {"kind": "sweep", "sweep_size": _TWO_ENDS},
         # The file's times are those of the replay: nothing is left to scale.
-        return {"kind": "replay", "time_scale": 1.0}
-    return {"kind": level.profile, "rate": [_known(level)]}
+        "trace": {"kind": "replay", "time_scale": 1.0},
+    }
+    return profiles.get(level.profile) or {"kind": level.profile, "rate": [_stated_rate(level)]}
 
 
 def _columns(request: LoadRequest) -> dict[str, str]:
@@ -334,7 +259,8 @@ def _body(request: LoadRequest) -> dict[str, Any]:
     return body | ({} if request.max_tokens is None else {"max_tokens": request.max_tokens})
 
 
-def _phase(share: float) -> dict[str, Any]:
-    """Return the setting of a phase by its share of the requests. Left to itself GuideLLM takes a
-    share of the time limit, which is hours."""
-    return {"percent": share, "mode": "requests"}
+def _phases(request: LoadRequest) -> dict[str, Any]:
+    # By their shares of the requests: left to itself GuideLLM takes a share of the time limit, which
+    # is hours.
+    shares = {"warmup": request.warmup, "cooldown": request.cooldown}
+    return {name: {"percent": share, "mode": "requests"} for name, share in shares.items() if share}

@@ -5,14 +5,13 @@ that looks normal. So the completed requests are counted, and a load is good onl
 the planned ones are there.
 """
 
+import contextlib
 import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -24,7 +23,7 @@ from warehouse.series import ENGINES, one_name
 # --- An engine that hangs: requests are running, and nothing is generated any more.
 
 
-CAUSE = "hangs"
+HANGS = "hangs"
 #: At most, however long a cell may take; the prefill of a long prompt takes far less.
 _LONGEST_S = 300.0
 
@@ -43,22 +42,18 @@ class Stall:
         object each sample."""
         fresh = latest is not self._seen
         self._seen = latest
-        if not latest or (fresh and _moves(latest)):
+        # An engine moves that has nothing to do; the first sample, which has no rate yet, counts.
+        moves = not latest.get("running") or latest.get("tokens_per_s", 1.0) > 0
+        if not latest or (fresh and moves):
             self._moved_at = self._clock()
         silent_s = self._clock() - self._moved_at
         if silent_s < self._limit_s:
             return None
         return Diagnosis(
-            CAUSE,
+            HANGS,
             f"The engine hangs: {latest.get('running', 0):.0f} requests were running and for "
             f"{silent_s:.0f} s it generated nothing, or did not say.",
         )
-
-
-def _moves(latest: Mapping[str, float]) -> bool:
-    """Return whether the engine makes progress or has nothing to do. The first sample has no rate
-    yet, which counts as progress."""
-    return not latest.get("running") or latest.get("tokens_per_s", 1.0) > 0
 
 
 # --- The server's ``/metrics``: whole, before and after a load, and every few seconds during it.
@@ -66,27 +61,15 @@ def _moves(latest: Mapping[str, float]) -> bool:
 # A sample is one line of ``metrics-samples.jsonl``: ``[unix_time, ["name{labels} value", …]]``.
 
 
-_RUNNING, _WAITING, _GENERATED = (
-    "num_requests_running",
-    "num_requests_waiting",
-    "generation_tokens",
-)
+_RUNNING, _WAITING = "num_requests_running", "num_requests_waiting"
+_GENERATED = "generation_tokens"
 #: Series that are kept of each sample, whatever the engine calls them; histograms and cache details
 #: stay in the two snapshots.
-_KEPT = frozenset(
-    {
-        *(
-            _RUNNING,
-            _WAITING,
-            _GENERATED,
-            "kv_cache_usage_perc",
-            "num_preemptions",
-            "prompt_tokens",
-        ),
-        *("spec_decode_num_drafts", "spec_decode_num_draft_tokens"),
-        *("spec_decode_num_accepted_tokens", "spec_decode_num_accepted_tokens_per_pos"),
-    }
-)
+_KEPT = frozenset({
+    *(_RUNNING, _WAITING, _GENERATED, "kv_cache_usage_perc", "num_preemptions", "prompt_tokens"),
+    *("spec_decode_num_drafts", "spec_decode_num_draft_tokens"),
+    *("spec_decode_num_accepted_tokens", "spec_decode_num_accepted_tokens_per_pos"),
+})  # fmt: skip
 _TIMEOUT_S = 30.0
 #: Seconds to wait for the thread at the end: a sample that hangs is not waited for.
 _LEAVE_S = 5.0
@@ -101,8 +84,9 @@ def snapshot(url: str) -> str:
 class Sampler:
     """Samples a server from ``with`` on, in a thread of its own, until the block is left.
 
-    A sample that fails is left out: the load itself shows whether the server lives. ``latest`` has ``running``, ``waiting`` (requests) and ``tokens_per_s``
-    (generated, since the sample before), as far as they are known.
+    A sample that fails is left out: the load itself shows whether the server lives. ``latest`` has
+    ``running``, ``waiting`` (requests) and ``tokens_per_s`` (generated, since the sample before), as
+    far as they are known.
     """
 
     def __init__(self, url: str, path: Path, every_s: float) -> None:
@@ -113,13 +97,12 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
     def __enter__(self) -> Self:
-        """Take the first sample before the block begins."""
         self._sample()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the last sample after the block has ended, so that the series spans it."""
+        # The last sample comes after the block has ended, so that the series spans it.
         self._left.set()
         self._thread.join(_LEAVE_S)
         if not self._thread.is_alive():
@@ -137,29 +120,24 @@ class Sampler:
 
     def _sample(self) -> None:
         try:
-            lines = _kept(endpoint.fetch(f"{self._url}/metrics", _LEAVE_S))
-        except (OSError, HTTPException):
+            lines = kept_lines(endpoint.fetch(f"{self._url}/metrics", _LEAVE_S))
+        except endpoint.SILENT:
             return
-        at = time.time()
-        self._notice(at, lines)
-        with self._path.open("a", encoding="utf-8") as samples:
-            samples.write(json.dumps([at, lines]) + "\n")
-
-    def _notice(self, at: float, lines: list[str]) -> None:
-        """Keep the figures that a person watching wants to see now: requests running and waiting,
-        tokens a second."""
-        totals = _totals(lines)
+        at, totals = time.time(), _totals(lines)
         shown = {"running": totals.get(_RUNNING), "waiting": totals.get(_WAITING)}
         if (generated := totals.get(_GENERATED)) is not None:
             if self._generated is not None and at > self._generated[0]:
-                before, then = self._generated[1], self._generated[0]
+                then, before = self._generated
                 shown["tokens_per_s"] = max(0.0, generated - before) / (at - then)
             self._generated = (at, generated)
         self.latest = {name: value for name, value in shown.items() if value is not None}
+        with self._path.open("a", encoding="utf-8") as samples:
+            samples.write(json.dumps([at, lines]) + "\n")
 
 
-def _kept(text: str) -> list[str]:
-    return [line for line in text.splitlines() if _name(line) in _KEPT]
+def kept_lines(metrics: str) -> list[str]:
+    """Return the lines of ``/metrics`` that a sample keeps."""
+    return [line for line in metrics.splitlines() if _name(line) in _KEPT]
 
 
 def _name(line: str) -> str:
@@ -168,15 +146,13 @@ def _name(line: str) -> str:
 
 
 def _totals(lines: Iterable[str]) -> dict[str, float]:
-    """Return the value of each metric by name, summed over engines. A value that is no number is
-    passed over."""
+    # The value of each metric by name, summed over engines. A value that is no number is
+    # passed over.
     totals: dict[str, float] = {}
     for line in lines:
-        try:
+        with contextlib.suppress(ValueError):
             value = float(line.rpartition(" ")[2])
-        except ValueError:
-            continue
-        totals[_name(line)] = totals.get(_name(line), 0.0) + value
+            totals[_name(line)] = totals.get(_name(line), 0.0) + value
     return totals
 
 
@@ -189,123 +165,66 @@ _POLL_S = 0.2
 _LAST_LINES = 5
 
 
-@dataclass(frozen=True)
-class Invocation:
-    """A command line of GuideLLM and where it runs."""
-
-    argv: Sequence[str]
-    env: Mapping[str, str]
-    log: Path
-    max_seconds: float
-    cpus: frozenset[int] | None = None
-
-
-@dataclass(frozen=True)
-class Counts:
-    """What became of the requests of one report, warm-up and cool-down included."""
-
-    successful: int
-    errored: int
-    incomplete: int
-    first_error: str | None
-    stopped_by: tuple[str, ...] = ()
-
-
-def run_load(what: Invocation, watch: Callable[[], Diagnosis | None]) -> Diagnosis | None:
+def run_load(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    log: Path,
+    max_seconds: float,
+    cpus: frozenset[int] | None,
+    watch: Callable[[], Diagnosis | None],
+) -> Diagnosis | None:
     """Run GuideLLM to its end. Return None if it ended by itself with status 0, else what went
     wrong.
 
     ``watch`` is called several times a second; what it finds ends the load at once.
     """
-    ends_at = time.monotonic() + what.max_seconds + _GRACE_S
-    with Guarded.start(what.argv, what.env, what.log, cpus=what.cpus) as process:
+    ends_at = time.monotonic() + max_seconds + _GRACE_S
+    with Guarded.start(argv, env, log, cpus=cpus) as process:
         while (status := process.poll()) is None:
-            found = watch() or _overdue(ends_at, what.max_seconds)
-            if found is not None:
-                return found
+            problem = watch()
+            if problem is not None:
+                return problem
+            if time.monotonic() >= ends_at:
+                return Diagnosis(
+                    "load_hangs",
+                    f"GuideLLM did not end within {_GRACE_S:.0f} s of its limit of "
+                    f"{max_seconds:g} s; it was stopped.",
+                )
             time.sleep(_POLL_S)
-    return None if status == 0 else _failed(status, what.log)
-
-
-def _overdue(ends_at: float, limit: float) -> Diagnosis | None:
-    if time.monotonic() < ends_at:
+    if status == 0:
         return None
-    return Diagnosis(
-        "load_hangs",
-        f"GuideLLM did not end within {_GRACE_S:.0f} s of its limit of {limit:g} s; it was stopped.",
-    )
-
-
-def _failed(status: int, log: Path) -> Diagnosis:
-    said = " / ".join(line.strip() for line in tail(log, _LAST_LINES) if line.strip())
-    return Diagnosis(
-        "load_failed", f"GuideLLM ended with exit status {status}; it said: {said[-500:]}"
-    )
-
-
-def tail(path: Path, lines: int) -> list[str]:
-    """Return the last lines of a log, read from its end."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - 400 * lines))
-            return file.read().decode("utf-8", "replace").splitlines()[-lines:]
-    except OSError:
-        return []
-
-
-def judge(counts: Counts, planned: int, max_error_rate: float) -> Diagnosis | None:
-    """Return None if at most ``max_error_rate`` of the planned requests are missing or failed, else
-    what is wrong."""
-    missing = planned - counts.successful
-    if missing <= max_error_rate * planned:
-        return None
-    why = f"{counts.errored} failed, {counts.incomplete} were cut off"
-    if counts.first_error:
-        why += f"; the first error: {counts.first_error[:200]}"
-    return Diagnosis(
-        "incomplete", f"Only {counts.successful} of {planned} requests were completed ({why})."
-    )
-
-
-class _Info(msgspec.Struct, gc=False):
-    error: str | None = None
+    with log.open("rb") as file:
+        file.seek(max(0, file.seek(0, 2) - 400 * _LAST_LINES))
+        lines = file.read().decode("utf-8", "replace").splitlines()[-_LAST_LINES:]
+    output = " / ".join(line.strip() for line in lines if line.strip())
+    sentence = f"GuideLLM ended with exit status {status}; it said: {output[-500:]}"
+    return Diagnosis("load_failed", sentence)
 
 
 class _Request(msgspec.Struct, gc=False):
-    info: _Info = msgspec.field(default_factory=_Info)
+    info: dict[str, Any] = {}
 
 
 class _Requests(msgspec.Struct, gc=False):
     errored: list[_Request] | None = None
 
 
-class _Made(msgspec.Struct, gc=False):
-    successful: int = 0
-    errored: int = 0
-    incomplete: int = 0
-
-
 class _Scheduled(msgspec.Struct, gc=False):
-    requests_made: _Made
-
-
-class _State(msgspec.Struct, gc=False):
-    end_processing_constraints: dict[str, msgspec.Raw] = {}
+    requests_made: dict[str, int | None]
 
 
 class _Benchmark(msgspec.Struct, gc=False):
     scheduler_metrics: _Scheduled
     requests: _Requests
-    scheduler_state: _State = msgspec.field(default_factory=_State)
 
 
 class _Report(msgspec.Struct, gc=False):
     benchmarks: list[_Benchmark]
 
 
-def count(report: Path) -> Counts | Diagnosis:
-    """Count the requests of a report with one level, or say why it cannot be read."""
+def judge(report: Path, planned: int, max_error_rate: float) -> Diagnosis | None:
+    """Count the requests of a report with one level, warm-up and cool-down included. Return None if
+    at most ``max_error_rate`` of the planned ones are missing or failed, else what is wrong."""
     try:
         levels = msgspec.json.decode(report.read_bytes(), type=_Report).benchmarks
     except FileNotFoundError:
@@ -314,12 +233,15 @@ def count(report: Path) -> Counts | Diagnosis:
         return Diagnosis("no_report", f"GuideLLM's report cannot be read: {error}.")
     if len(levels) != 1:
         return Diagnosis("no_report", f"GuideLLM's report has {len(levels)} levels instead of one.")
-    made, failed = levels[0].scheduler_metrics.requests_made, levels[0].requests.errored or []
-    errors = [request.info.error for request in failed if request.info.error]
-    return Counts(
-        successful=made.successful,
-        errored=made.errored,
-        incomplete=made.incomplete,
-        first_error=errors[0] if errors else None,
-        stopped_by=tuple(levels[0].scheduler_state.end_processing_constraints),
+    made = levels[0].scheduler_metrics.requests_made
+    names = ("successful", "errored", "incomplete")
+    successful, errored, incomplete = (made.get(name) or 0 for name in names)
+    if planned - successful <= max_error_rate * planned:
+        return None
+    why = f"{errored} failed, {incomplete} were cut off"
+    errors = (request.info.get("error") for request in levels[0].requests.errored or [])
+    if first := next((error for error in errors if error), None):
+        why += f"; the first error: {first[:200]}"
+    return Diagnosis(
+        "incomplete", f"Only {successful} of {planned} requests were completed ({why})."
     )

@@ -1,42 +1,22 @@
-"""What a run tells its user: a live panel on a terminal, a line for each event elsewhere."""
+"""What a run tells its user: a live panel on a terminal, a line for each event elsewhere; after
+failures why cells are not good, and what to do."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from pathlib import Path
+from typing import Self
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from runners.planning.plan import Launch, PlannedCell
+from runners.planning.plan import Launch, Plan, PlannedCell
+from runners.serving.diagnosis import Diagnosis
+from runners.surroundings.layout import Layout
 
 LiveFigures = Mapping[str, float]
-
-
-class Progress(Protocol):
-    """An object that is told of every step of a run; it keeps nothing that a result needs."""
-
-    def starting(self, launch: Launch) -> None:
-        """Say that a server is being started."""
-
-    def ready(self, launch: Launch, seconds: float) -> None:
-        """Say that the server answers, ``seconds`` after its start."""
-
-    def measuring(self, cell: PlannedCell, attempt: int) -> None:
-        """Say that a cell begins."""
-
-    def live(self, figures: LiveFigures) -> None:
-        """Show the server's own figures while a cell is measured: running, waiting,
-        tokens_per_s."""
-
-    def measured(self, cell: PlannedCell, seconds: float, problem: str | None, last: bool) -> None:
-        """Say that a cell ended; ``problem`` says why it is not good, ``last`` that it is not tried
-        again."""
-
-    def say(self, line: str) -> None:
-        """Print a line."""
 
 
 @dataclass
@@ -44,18 +24,13 @@ class Count:
     """How far a run is, and how long the rest may take."""
 
     total: int
+    #: Seconds of each cell by its key, its server's start included; 1 for those not named.
     expected: Mapping[str, float] = field(default_factory=dict)
-    """Seconds of each cell by its key, its server's start included; 1 for those not named."""
+    #: How long cells (seconds by key) take together; the sum, where one follows the other.
     lasts: Callable[[Mapping[str, float]], float] = lambda cells: sum(cells.values())
-    """How long cells (seconds by key) take together; the sum, where one follows the other."""
     settled: set[str] = field(default_factory=set)
     bad: set[str] = field(default_factory=set)
     began: float = field(default_factory=time.monotonic)
-
-    @property
-    def done(self) -> int:
-        """The number of cells that are settled."""
-        return len(self.settled)
 
     def ended(self, key: str, good: bool) -> None:
         """Count one more cell as settled."""
@@ -69,9 +44,9 @@ class Count:
         against what was expected of the cells that are done, not against their number. Where
         servers run side by side, against by how much the longest of them became shorter.
         """
-        known = self.settled | set(self.expected)
-        unnamed = max(0, self.total - len(known))
-        whole = {key: self.expected.get(key, 1.0) for key in known}
+        keys = self.settled | set(self.expected)
+        unnamed = max(0, self.total - len(keys))
+        whole = {key: self.expected.get(key, 1.0) for key in keys}
         rest = {key: seconds for key, seconds in whole.items() if key not in self.settled}
         left = self.lasts(rest) + unnamed
         before = self.lasts(whole) + unnamed - left
@@ -79,10 +54,10 @@ class Count:
 
     def __str__(self) -> str:
         """Say how far the run is, e.g. "3/12, 1 failed, about 4 min left"."""
-        parts = [f"{self.done}/{self.total}"]
+        parts = [f"{len(self.settled)}/{self.total}"]
         parts += [f"{len(self.bad)} failed"] if self.bad else []
         left = self.left_s()
-        parts += [f"about {duration(left)} left"] if left and self.done < self.total else []
+        parts += [f"about {duration(left)} left"] if left and len(self.settled) < self.total else []
         return ", ".join(parts)
 
 
@@ -93,82 +68,67 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-class Lines:
-    """Prints a line for each event, for logs and pipes."""
+class Progress:
+    """Is told of every step of a run, and prints a line for each event; on a terminal above a panel
+    that shows the cell at work. It keeps nothing that a result needs."""
 
-    def __init__(self, console: Console, count: Count) -> None:
-        self._console = console
+    def __init__(self, count: Count, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
         self._count = count
+        self._now: tuple[str, float] = ("", 0.0)
+        self._figures: LiveFigures = {}
+        self.panel = Live(
+            console=self._console, get_renderable=self.draw, refresh_per_second=2, transient=True
+        ) if self._console.is_terminal else None  # fmt: skip
 
     def __enter__(self) -> Self:
-        """Return this object; there is nothing to open."""
+        if self.panel is not None:
+            self.panel.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Do nothing; there is nothing to close."""
+        # The panel goes, the lines above it stay.
+        self._now = ("", 0.0)
+        if self.panel is not None:
+            self.panel.stop()
 
     def starting(self, launch: Launch) -> None:
-        """See Progress."""
-        self.say(f"{launch.launch_id}: server starting")
+        """Say that a server is being started."""
+        text = f"{launch.launch_id}: server starting"
+        self._now, self._figures = (text, time.monotonic()), {}
+        if self.panel is None:
+            self.say(text)
 
     def ready(self, launch: Launch, seconds: float) -> None:
-        """See Progress."""
+        """Say that the server answers, ``seconds`` after its start."""
         self.say(f"{launch.launch_id}: server ready after {duration(seconds)}")
 
     def measuring(self, cell: PlannedCell, attempt: int) -> None:
-        """Say nothing until the cell ends; a line for each begin would double the log."""
+        """Show that a cell begins. In a log nothing is said until it ends: a line for each begin
+        would double it."""
+        text = cell.key + (f", attempt {attempt}" if attempt > 1 else "")
+        self._now, self._figures = (text, time.monotonic()), {}
 
     def live(self, figures: LiveFigures) -> None:
-        """Do nothing; a log has no use for these figures."""
+        """Show the server's own figures: running, waiting, tokens_per_s."""
+        self._figures = figures
 
     def measured(self, cell: PlannedCell, seconds: float, problem: str | None, last: bool) -> None:
-        """See Progress."""
+        """Say that a cell ended; ``problem`` says why it is not good, ``last`` that it is not tried
+        again."""
         if last:
             self._count.ended(cell.key, problem is None)
-        self.say(settled(cell, seconds, problem, last) + f" [{self._count}]")
+        ended = f"good, {duration(seconds)}"
+        if problem is not None:
+            ended = f"failed{'' if last else ', trying again'}: {problem}"
+        self.say(f"{cell.key}: {ended} [{self._count}]")
 
     def say(self, line: str) -> None:
-        """See Progress."""
+        """Print a line."""
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-
-class Panel(Lines):
-    """Prints the lines of ``Lines`` above a panel that shows the cell at work."""
-
-    def __init__(self, console: Console, count: Count) -> None:
-        super().__init__(console, count)
-        self._now: tuple[str, float] = ("", time.monotonic())
-        self._figures: dict[str, float] = {}
-        self._live = Live(
-            console=console, get_renderable=self._draw, refresh_per_second=2, transient=True
-        )
-
-    def __enter__(self) -> Self:
-        """Show the panel."""
-        self._live.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the panel; the lines above it stay."""
-        self._now = ("", 0.0)
-        self._live.stop()
-
-    def starting(self, launch: Launch) -> None:
-        """See Progress."""
-        self._begin(f"{launch.launch_id}: server starting")
-
-    def measuring(self, cell: PlannedCell, attempt: int) -> None:
-        """See Progress."""
-        self._begin(cell.key + (f", attempt {attempt}" if attempt > 1 else ""))
-
-    def live(self, figures: LiveFigures) -> None:
-        """See Progress."""
-        self._figures = dict(figures)
-
-    def _begin(self, what: str) -> None:
-        self._now, self._figures = (what, time.monotonic()), {}
-
-    def _draw(self) -> Table | Text:
+    def draw(self) -> Table | Text:
+        """Return the panel as it is now."""
         what, began = self._now
         if not what:
             return Text("")
@@ -184,18 +144,59 @@ def live_line(figures: LiveFigures) -> str:
     """Return the server's figures in a line, e.g. "312 tok/s, 4 running, 0 waiting"; only what is
     known."""
     units = {"tokens_per_s": "tok/s", "running": "running", "waiting": "waiting"}
-    known = [(figures[name], unit) for name, unit in units.items() if name in figures]
-    return ", ".join(f"{value:.0f} {unit}" for value, unit in known)
+    return ", ".join(
+        f"{figures[name]:.0f} {unit}" for name, unit in units.items() if name in figures
+    )
 
 
-def settled(cell: PlannedCell, seconds: float, problem: str | None, last: bool) -> str:
-    """Return the line of a cell that ended."""
-    if problem is None:
-        return f"{cell.key}: good, {duration(seconds)}"
-    return f"{cell.key}: failed{'' if last else ', trying again'}: {problem}"
+# --- Why cells are not good, each launch once, and what to do about it.
 
 
-def progress(count: Count, console: Console | None = None) -> Lines:
-    """Return a panel on a terminal, lines anywhere else."""
-    console = console or Console(stderr=True)
-    return Panel(console, count) if console.is_terminal else Lines(console, count)
+_AGAIN = "the same command then tries only what is missing"
+
+
+@dataclass(frozen=True)
+class FailedCell:
+    """A cell that is not good after all its attempts. ``no_server``: its launch was given up, so
+    that nothing of the cell itself was tried."""
+
+    cell: PlannedCell
+    problem: Diagnosis
+    no_server: bool = False
+
+
+def reasons(plan: Plan, failed: Sequence[FailedCell]) -> list[str]:
+    """Return why cells are not good; a launch whose server did not come up is one reason, however
+    many cells it has."""
+    launch_of = {cell.key: x.launch_id for x in plan.launches for cell in x.cells}
+    named = (
+        (launch_of.get(each.cell.key, each.cell.key) if each.no_server else each.cell.key, each)
+        for each in failed
+    )
+    return list(dict.fromkeys(f"{name}: {each.problem.sentence}" for name, each in named))
+
+
+def next_step(plan: Plan, failed: Sequence[FailedCell], layout: Layout, study: Path) -> str:
+    """Say in one sentence what to do after cells failed; empty where none did."""
+    if not failed:
+        return ""
+    launch_of = {cell.key: x.launch_id for x in plan.launches for cell in x.cells}
+    unstarted = [each for each in failed if each.no_server]
+    launch_id = launch_of.get((unstarted or failed)[0].cell.key, "")
+    log = layout.server_log(launch_id)
+    if unstarted:
+        return (
+            f"Next: `draftboard doctor {study}` looks for what keeps its server from starting, and "
+            f"{log} holds what it printed; {_AGAIN}."
+        )
+    return f"Next: look into {layout.load_log(launch_id)} and {log}; {_AGAIN}."
+
+
+def next_step_elsewhere(launches: Sequence[str], layout: Layout, where: str, study: Path) -> str:
+    """Say what to do after launches failed on a cluster; empty where none did."""
+    if not launches:
+        return ""
+    if where in ("slurm", "kubernetes"):
+        command = f"draftboard cluster logs {study} {launches[0]} --results {layout.results}"
+        return f"Next: `{command}` prints what it said; {_AGAIN}."
+    return f"Next: look into the logs of {launches[0]} in {layout.root / 'logs'}; {_AGAIN}."

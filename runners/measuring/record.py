@@ -1,29 +1,38 @@
-"""``record.json`` of a cell: what the study said, what this machine is, what happened."""
+"""What a drop keeps: ``record.json`` (what the study said, what this machine is, what happened), and
+what the cell can be measured again from.
+
+Every value is what was asked and answered on this machine; what nothing answered is None. No
+credentials, no user names, no host name, no path that holds one (``surroundings.machine.public``).
+"""
 
 import gzip
+import importlib.metadata
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+import platform
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from runners.executors import gpus_needed
-from runners.executors.placement import placement
-from runners.measuring.layout import ENGINE, PROMPTS, RECORD, SERVER_LOG, STUDY, Layout
 from runners.planning.plan import Launch, PlannedCell
-from runners.planning.study import Study
-from runners.planning.vllm_command import PORT
+from runners.planning.study import Study, Variant
+from runners.planning.vllm_command import PORT, speculative_config
 from runners.serving.diagnosis import Diagnosis
-from runners.serving.engines import engine_of
-from runners.surroundings import gpu, provenance
-from runners.surroundings.machine import near_gpus
-from runners.surroundings.tools import public, tool
+from runners.serving.engines import Kind, engine_of, tool
+from runners.serving.server import near_gpus, used_gpus
+from runners.surroundings import machine, models
+from runners.surroundings.layout import ENGINE, PROMPTS, RECORD, SERVER_LOG, STUDY, Layout
+from runners.surroundings.machine import placement, public
 from runners.texts import prompts
 from runners.texts.prompts import PromptFile
 from warehouse.arms import EQUAL_ENGINE
-from warehouse.contract import Record
+from warehouse.contract import Evidence, Record
+from warehouse.secrets.shapes import REMOVED, is_secret_name, may_be_written
+from warehouse.secrets.texts import scrub_text
 from warehouse.secrets.values import scrub
 
 # --- What a drop keeps beside its measurement, so that the cell can be measured again.
@@ -33,64 +42,162 @@ from warehouse.secrets.values import scrub
 # made fit for a record first: no credentials, no user names.
 
 
-@dataclass(frozen=True)
-class Keep:
-    """What every drop of a launch keeps: the study's text, and whether prompts keep their texts."""
-
-    study: str = ""
-    texts: bool = False
-
-    @staticmethod
-    def of(layout: Layout, texts: bool) -> "Keep":
-        """Return the study as the run has just put it beside its results."""
-        try:
-            return Keep((layout.root / STUDY).read_text(encoding="utf-8"), texts)
-        except FileNotFoundError:
-            return Keep(texts=texts)
+def write_study_copy(study: Study, source: Path, layout: Layout) -> None:
+    """Keep the study beside its results, without the credentials that it may hold."""
+    text = source.read_text(encoding="utf-8")
+    for name, value in study.environment.items():
+        if is_secret_name(name):
+            text = text.replace(value, REMOVED)
+    layout.root.mkdir(parents=True, exist_ok=True)
+    (layout.root / STUDY).write_text(scrub_text(text), encoding="utf-8")
 
 
-@dataclass(frozen=True)
-class Keepsakes:
-    """What one attempt keeps beside its measurement."""
+def write_keepsakes(
+    folder: Path,
+    study: Study,
+    study_text: str,
+    file: PromptFile,
+    keep_texts: bool = False,
+    configuration: Mapping[str, Any] | None = None,
+    log: Sequence[str] = (),
+) -> None:
+    """Write into a drop's folder what its cell can be measured again from. ``keep_texts``: the
+    prompts' texts, and not their hashes alone."""
 
-    keep: Keep
-    study: Study
-    prompts: PromptFile
-    configuration: Mapping[str, Any] = field(default_factory=dict)
-    log: Sequence[str] = ()
-
-    def write(self, folder: Path) -> None:
-        """Write the keepsakes into the folder of a drop."""
-        if self.keep.study:
-            (folder / STUDY).write_text(self.keep.study, encoding="utf-8")
-        _write_json(self._prompts(), folder / PROMPTS)
-        if self.configuration:
-            _write_json(public(self.configuration), folder / ENGINE)
-        if self.log:
-            text = "\n".join(public(list(self.log))) + "\n"
-            # No time of packing in it: the same log is the same file.
-            (folder / SERVER_LOG).write_bytes(gzip.compress(text.encode(), mtime=0))
-
-    def _prompts(self) -> dict[str, Any]:
-        lines = self.prompts.path.read_text(encoding="utf-8").splitlines()
-        return {
-            "set": self.prompts.hash,
-            "prompts": [self._kept(json.loads(line)) for line in lines],
-            "warm_up": [self._kept({prompts.PROMPT: text}) for text in self.prompts.warm_up],
-        }
-
-    def _kept(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a row as the load generator read it, its text as a hash unless texts are kept."""
-        style, spoken = self.study.request.format, self.prompts.conversations
-        found = prompts.prompt_of(row[prompts.PROMPT], style, conversation=spoken)
+    def kept(row: Mapping[str, Any]) -> dict[str, Any]:
+        """A row as the load generator read it."""
+        style, text = study.request.format, row[prompts.PROMPT]
+        hashed = prompts.prompt_of(text, style, conversation=file.conversations).hash
         texts = (prompts.PROMPT, prompts.MESSAGES)
-        kept = {name: value for name, value in row.items() if name not in texts}
-        text = {prompts.PROMPT: found.text} if self.keep.texts else {}
-        return {"hash": found.hash} | text | kept
+        rest = {name: value for name, value in row.items() if name not in texts}
+        return {"hash": hashed} | ({prompts.PROMPT: text} if keep_texts else {}) | rest
+
+    if study_text:
+        (folder / STUDY).write_text(study_text, encoding="utf-8")
+    lines = file.path.read_text(encoding="utf-8").splitlines()
+    content = {
+        "set": file.hash,
+        "prompts": [kept(json.loads(line)) for line in lines],
+        "warm_up": [kept({prompts.PROMPT: text}) for text in file.warm_up],
+    }
+    _write_json(content, folder / PROMPTS)
+    if configuration:
+        _write_json(public(configuration), folder / ENGINE)
+    if log:
+        text = "\n".join(public(list(log))) + "\n"
+        # No time of packing in it: the same log is the same file.
+        (folder / SERVER_LOG).write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def _write_json(value: Any, path: Path) -> None:
     path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+
+
+# --- What a reader needs to trust a number: the software, the hardware and where both came from.
+
+
+def versions(study: Study) -> dict[str, str | None]:
+    """Return what the study's executables run on, as their environments state it. None: unknown;
+    ``cuda`` is the one that torch was built for, None for a CPU build."""
+    vllm, guidellm = tool(study, "vllm"), tool(study, "guidellm")
+    try:
+        draftboard = importlib.metadata.version("draftboard")
+    except importlib.metadata.PackageNotFoundError:
+        draftboard = "unknown"
+    return {
+        "vllm": vllm.version,
+        "guidellm": guidellm.version,
+        "torch": vllm.versions.get("torch"),
+        "cuda": vllm.torch_cuda,
+        "transformers": vllm.versions.get("transformers"),
+        "vllm_python": vllm.python_version,
+        "guidellm_python": guidellm.python_version,
+        "draftboard": draftboard,
+    }
+
+
+def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
+    """Return a record's ``environment``: JSON values only. ``gpus``: NVML indices that the server
+    uses.
+
+    An empty ``gpus`` on a machine with GPUs means those that CUDA_VISIBLE_DEVICES leaves; for a CPU
+    build of vLLM there are none.
+    """
+    survey, root = machine.survey(), Path(__file__).parents[2]
+    kinds: tuple[Kind, ...] = (engine_of(study).tool, "guidellm")
+    fit_to_publish: dict[str, Any] = public({
+        "versions": versions(study),
+        "packages": {kind: dict(tool(study, kind).versions) for kind in kinds},
+        "gpus": [asdict(gpu) for gpu in _gpus(survey, gpus)] if runs_on_gpu(study) else [],
+        "driver": survey.driver,
+        "cuda_driver": survey.cuda,
+        "cpu": machine.cpu(),
+        "memory_bytes": machine.memory_bytes(),
+        "system": machine.system(),
+        "python": platform.python_version(),
+        "container": machine.container(),
+        "scheduler": machine.scheduler(),
+        "git": {
+            # A wheel lies in nobody's tree.
+            "draftboard": machine.git_state(root) if (root / "pyproject.toml").is_file() else None,
+            "study": machine.git_state(Path(study.located("."))),
+        },
+        "variables": variables(study),
+    })  # fmt: skip
+    return fit_to_publish
+
+
+def hardware(study: Study, gpus: Sequence[int] = ()) -> tuple[str | None, int | None]:
+    """Return (model, count) of the GPUs that a server uses; for a CPU server the processor, and
+    None."""
+    if not runs_on_gpu(study):
+        return machine.cpu_model(), None
+    used = _gpus(machine.survey(), gpus)
+    return " + ".join(sorted({gpu.name for gpu in used})) or None, len(used) or None
+
+
+def _gpus(survey: machine.Survey, indices: Sequence[int]) -> tuple[machine.Gpu, ...]:
+    if not indices:
+        return machine.visible(survey, os.environ)
+    return tuple(gpu for gpu in survey.gpus if gpu.index in indices)
+
+
+def runs_on_gpu(study: Study) -> bool:
+    """Return whether the study's vLLM is built for GPUs; a build that does not say counts as one.
+    Another engine is taken to use the GPUs that there are."""
+    if study.engine != "vllm":
+        return bool(machine.survey().gpus)
+    return not tool(study, "vllm").for_cpu
+
+
+def revisions(study: Study, variant: Variant) -> dict[str, str | None]:
+    """Return which content the names of target and draft stand for on this machine: a commit of the
+    hub or a hash of a folder; None where unknown."""
+    config, target = speculative_config(study, variant) or {}, study.target
+    wanted = {
+        "model_revision": (study.located(target.model), target.revision),
+        "draft_revision": (config.get("model"), config.get("revision")),
+    }
+    return {
+        name: None if model is None else models.find(model, revision, study.environment).revision
+        for name, (model, revision) in wanted.items()
+    }
+
+
+def variables(study: Study) -> dict[str, str]:
+    """Return the environment variables that the server gets and that change what it does, no
+    credentials.
+
+    Of those that only the study sets and that are on no list the names stay, not the values.
+    """
+    merged = {**engine_of(study).always, **os.environ, **study.environment}
+    # What a container's image requires of a driver is long, and changes nothing once it runs.
+    listed = {
+        name: value for name, value in merged.items()
+        if may_be_written(name) and not name.startswith("NVIDIA_REQUIRE_")
+    }  # fmt: skip
+    unlisted = {name: REMOVED for name in study.environment if not is_secret_name(name)}
+    return dict(sorted({**unlisted, **listed}.items()))
 
 
 # --- ``record.json`` of a cell: what the study said, what this machine is, what happened.
@@ -104,7 +211,7 @@ _WITHOUT_CACHE = ("no_cache_prompt", "disable_radix_cache")
 
 
 @dataclass(frozen=True)
-class Setting:
+class LaunchSetting:
     """What all cells of a launch share. ``known`` are the facts that only this machine tells."""
 
     study: Study
@@ -114,71 +221,86 @@ class Setting:
     server_command: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Happened:
-    """What happened in one attempt at a cell."""
+@dataclass
+class Attempt:
+    """One try at a cell, and what happened in it.
 
-    attempt: int
-    started_at: datetime
-    ended_at: datetime
-    timeline: dict[str, float]
+    ``notes`` are added to the record's environment, beside what the machine is; ``port`` is that of
+    a server which was started here; ``seconds`` are those of each phase.
+    """
+
+    number: int
+    server_start_s: float = 0.0
+    notes: dict[str, Any] = field(default_factory=dict)
+    began: float = field(default_factory=time.monotonic)
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ended_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    seconds: dict[str, float] = field(default_factory=dict)
+    timeline: dict[str, float] = field(default_factory=dict)
     prompt_set_hash: str | None = None
     prefix_cache: str | None = None
     load_command: tuple[str, ...] = ()
     port: int | None = None
-    """Port of the server, where it was started here."""
     problem: Diagnosis | None = None
     log_excerpt: tuple[str, ...] = ()
-    notes: dict[str, Any] = field(default_factory=dict)
-    """What is added to the record's environment, beside what the machine is."""
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Take down how long the block takes."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.monotonic() - began
+
+    def end(self, problem: Diagnosis | None, log_excerpt: Sequence[str]) -> None:
+        """Take down when it ended, where its time went, and why it is not good."""
+        self.ended_at, spent = datetime.now(UTC), time.monotonic() - self.began
+        self.timeline = {
+            "server_start": self.server_start_s,
+            **self.seconds,
+            "overhead": max(0.0, spent - sum(self.seconds.values())),
+            "total": self.server_start_s + spent,
+        }
+        self.problem, self.log_excerpt = problem, tuple(log_excerpt)
 
 
-def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...]) -> Setting:
+def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...]) -> LaunchSetting:
     """Return the setting of a server that is started here. It asks the executables and the
     hardware, so call it once a launch."""
-    gpus = used_gpus(study, launch)
-    model, count = provenance.hardware(study, gpus)
-    found = provenance.revisions(study, launch.variant)
+    gpus, near = [gpu.index for gpu in used_gpus(study, launch)], near_gpus(study, launch)
+    model, count = hardware(study, gpus)
+    # Another engine than vLLM may compute on GPUs or beside them.
+    on_gpu: Evidence | None = "gpu" if study.engine == "vllm" else None
     known = {
         "engine": study.engine,
         "engine_version": tool(study, engine_of(study).tool).version,
         "gpu": model,
         "gpu_count": count,
-        "model_revision": found.model,
-        "draft_revision": found.draft,
-        "evidence": study.evidence or provenance.evidence(study),
+        **revisions(study, launch.variant),
+        "evidence": study.evidence or (on_gpu if runs_on_gpu(study) else "cpu"),
         **server_args(study, launch),
     }
-    near = near_gpus(study, launch)
     bound = {} if near is None else {"numa_nodes": list(near.nodes), "cores": len(near.cores)}
-    environment = provenance.environment(study, gpus) | {"placement": {**placement(), **bound}}
-    environment["variables"] |= launch.variant.environment
-    return Setting(study, launch, known, environment, server_command)
+    around = environment(study, gpus) | {"placement": {**placement(), **bound}}
+    around["variables"] |= launch.variant.environment
+    return LaunchSetting(study, launch, known, around, server_command)
 
 
-def remote_setting(study: Study, launch: Launch, facts: dict[str, Any]) -> Setting:
+def remote_setting(study: Study, launch: Launch, facts: dict[str, Any]) -> LaunchSetting:
     """Return the setting of a server that somebody else runs: ``facts`` is what it says of itself."""
-    revisions = {"model_revision": study.target.revision, "evidence": study.evidence}
+    stated = {"model_revision": study.target.revision, "evidence": study.evidence}
     guidellm = {"versions": {"guidellm": tool(study, "guidellm").version}}
-    return Setting(study, launch, revisions | facts, guidellm)
-
-
-def used_gpus(study: Study, launch: Launch) -> list[int]:
-    """Return NVML indices of the GPUs that a server started here gets: the first that are
-    visible."""
-    visible = gpu.visible(gpu.survey(), {**os.environ, **study.environment})
-    return [each.index for each in visible][: gpus_needed(study, launch)]
+    return LaunchSetting(study, launch, stated | facts, guidellm)
 
 
 def server_args(study: Study, launch: Launch) -> dict[str, Any]:
     """Return engine arguments by their names with underscores, and whether prefixes are cached."""
     variant = launch.variant
-    given = {**study.target.engine_args, **variant.engine_args, **variant.environment}
-    named = _named(given)
+    named = _named({**study.target.engine_args, **variant.engine_args, **variant.environment})
     caching = named.pop(_CACHING, None)
-    if named.pop(f"no_{_CACHING}", False):
-        caching = False
-    if any(named.get(name) is True for name in _WITHOUT_CACHE):
+    denied = named.pop(f"no_{_CACHING}", False)
+    if denied or any(named.get(name) is True for name in _WITHOUT_CACHE):
         caching = False
     return {"server_args": public(named), "prefix_caching": caching}
 
@@ -187,58 +309,45 @@ def _named(given: dict[str, Any]) -> dict[str, Any]:
     return {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
 
 
-def record(setting: Setting, cell: PlannedCell, happened: Happened) -> Record:
+def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Record:
     """Return the record of one attempt at a cell."""
-    study = setting.study
-    problem = happened.problem
-    server = (word.replace(PORT, str(happened.port or PORT)) for word in setting.server_command)
-    commands = {study.engine: list(server), "guidellm": list(happened.load_command)}
-    said = {
+    study, problem, known = setting.study, attempt.problem, setting.known
+    if setting.server_command and known.get("model_revision") is None:
+        # Unknown until the server's own start fetched the models.
+        known = known | revisions(study, setting.launch.variant)
+    server = (word.replace(PORT, str(attempt.port or PORT)) for word in setting.server_command)
+    commands = {study.engine: list(server), "guidellm": list(attempt.load_command)}
+    content = {
         **asked_for(study, cell),
         **_speculation(setting.launch),
-        **{name: value for name, value in setting.known.items() if value is not None},
-        **_fetched(setting),
+        **{name: value for name, value in known.items() if value is not None},
         "schema_version": 1,
-        "prompt_set_hash": happened.prompt_set_hash,
-        "run_id": f"{study.name}/{cell.key}#{happened.attempt}",
+        "prompt_set_hash": attempt.prompt_set_hash,
+        "run_id": f"{study.name}/{cell.key}#{attempt.number}",
         "status": "good" if problem is None else "failed",
         "failure": None if problem is None else public(problem.sentence),
         "failure_cause": None if problem is None else problem.cause,
-        "log_excerpt": public(list(happened.log_excerpt[-_LOG_LINES:])),
-        "started_at": happened.started_at,
-        "ended_at": happened.ended_at,
+        "log_excerpt": public(list(attempt.log_excerpt[-_LOG_LINES:])),
+        "started_at": attempt.started_at,
+        "ended_at": attempt.ended_at,
         "order": cell.order,
         "launch": setting.launch.launch_id,
-        "attempt": happened.attempt,
+        "attempt": attempt.number,
         "fingerprint": cell.fingerprint,
         "planned_requests": cell.prompts,
-        "prefix_cache": happened.prefix_cache,
-        "timeline": {name: round(seconds, 3) for name, seconds in happened.timeline.items()},
+        "prefix_cache": attempt.prefix_cache,
+        "timeline": {name: round(seconds, 3) for name, seconds in attempt.timeline.items()},
         "commands": {name: public(words) for name, words in commands.items() if words},
-        "environment": setting.environment | public(happened.notes),
+        "environment": setting.environment | public(attempt.notes),
     }
-    said |= _parsed_reasoning(said, happened)
-    return Record.model_validate(scrub(said))
-
-
-def _fetched(setting: Setting) -> dict[str, Any]:
-    """Return revisions that were unknown until the server's own start fetched the models."""
-    started_here = bool(setting.server_command)
-    if not started_here or setting.known.get("model_revision") is not None:
-        return {}
-    found = provenance.revisions(setting.study, setting.launch.variant)
-    return {"model_revision": found.model, "draft_revision": found.draft}
-
-
-def _parsed_reasoning(said: dict[str, Any], happened: Happened) -> dict[str, Any]:
-    """Return server arguments with the parser of reasoning that vLLM took by itself, e.g. for
-    gpt-oss.
-
-    A load generator that does not know reasoning counts its first token late then.
-    """
-    parser = happened.notes.get("resolved", {}).get("reasoning_parser")
-    given = said.get("server_args") or {}
-    return {} if parser is None else {"server_args": {"reasoning_parser": parser} | given}
+    # The parser of reasoning that vLLM took by itself, e.g. for gpt-oss: a load generator that does
+    # not know reasoning counts its first token late then.
+    parser = attempt.notes.get("resolved", {}).get("reasoning_parser")
+    if parser is not None:
+        content["server_args"] = {
+            "reasoning_parser": parser, **(content.get("server_args") or {})
+        }  # fmt: skip
+    return Record.model_validate(scrub(content))
 
 
 def asked_for(study: Study, cell: PlannedCell) -> dict[str, Any]:
@@ -270,8 +379,8 @@ def _speculation(launch: Launch) -> dict[str, Any]:
     config = variant.speculative_config
     if config is None:
         switched = [*_named(variant.engine_args), *variant.environment]
-        told = {"speculative_config": {EQUAL_ENGINE: switched}} if variant.equal_engine else {}
-        return {"spec_method": "none", **told}
+        equal = {"speculative_config": {EQUAL_ENGINE: switched}} if variant.equal_engine else {}
+        return {"spec_method": "none", **equal}
     return {
         # vLLM takes a draft model where no method is named.
         "spec_method": config.get("method", "draft_model" if "model" in config else None),
@@ -283,7 +392,7 @@ def _speculation(launch: Launch) -> dict[str, Any]:
     }
 
 
-def write(found: Record, folder: Path) -> None:
+def write(content: Record, folder: Path) -> None:
     """Put the record into a cell's folder."""
-    text = found.model_dump_json(indent=1, exclude_none=True) + "\n"
+    text = content.model_dump_json(indent=1, exclude_none=True) + "\n"
     (folder / RECORD).write_text(text, encoding="utf-8")

@@ -1,274 +1,204 @@
-"""A run: what is missing of a study is measured, launch by launch, here or by an executor."""
+"""A run: what is missing of a study is measured, launch by launch, here or by an executor.
+
+A launch is a server, and its cells one after the other. What fails is recorded, the rest goes on.
+"""
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import replace
 
-from runners.executors import Executor, Job, Outcome, Update
-from runners.loads.rates import unknown, with_frozen_rates
+from filelock import FileLock, Timeout
+
 from runners.measuring import guidellm, resume
-from runners.measuring.cell import Bench
-from runners.measuring.guidellm import served_model
-from runners.measuring.launch import Failed, find_rates, holding, run_cells, sweeping
-from runners.measuring.layout import Layout
-from runners.measuring.progress import Progress
-from runners.measuring.record import Keep, Setting, local_setting, remote_setting, used_gpus
-from runners.planning.plan import Launch, Plan, PlannedCell, make_plan
-from runners.planning.study import Study
-from runners.serving.engines import engine_of
+from runners.measuring.cell import LaunchBench, run_cell, warm_up
+from runners.measuring.hosts import PASSING, Host, LocalHost, meet
+from runners.measuring.progress import FailedCell, Progress
+from runners.measuring.record import LaunchSetting, local_setting, remote_setting, runs_on_gpu
+from runners.measuring.resume import StudyRun
+from runners.planning.datasets import Dataset
+from runners.planning.loads import SWEEP
+from runners.planning.plan import Launch, PlannedCell
+from runners.serving.diagnosis import Diagnosis
 from runners.serving.processes import end_strays
-from runners.serving.server import ServerSpec
-from runners.serving.target_url import Foreign, meet
-from runners.surroundings.host import PASSING, Host, LocalHost, RemoteHost
-from runners.surroundings.machine import near_gpus
-from runners.surroundings.provenance import runs_on_gpu
-from runners.surroundings.tools import tool
-from runners.texts.prompts import PromptFiles, Prompts
-from runners.watching.watch import Watch, watching
+from runners.serving.server import ServerFailed, near_gpus, server_spec, used_gpus
+from runners.surroundings.layout import REPORT, STUDY, Layout, fresh_folder
+from runners.surroundings.machine import placement
+from runners.texts.loads import ends_of_report, freeze, unknown_sweeps
+from runners.watching.watch import watching
 from warehouse.errors import RunnerError
 
+#: How long a launch on a cluster waits for one that is still ending on a lost node.
+_ENDING_S = 180
 _LOOPBACK = "127.0.0.1,localhost"
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What a run is asked for."""
-
-    plan: Plan
-    layout: Layout
-    cells: tuple[PlannedCell, ...]
-    target_url: str | None = None
-    api_key: str | None = field(default=None, repr=False)
-    """Of the server at ``target_url``; whoever asks it has called ``use_key``."""
-    now: resume.Now = resume.Now()
-    keep_texts: bool = False
-    """Whether each drop keeps the texts of its prompts."""
-    given: Prompts | None = None
-    """Prompts to take instead of those that the datasets hand out."""
-
-    @property
-    def prompts(self) -> Prompts:
-        """What gives each cell of the run its prompts."""
-        return self.given or PromptFiles(self.plan.study, self.layout)
-
-    def replanned(self) -> "Asked":
-        """Return the same run with the rates that sweeps found by now."""
-        plan = make_plan(with_frozen_rates(self.plan.study, self.layout.results))
-        keys = {cell.key for cell in self.cells}
-        return replace(self, plan=plan, cells=tuple(c for c in plan.cells if c.key in keys))
-
-    def look(self) -> resume.Progress:
-        """Read what the results folder holds of the cells."""
-        return resume.look(self.plan, self.layout, self.cells, self.now)
-
-
-Launches = Sequence[tuple[Launch, list[PlannedCell]]]
-
-
-def run_here(asked: Asked, progress: Progress) -> list[Failed]:
+def run_here(run: StudyRun, progress: Progress) -> list[FailedCell]:
     """Measure what is missing, one launch after the other, in this process."""
     end_strays()  # Of a run that was killed together with what watched over its server.
-    prompts = asked.prompts
-    asked = _with_rates(asked, (prompts, progress))
-    launches = by_launch(asked)
-    for cell in (cell for _, cells in launches for cell in cells):
-        prompts.of(cell)  # Too few prompts are said before any server starts.
-    failed = _round(asked, launches, (prompts, progress))
-    passing = {one.cell.key for one in failed if one.no_server and one.problem.cause in PASSING}
-    again = [(launch, cells) for launch, cells in by_launch(asked)
-             if any(cell.key in passing for cell in cells)]  # fmt: skip
+    run = _with_rates(run, progress)
+    launches = [*run.missing_launches()]
+    for cell in (cell for launch in launches for cell in launch.cells):
+        run.prompts.of(cell)  # Too few prompts are said before any server starts.
+    failed = _run_launches(run, launches, progress)
+    passing = {each.cell.key for each in failed
+               if each.no_server and each.problem.cause in PASSING}  # fmt: skip
+    again = [launch for launch in run.missing_launches()
+             if any(cell.key in passing for cell in launch.cells)]  # fmt: skip
     if not again or len(again) == len(launches):
         return failed  # With no other launch in between, nothing can have passed.
-    names = ", ".join(launch.launch_id for launch, _ in again)
+    names = ", ".join(launch.launch_id for launch in again)
     progress.say(f"{names}: no server came up; once more, now that the others are done")
-    given = {cell.key for _, cells in again for cell in cells}
-    left = [one for one in failed if one.cell.key not in given]
-    return left + _round(asked, again, (prompts, progress))
+    retried = {cell.key for launch in again for cell in launch.cells}
+    left = [each for each in failed if each.cell.key not in retried]
+    return left + _run_launches(run, again, progress)
 
 
-def _with_rates(asked: Asked, with_what: tuple[Prompts, Progress]) -> Asked:
-    """Find the rates of sweeps that nobody found yet, each on a baseline's server of its own."""
-    study, results = asked.plan.study, asked.layout.results
-    missing = unknown(study, results)
-    if not missing:
-        return asked
-    if asked.target_url is not None and not by_launch(asked)[0][0].variant.is_baseline:
-        raise RunnerError(
-            "The rates of the sweep are not known yet: run the cells of the baseline first."
-        )
-    for size in dict.fromkeys(size for _, size in missing):
-        launch = sweeping(asked.plan, size)
-        with (
-            holding(asked.layout, launch),
-            ThreadPoolExecutor(1) as pool,
-            _watch(asked, launch) as watch,
-        ):
-            host, setting = _opened(asked, launch, with_what[1], pool)
-            bench = _bench(asked, launch, with_what, (setting, watch))
-            try:
-                for dataset in (dataset for dataset, n in missing if n == size):
-                    find_rates(bench, host, dataset)
-            finally:
-                host.stop()
-    return asked.replanned()
+def _run_launches(
+    run: StudyRun, launches: Sequence[Launch], progress: Progress
+) -> list[FailedCell]:
+    # Measure the cells of these launches, each as often as the study allows. Return those
+    # that failed.
+    failed = []
+    for launch in launches:
+        with _opened(run, launch, progress) as (bench, host):
+            # Another run may have measured some of them while this one waited for its turn.
+            found = resume.look(run.plan, run.layout, launch.cells, run.now)
+            changed = (found.states[cell.key].folder for cell in found.changed)
+            resume.set_aside(changed, run.layout)
+            for cell in found.to_run:
+                problem = _settle(bench, host, cell)
+                if problem is not None:
+                    failed.append(FailedCell(cell, problem, host.given_up is not None))
+    return failed
 
 
-def _round(asked: Asked, launches: Launches, with_what: tuple[Prompts, Progress]) -> list[Failed]:
-    return [
-        one for launch, cells in launches for one in _run_launch(asked, launch, cells, with_what)
-    ]
+def _settle(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | None:
+    problem = None
+    for tries_left in reversed(range(bench.study.limits.retries + 1)):
+        began = time.monotonic()
+        problem = run_cell(bench, host, cell)
+        if problem is not None:
+            host.doubt(problem)
+        last = problem is None or tries_left == 0 or host.given_up is not None
+        sentence = None if problem is None else problem.sentence
+        bench.progress.measured(cell, time.monotonic() - began, sentence, last)
+        if last:
+            break
+    return problem
 
 
-def run_elsewhere(asked: Asked, executor: Executor, job: Job, progress: Progress) -> Outcome:
-    """Have an executor run the launches that have something to do, each with those cells."""
-
-    def report(update: Update) -> None:
-        detail = f": {update.detail}" if update.detail else ""
-        progress.say(f"{update.launch_id}: {update.state}{detail}")
-
-    def measured(cell: PlannedCell, seconds: float) -> None:
-        progress.measured(cell, seconds, None, True)
-
-    def run(now: Asked, sizes: frozenset[int] | None) -> Outcome:
-        launches = tuple(
-            replace(launch, cells=tuple(cells)) for launch, cells in by_launch(now)
-            if sizes is None or (launch.variant.is_baseline and launch.tensor_parallel_size in sizes)
-        )  # fmt: skip
-        told = replace(job, launches=launches, report=report, measured=measured)
-        return executor.run(now.plan, told)
-
-    missing = frozenset(size for _, size in unknown(asked.plan.study, asked.layout.results))
-    if not missing:
-        return run(asked, None)
-    progress.say("the baseline first: its launches find the rates of the sweep")
-    first = run(asked, missing)
-    if first.failed or first.handed_over:
-        progress.say("run the same command again once the baseline is measured: the others follow")
-        return first
-    return run(asked.replanned(), None)
-
-
-def by_launch(asked: Asked) -> list[tuple[Launch, list[PlannedCell]]]:
-    """Return the launches that have asked cells which are not good, each with those cells."""
-    missing = {cell.key for cell in asked.look().to_run}
-    grouped = [
-        (launch, [cell for cell in launch.cells if cell.key in missing])
-        for launch in asked.plan.launches
-    ]
-    return [(launch, cells) for launch, cells in grouped if cells]
-
-
-def _run_launch(
-    asked: Asked,
-    launch: Launch,
-    cells: Sequence[PlannedCell],
-    with_what: tuple[Prompts, Progress],
-) -> list[Failed]:
-    layout = asked.layout
-    with holding(layout, launch), ThreadPoolExecutor(1) as pool, _watch(asked, launch) as watch:
-        # Another run may have measured some of them while this one waited for its turn.
-        found = resume.look(asked.plan, layout, cells, asked.now)
-        resume.set_aside((found.found[cell.key].folder for cell in found.changed), layout)
-        host, setting = _opened(asked, launch, with_what[1], pool)
-        bench = _bench(asked, launch, with_what, (setting, watch))
+@contextmanager
+def _opened(
+    run: StudyRun, launch: Launch, progress: Progress
+) -> Iterator[tuple[LaunchBench, Host]]:
+    # Hold a launch, watch the machine, and ask what it is while the server starts.
+    study, url, layout = run.plan.study, run.target_url, run.layout
+    # GPUs of somebody else's server are not here; where it is not known which it gets, all count.
+    elsewhere = url is not None or not runs_on_gpu(study)
+    gpus = () if elsewhere else [gpu.index for gpu in used_gpus(study, launch)] or None
+    near = None if url is not None or study.cpus is not None else near_gpus(study, launch)
+    cores = None if near is None else near.cores
+    copy = layout.root / STUDY
+    with (
+        _holding(layout, launch),
+        ThreadPoolExecutor(1) as pool,
+        watching(layout.nodes, layout.study, launch.launch_id, gpus) as watch,
+    ):
+        setting: Future[LaunchSetting]
+        if url is None:
+            spec = server_spec(study, launch, layout)
+            host: Host = LocalHost(spec, launch, study, progress)
+            setting = pool.submit(local_setting, study, launch, spec.argv)
+        else:
+            host = remote = meet(url, study, launch)
+            setting = pool.submit(remote_setting, study, launch, remote.known())
+        # A proxy must not stand between the load generator and a server on this machine.
+        env = {**os.environ, **study.environment}
+        direct = ",".join(filter(None, [env.get("NO_PROXY") or env.get("no_proxy"), _LOOPBACK]))
+        executable = study.executable("guidellm") or study.executables.guidellm
         try:
-            return run_cells(bench, host, found.to_run)
+            yield LaunchBench(
+                run, launch, progress, watch, setting,
+                guidellm=(executable, guidellm.version(study)),
+                env=env | {"NO_PROXY": direct, "no_proxy": direct},
+                # The study's, else those of the server that it talks to.
+                cpus=cores if study.cpus is None else frozenset(study.cpus.client),
+                study_text=copy.read_text(encoding="utf-8") if copy.exists() else "",
+            ), host  # fmt: skip
         finally:
             host.stop()
 
 
-def _watch(asked: Asked, launch: Launch) -> AbstractContextManager[Watch]:
-    """Watch the GPUs that the server gets, and the machine. Those of somebody else's server are not
-    here; where it is not known which it gets, all are watched."""
-    study = asked.plan.study
-    elsewhere = asked.target_url is not None or not runs_on_gpu(study)
-    gpus = () if elsewhere else used_gpus(study, launch) or None
-    return watching(asked.layout, launch.launch_id, gpus)
-
-
-def _opened(
-    asked: Asked, launch: Launch, progress: Progress, pool: ThreadPoolExecutor
-) -> tuple[Host, Future[Setting]]:
-    """Open the server, and ask what this machine is while the server starts."""
-    study, url = asked.plan.study, asked.target_url
-    if url is not None:
-        foreign = meet(url, study, launch)
-        return RemoteHost(foreign), pool.submit(_remote, foreign)
-    spec = server_spec(study, launch, asked.layout)
-    host = LocalHost(spec, launch, study, progress)
-    return host, pool.submit(local_setting, study, launch, spec.argv)
-
-
-def _remote(foreign: Foreign) -> Setting:
-    return remote_setting(foreign.study, foreign.launch, foreign.facts())
-
-
-def _bench(
-    asked: Asked,
-    launch: Launch,
-    with_what: tuple[Prompts, Progress],
-    known: tuple[Future[Setting], Watch],
-) -> Bench:
-    study = asked.plan.study
-    executable = study.executable("guidellm") or study.executables.guidellm
-    return Bench(
-        study=study,
-        launch=launch,
-        told=known[0],
-        layout=asked.layout,
-        prompts=with_what[0],
-        progress=with_what[1],
-        guidellm=(executable, guidellm.version(study)),
-        env=_load_env(study),
-        watch=known[1],
-        cpus=_client_cores(asked, launch),
-        api_key=asked.api_key,
-        software=asked.now.software,
-        keep=Keep.of(asked.layout, asked.keep_texts),
-    )
-
-
-def _client_cores(asked: Asked, launch: Launch) -> frozenset[int] | None:
-    """Return the cores of the load generator: the study's, else those of the server that it talks
-    to."""
-    study = asked.plan.study
-    if study.cpus is not None:
-        return frozenset(study.cpus.client)
-    near = None if asked.target_url is not None else near_gpus(study, launch)
-    return None if near is None else near.cores
-
-
-def _load_env(study: Study) -> dict[str, str]:
-    """Return GuideLLM's environment; a proxy must not stand between it and a server on this
-    machine."""
-    env = {**os.environ, **study.environment}
-    direct = ",".join(filter(None, [env.get("NO_PROXY") or env.get("no_proxy"), _LOOPBACK]))
-    return env | {"NO_PROXY": direct, "no_proxy": direct}
-
-
-def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
-    """Return how a launch's server is started. Raises RunnerError where there is no such engine."""
-    engine = engine_of(study)
-    found = tool(study, engine.tool)
-    if found.path is None:
+@contextmanager
+def _holding(layout: Layout, launch: Launch) -> Iterator[None]:
+    # Hold the launch's lock, so that only one command at a time measures it. Raises
+    # RunnerError. On a cluster a launch that is started again can meet the one still ending
+    # on a lost node.
+    patience = 0 if placement()["executor"] == "local" else _ENDING_S
+    path = layout.lock(launch.launch_id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(path, timeout=patience):
+            yield
+    except Timeout:
         raise RunnerError(
-            f"{engine.title} cannot be started: {found.problem}; install it in an environment of its "
-            f"own and name it under executables.{engine.tool} of the study."
-        )
-    argv = engine.command(study, launch.variant, launch.tensor_parallel_size)
-    cpus = None if study.cpus is None else frozenset(study.cpus.engine)
-    clients = None if study.cpus is None else frozenset(study.cpus.client)
-    near = near_gpus(study, launch)
-    return ServerSpec(
-        argv=tuple(argv),
-        env={**engine.always, **os.environ, **study.environment, **launch.variant.environment},
-        model=served_model(study),
-        log=layout.server_log(launch.launch_id).absolute(),
-        ready_timeout_s=study.limits.server_ready_s,
-        engine_cpus=cpus,
-        api_cpus=clients,
-        cpus=None if near is None else near.cores,
-        request_format=study.request.format,
+            f"Another run is measuring {launch.launch_id} in {layout.root}; wait for it or end it."
+        ) from None
+
+
+# --- A sweep: what the baseline serves one by one and all at once, before any cell is measured.
+
+
+def _with_rates(run: StudyRun, progress: Progress) -> StudyRun:
+    # Find the rates of sweeps that nobody found yet, each on a baseline's server of its own.
+    missing = unknown_sweeps(run.plan.study, run.layout.results)
+    if not missing:
+        return run
+    if run.target_url is not None:
+        first = next(run.missing_launches(), None)
+        if first is None or not first.variant.is_baseline:
+            raise RunnerError(
+                "The rates of the sweep are not known yet: run the cells of the baseline first."
+            )
+    for size in dict.fromkeys(size for _, size in missing):
+        baseline = next((launch for launch in run.plan.launches if launch.variant.is_baseline
+                         and launch.tensor_parallel_size == size), None)  # fmt: skip
+        if baseline is None:
+            raise RunnerError(
+                "The rates of a sweep are found on the baseline, and the study measures none at "
+                f"tensor parallel size {size}; add an arm without speculative_config, or name rates "
+                "yourself."
+            )
+        with _opened(run, baseline, progress) as (bench, host):
+            for dataset in (dataset for dataset, n in missing if n == size):
+                _find_rates(bench, host, dataset)
+    return run.replanned()
+
+
+def _find_rates(bench: LaunchBench, host: Host, dataset: Dataset) -> None:
+    # Sweep the launch's server over a dataset and freeze what was found. Raises RunnerError.
+    first, run, study = bench.launch.cells[0], bench.run, bench.study
+    size = first.tensor_parallel_size
+    cell = replace(
+        first, key=f"rates/{dataset.name}-tp{size}", dataset=dataset.name, level=SWEEP,
+        prompts=dataset.prompts_at(SWEEP),
+    )  # fmt: skip
+    try:
+        server = host.up()
+    except ServerFailed as error:
+        raise RunnerError(f"No server for the sweep: {error.diagnosis.sentence}") from None
+    with fresh_folder(run.layout.partial(cell.key)) as folder:
+        warm_up(server.url, study, cell, run.prompts.of(cell))
+        report, limit_s = folder / REPORT, 2 * study.limits.cell_s
+        _, problem = bench.load(server.url, cell, report, server.died, limit_s)
+        if problem is not None:
+            raise RunnerError(f"The sweep on {cell.arm} failed: {problem.sentence}")
+        ends = ends_of_report(report, cell.arm, run.now.software.name)
+    freeze(study, run.layout.results, dataset.name, size, ends)
+    bench.progress.say(
+        f"{dataset.name} at TP {size}: {cell.arm} serves {ends.one_by_one:.3g} requests/s one by one "
+        f"and {ends.all_at_once:.3g} all at once; rates are frozen between"
     )

@@ -1,14 +1,14 @@
 """The datasets of a study: where prompts come from, what of them is used, and in which parts."""
 
 import re
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from runners.planning.loads import LoadLevel, Loads, Name, Part, Positive, unique
+from runners.planning.loads import LoadLevel, Loads, Name, Positive, StudyPart, unique
 
 
-class Hub(Part):
+class Hub(StudyPart):
     """A dataset of the Hugging Face hub."""
 
     id: str = Field(min_length=1)
@@ -20,7 +20,7 @@ class Hub(Part):
     )
 
 
-class Generator(Part):
+class Generator(StudyPart):
     """Prompts that the project makes itself."""
 
     kind: Literal["code", "structured", "prose"]
@@ -28,7 +28,7 @@ class Generator(Part):
     max_chars: Positive = 320
 
 
-class Filter(Part):
+class Filter(StudyPart):
     """Which rows of a dataset are used."""
 
     min_chars: Positive | None = None
@@ -38,7 +38,7 @@ class Filter(Part):
     )
 
 
-class Dataset(Part):
+class Dataset(StudyPart):
     """Where the prompts come from, and what of the study they are used for."""
 
     name: Name
@@ -91,31 +91,24 @@ class Dataset(Part):
 
     def parts(self) -> tuple["Dataset", ...]:
         """Return the datasets that are measured: this one, or one for each category and length."""
-        by_category = [self]
-        if self.categories:
-            by_category = [self._of_category(value) for value in self.categories]
-        if not self.length_bins:
-            return tuple(by_category)
-        edges = zip([0, *self.length_bins], self.length_bins, strict=False)
-        bins = list(edges)
-        return tuple(one._of_length(*edge) for one in by_category for edge in bins)
+        parts: list[Dataset] = []
+        for value in self.categories:
+            where = {**self.filter.where, self.category_field: value}
+            suffix = re.sub(r"[^A-Za-z0-9._-]+", "_", value)
+            parts.append(self._part(suffix, {"where": where}))
+        parts = parts or [self]
+        edges = list(zip([0, *self.length_bins], self.length_bins, strict=False))
+        return tuple(
+            part._part(f"{most}c", {"min_chars": above + 1, "max_chars": most})
+            for part in parts
+            for above, most in edges
+        ) or tuple(parts)
 
-    def _of_category(self, value: str) -> "Dataset":
-        where = {**self.filter.where, self.category_field: value}
-        return self._part(
-            re.sub(r"[^A-Za-z0-9._-]+", "_", value), self.filter.model_copy(update={"where": where})
-        )
-
-    def _of_length(self, above: int, most: int) -> "Dataset":
-        limits = {"min_chars": above + 1, "max_chars": most}
-        part = self._part(f"{most}c", self.filter.model_copy(update=limits))
-        if self.generator is None:
-            return part
-        made = self.generator.model_copy(update=limits)
-        return part.model_copy(update={"generator": made})
-
-    def _part(self, suffix: str, kept: Filter) -> "Dataset":
-        own = {"name": f"{self.name}-{suffix}", "filter": kept, "categories": [], "length_bins": []}
+    def _part(self, suffix: str, kept: dict[str, Any]) -> "Dataset":
+        own: dict[str, Any] = {"name": f"{self.name}-{suffix}", "categories": [], "length_bins": []}
+        own["filter"] = self.filter.model_copy(update=kept)
+        if self.generator is not None and "max_chars" in kept:
+            own["generator"] = self.generator.model_copy(update=kept)
         return self.model_copy(update=own)
 
     def prompts_at(self, level: LoadLevel) -> int:

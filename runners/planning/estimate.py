@@ -3,16 +3,13 @@
 import heapq
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, Literal
+from typing import Literal
 
-from runners.executors import gpus_needed
-from runners.measuring.layout import records_under
-from runners.planning.asked import trace_of
-from runners.planning.plan import Launch, Plan, PlannedCell
+from runners.planning.plan import Launch, Plan, PlannedCell, gpus_needed, trace_of
 from runners.planning.study import Study
 from warehouse.loads import Load, load_of
 
@@ -65,11 +62,11 @@ def duration_of(plan: Plan, node: Node) -> Callable[[Mapping[str, float]], float
     """Return what tells how long cells (seconds by key) take on a node, launch by launch."""
 
     def lasts(cells: Mapping[str, float]) -> float:
-        took = [
-            (each, sum(cells[cell.key] for cell in each.cells if cell.key in cells))
-            for each in plan.launches
-        ]
-        return pack(plan.study, [one for one in took if one[1]], node).seconds
+        took = []
+        for launch in plan.launches:
+            seconds = sum(cells[cell.key] for cell in launch.cells if cell.key in cells)
+            took += [(launch, seconds)] if seconds else []
+        return pack(plan.study, took, node).seconds
 
     return lasts
 
@@ -93,13 +90,13 @@ BYTES_PER_REQUEST = 9_000
 class Assumed:
     """What is taken for granted where no cell was recorded."""
 
+    #: At every load; None: as published, longer where more are in flight.
     seconds_per_request: float | None = None
-    """At every load; None: as published, longer where more are in flight."""
     seconds_per_start: float = SECONDS_PER_START
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedDurations:
     """Durations of earlier cells: (dataset, load, seconds) and seconds of server starts."""
 
     cells: tuple[tuple[str | None, Load | None, float], ...] = ()
@@ -107,65 +104,78 @@ class Recorded:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class PlanEstimate:
     """The cost of a whole plan on one node, launches side by side on its GPUs where that may be."""
 
     hours: float
     sequential_hours: float
+    #: Most servers at a time.
     side_by_side: int
-    """Most servers at a time."""
+    #: GPUs of the node; None: unknown.
     gpus: int | None
-    """GPUs of the node; None: unknown."""
     gpu_hours: float
+    #: Of the node's GPU-hours, what one launch after the other would leave idle.
     idle_share: float | None
-    """Of the node's GPU-hours, what one launch after the other would leave idle."""
     usd: float | None
     sequential_usd: float | None
     usd_basis: str
     disk_bytes: int
+    #: Whether the durations were recorded, for all cells or for some.
     basis: Literal["recorded", "partly recorded", "assumed"]
-    """Whether the durations were recorded, for all cells or for some."""
     recorded_cells: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields as a dict for JSON."""
-        return asdict(self)
 
 
 def estimate(
-    plan: Plan, recorded: Recorded, assumed: Assumed, node: Node | None = None
-) -> Estimate:
+    plan: Plan, recorded: RecordedDurations, assumed: Assumed, node: Node | None = None
+) -> PlanEstimate:
     """Sum the launches of a plan; cells are timed by what was recorded, else by assumption.
 
     Without a ``node`` it is the instance whose price the study gives.
     """
-    seconds_of = {cell.key: _cell_seconds(cell, recorded) for cell in plan.cells}
+    study, price = plan.study, plan.study.price
+    node = node or priced_node(study)
+    known = {cell.key: _cell_seconds(cell, recorded) for cell in plan.cells}
     start = median(recorded.starts) if recorded.starts else assumed.seconds_per_start
-
-    def lasts(cell: PlannedCell) -> float:
-        known = seconds_of[cell.key]
-        return _assumed_seconds(plan.study, cell, assumed) if known is None else known
-
-    took = [(each, start + sum(lasts(cell) for cell in each.cells)) for each in plan.launches]
-    hours = sum(seconds for _, seconds in took) / 3600
-    gpu_hours = sum(seconds * gpus_needed(plan.study, each) for each, seconds in took) / 3600
-    node = node or priced_node(plan.study)
-    packed = pack(plan.study, took, node)
-    known = sum(seconds is not None for seconds in seconds_of.values())
-    usd, basis = _money(plan, packed.seconds / 3600, packed.at_once)
-    return Estimate(
-        hours=packed.seconds / 3600,
-        sequential_hours=hours,
+    took: list[tuple[Launch, float]] = []
+    for launch in plan.launches:
+        seconds = start
+        for cell in launch.cells:
+            recorded_s = known[cell.key]
+            seconds += _assumed_seconds(study, cell, assumed) if recorded_s is None else recorded_s
+        took.append((launch, seconds))
+    sequential_hours = sum(seconds for _, seconds in took) / 3600
+    gpu_hours = sum(seconds * gpus_needed(study, launch) for launch, seconds in took) / 3600
+    packed = pack(study, took, node)
+    hours, recorded_cells = packed.seconds / 3600, len(known) - list(known.values()).count(None)
+    usd = sequential_usd = None
+    usd_basis = "no price in the study"
+    if price is not None:
+        usd, sequential_usd = hours * price.usd_per_hour, sequential_hours * price.usd_per_hour
+        how = "launches one after the other"
+        if packed.at_once > 1:
+            how = f"up to {packed.at_once} servers side by side"
+        usd_basis = (
+            f"whole instance of {price.gpus_per_instance} GPUs at {price.usd_per_hour} USD/h, {how}"
+        )
+    basis: Literal["recorded", "partly recorded", "assumed"] = "assumed"
+    if recorded_cells:
+        basis = "recorded" if recorded_cells == len(known) else "partly recorded"
+    idle = None
+    if node.gpus and sequential_hours:
+        idle = 1 - gpu_hours / (node.gpus * sequential_hours)
+    return PlanEstimate(
+        hours=hours,
+        sequential_hours=sequential_hours,
         side_by_side=packed.at_once,
         gpus=node.gpus,
         gpu_hours=gpu_hours,
-        idle_share=1 - gpu_hours / (node.gpus * hours) if node.gpus and hours else None,
+        idle_share=idle,
         usd=usd,
-        sequential_usd=_money(plan, hours, 1)[0],
-        usd_basis=basis,
+        sequential_usd=sequential_usd,
+        usd_basis=usd_basis,
         disk_bytes=sum(BYTES_PER_CELL + BYTES_PER_REQUEST * cell.prompts for cell in plan.cells),
-        basis=_basis(known, len(seconds_of)),
-        recorded_cells=known,
+        basis=basis,
+        recorded_cells=recorded_cells,
     )
 
 
@@ -175,49 +185,43 @@ def priced_node(study: Study, servers: int | None = None) -> Node:
 
 
 def expected_seconds(
-    plan: Plan, cells: Sequence[PlannedCell], recorded: Recorded
+    plan: Plan, cells: Sequence[PlannedCell], recorded: RecordedDurations
 ) -> dict[str, float]:
     """Return the seconds of each of these cells by its key; the first of a launch carries its
     server's start."""
     start = median(recorded.starts) if recorded.starts else SECONDS_PER_START
-    wanted, found = {cell.key for cell in cells}, {}
+    chosen, expected = {cell.key for cell in cells}, {}
     for launch in plan.launches:
         before = start
-        for cell in (cell for cell in launch.cells if cell.key in wanted):
+        for cell in (cell for cell in launch.cells if cell.key in chosen):
             known = _cell_seconds(cell, recorded)
-            each = _assumed_seconds(plan.study, cell, Assumed()) if known is None else known
-            found[cell.key], before = before + each, 0.0
-    return found
+            seconds = _assumed_seconds(plan.study, cell, Assumed()) if known is None else known
+            expected[cell.key], before = before + seconds, 0.0
+    return expected
 
 
-def read_recorded(results: Path | None) -> Recorded:
-    """Return the durations of the good cells under a results folder; nothing where there is
-    none."""
-    cells, starts = [], []
-    for record in _records(results):
+def read_recorded(records: Iterable[Path]) -> RecordedDurations:
+    """Return the durations that the records of good cells tell; one that cannot be read is ingest's
+    to report and only says nothing here."""
+    cells: list[tuple[str | None, Load | None, float]] = []
+    starts: list[float] = []
+    for path in sorted(records):
+        try:
+            record = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            continue
+        if not isinstance(record, dict) or record.get("status", "good") != "good":
+            continue
         timeline = record.get("timeline") or {}
         total, start = timeline.get("total"), timeline.get("server_start") or 0.0
-        if record.get("status", "good") == "good" and isinstance(total, (int, float)):
-            cells.append((record.get("dataset"), _load(record), total - start))
+        if isinstance(total, (int, float)):
+            load = (record.get(name) for name in ("load_profile", "concurrency", "rate", "trace"))
+            cells.append((record.get("dataset"), load_of(*load), total - start))
             starts.extend([start] if start else [])
-    return Recorded(tuple(cells), tuple(starts))
+    return RecordedDurations(tuple(cells), tuple(starts))
 
 
-def _records(results: Path | None) -> Iterator[dict[str, Any]]:
-    for path in sorted(records_under(results)) if results is not None else ():
-        try:
-            said = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            continue  # A record that cannot be read is ingest's to report; here it only says nothing.
-        if isinstance(said, dict):
-            yield said
-
-
-def _load(record: dict[str, Any]) -> Load | None:
-    return load_of(*(record.get(name) for name in ("load_profile", "concurrency", "rate", "trace")))
-
-
-def _cell_seconds(cell: PlannedCell, recorded: Recorded) -> float | None:
+def _cell_seconds(cell: PlannedCell, recorded: RecordedDurations) -> float | None:
     """Return the mean of what was recorded on this dataset at this load, else at this load, else
     None."""
     wanted = cell.level.as_load
@@ -229,50 +233,19 @@ def _cell_seconds(cell: PlannedCell, recorded: Recorded) -> float | None:
 
 
 def _assumed_seconds(study: Study, cell: PlannedCell, assumed: Assumed) -> float:
-    each = assumed.seconds_per_request
+    level, each = cell.level, assumed.seconds_per_request
     if each is None:
         tokens = study.dataset(cell.dataset).max_tokens or study.request.max_tokens
         share = min(1.0, (tokens or ANSWER_TOKENS) / ANSWER_TOKENS)
-        each = SECONDS_ALONE * share * _beside(cell) ** GROWTH
-    return SECONDS_PER_CELL + _offered_s(study, cell) + _waves(cell) * each
-
-
-def _beside(cell: PlannedCell) -> int:
-    """Return the requests in flight; of a rate or a trace nobody knows, so a server that keeps up
-    is assumed."""
-    return cell.most_at_once if cell.level.profile in ("concurrent", "throughput") else 1
-
-
-def _waves(cell: PlannedCell) -> int:
-    """Return how many requests follow one another; of an open load only the last one is waited
-    for."""
-    return math.ceil(cell.prompts / cell.concurrency) if cell.concurrency else 1
-
-
-def _offered_s(study: Study, cell: PlannedCell) -> float:
-    """Return how long an open load sends requests, s; a sweep's unknown rate is taken for one a
-    second."""
-    if cell.level.trace is not None:
-        return trace_of(study, cell.level).lasts_s
-    open_loop = cell.level.profile in ("constant", "poisson")
-    return cell.prompts / (cell.level.rate or 1.0) if open_loop else 0.0
-
-
-def _money(plan: Plan, hours: float, side_by_side: int) -> tuple[float | None, str]:
-    price = plan.study.price
-    if price is None:
-        return None, "no price in the study"
-    return hours * price.usd_per_hour, (
-        f"whole instance of {price.gpus_per_instance} GPUs at {price.usd_per_hour} USD/h, "
-        + (
-            f"up to {side_by_side} servers side by side"
-            if side_by_side > 1
-            else "launches one after the other"
-        )
-    )
-
-
-def _basis(known: int, cells: int) -> Literal["recorded", "partly recorded", "assumed"]:
-    if known == 0:
-        return "assumed"
-    return "recorded" if known == cells else "partly recorded"
+        # Of a rate or a trace nobody knows what is in flight: a server that keeps up is assumed.
+        held = level.profile in ("concurrent", "throughput")
+        each = SECONDS_ALONE * share * (cell.most_at_once if held else 1) ** GROWTH
+    # Of an open load only the last request is waited for; a sweep's unknown rate is taken for one a
+    # second.
+    waves = math.ceil(cell.prompts / cell.concurrency) if cell.concurrency else 1
+    offered_s = 0.0
+    if level.trace is not None:
+        offered_s = trace_of(study, level).lasts_s
+    elif level.profile in ("constant", "poisson"):
+        offered_s = cell.prompts / (level.rate or 1.0)
+    return SECONDS_PER_CELL + offered_s + waves * each

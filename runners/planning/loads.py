@@ -1,7 +1,7 @@
 """The loads of a study: requests at once, requests a second, a trace, or all that a server takes."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -26,7 +26,7 @@ Seconds = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-class Part(BaseModel):
+class StudyPart(BaseModel):
     """The base of every part of a study: unknown keys are refused, nothing changes after
     reading."""
 
@@ -50,7 +50,7 @@ Rate = Annotated[float, Field(gt=0, le=_MOST)]
 Profile = Literal["concurrent", "constant", "poisson", "trace", "throughput", "sweep"]
 
 
-class Loads(Part):
+class Loads(StudyPart):
     """What a study asks of its servers, level by level."""
 
     concurrent: list[Positive] = Field(default=[], description="So many requests at once")
@@ -90,19 +90,16 @@ class Loads(Part):
     def levels(self, found: Sequence[float] = ()) -> tuple["LoadLevel", ...]:
         """Return the levels in the order in which they are measured; ``found``: the rates of the
         sweep."""
-        return tuple(self._levels(found))
-
-    def _levels(self, found: Sequence[float]) -> Iterator["LoadLevel"]:
-        yield from (LoadLevel("concurrent", n) for n in self.concurrent)
-        yield from (LoadLevel("constant", rate, seconds=self.seconds) for rate in self.constant)
-        yield from (LoadLevel("poisson", rate, seconds=self.seconds) for rate in self.poisson)
-        for place in range(self.sweep or 0):
-            rate = found[place] if place < len(found) else None
-            yield LoadLevel("constant", rate, place=place + 1)
-        if self.replay is not None:
-            yield LoadLevel("trace", None, self.replay, self.speed, self.seconds)
-        if self.throughput:
-            yield LoadLevel("throughput")
+        sweep = [found[at] if at < len(found) else None for at in range(self.sweep or 0)]
+        trace = LoadLevel("trace", None, self.replay, self.speed, self.seconds)
+        return (
+            *(LoadLevel("concurrent", n) for n in self.concurrent),
+            *(LoadLevel("constant", rate, seconds=self.seconds) for rate in self.constant),
+            *(LoadLevel("poisson", rate, seconds=self.seconds) for rate in self.poisson),
+            *(LoadLevel("constant", rate, place=at) for at, rate in enumerate(sweep, start=1)),
+            *([trace] if self.replay is not None else []),
+            *([LoadLevel("throughput")] if self.throughput else []),
+        )
 
 
 @dataclass(frozen=True)
@@ -112,12 +109,12 @@ class LoadLevel:
 
     profile: Profile
     value: float | None = None
+    #: The file, as the study names it.
     trace: str | None = None
-    """The file, as the study names it."""
     speed: float = 1.0
     seconds: float | None = None
+    #: Of a sweep's rate, from 1.
     place: int | None = None
-    """Of a sweep's rate, from 1."""
 
     @property
     def name(self) -> str:

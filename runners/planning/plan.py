@@ -5,16 +5,21 @@ dataset and every level of that block shares it. The arms of a block run one aft
 order of its own, so that a drift of the machine falls on all of them.
 """
 
+import hashlib
+import json
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runners.planning.asked import asked, fingerprint
 from runners.planning.datasets import Dataset
 from runners.planning.loads import LoadLevel
 from runners.planning.study import Study, Variant
+from runners.planning.trace import Trace, replayed
+from runners.surroundings.machine import public
 from warehouse.errors import RunnerError
+from warehouse.secrets.shapes import is_secret_name
 
 
 @dataclass(frozen=True)
@@ -29,10 +34,10 @@ class PlannedCell:
     repeat: int
     order: int
     prompts: int
+    #: Short name for ``asked``.
     fingerprint: str
-    """Hash of ``asked``."""
+    #: What the study says of this cell and decides its result; anything else is another cell.
     asked: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What the study says of this cell and decides its result; anything else is another cell."""
 
     @property
     def concurrency(self) -> int | None:
@@ -78,6 +83,21 @@ class Plan:
         return {launch.launch_id: launch for launch in self.launches}[launch_id]
 
 
+#: Engine arguments that multiply the GPUs of one server.
+_MULTIPLIERS = ("pipeline-parallel-size", "data-parallel-size")
+
+
+def gpus_needed(study: Study, launch: Launch) -> int:
+    """Return how many GPUs one launch takes; 0 where the study says that a CPU does the work."""
+    if study.cpus is not None or study.evidence in ("cpu", "mock"):
+        return 0
+    arguments = study.engine_arguments(launch.variant)
+    count = launch.tensor_parallel_size
+    for name in _MULTIPLIERS:
+        count *= int(arguments.get(name, 1))
+    return count
+
+
 def make_plan(study: Study) -> Plan:
     """Lay a study out. Reads no dataset, asks no server; StudyError for a trace that is not there."""
     order = 0
@@ -95,12 +115,10 @@ def make_plan(study: Study) -> Plan:
 def _block(study: Study, repeat: int) -> list[tuple[Variant, int]]:
     """Return the server configurations of one repeat, in that repeat's own order; the first keeps
     the file's."""
-    sizes = sorted(
-        set(study.tensor_parallel_sizes).union(
-            *(d.tensor_parallel_sizes or () for d in study.measured_on)
-        )
-    )
-    block = [(variant, size) for size in sizes for variant in study.variants]
+    sizes = {*study.tensor_parallel_sizes}
+    for dataset in study.measured_on:
+        sizes |= {*(dataset.tensor_parallel_sizes or ())}
+    block = [(variant, size) for size in sorted(sizes) for variant in study.variants]
     if repeat:
         random.Random(f"{study.order_seed}-{repeat}").shuffle(block)
     return block
@@ -111,10 +129,9 @@ def _cells(
 ) -> Iterator[PlannedCell]:
     order = first
     for dataset in study.measured_on:
-        if not wanted(study, variant, size, dataset):
-            continue
-        for level in study.levels(dataset, size):
-            facts = asked(study, variant, size, dataset, level)
+        for level in study.levels(dataset, size) if wanted(study, variant, size, dataset) else ():
+            facts = _facts(study, variant, size, dataset, level)
+            text = json.dumps(facts, sort_keys=True)
             yield PlannedCell(
                 key=f"{variant.name}/tp{size}/{dataset.name}/{level.name}-r{repeat}",
                 arm=variant.name,
@@ -124,7 +141,7 @@ def _cells(
                 repeat=repeat,
                 order=order,
                 prompts=facts["prompts"],
-                fingerprint=fingerprint(facts),
+                fingerprint=hashlib.sha256(text.encode()).hexdigest()[:16],
                 asked=facts,
             )
             order += 1
@@ -137,6 +154,92 @@ def wanted(study: Study, variant: Variant, size: int, dataset: Dataset) -> bool:
     sizes = dataset.tensor_parallel_sizes or study.tensor_parallel_sizes
     allowed = variant.tensor_parallel_sizes
     return size in sizes and (allowed is None or size in allowed)
+
+
+# --- The identity of a cell, and what its load is.
+
+#: Where files lie, who is told, what is written: a result does not depend on it.
+_IDLE = re.compile(
+    r"^(HF_|HUGGING|TRANSFORMERS_OFFLINE$|VLLM_(NO_USAGE_STATS|DO_NOT_TRACK|LOG|CACHE_ROOT)"
+    r"|DO_NOT_TRACK$|HOME$|TMPDIR$|.*_PROXY$|.*_CACHE$|.*_CACHE_DIR$)",
+    re.IGNORECASE,
+)
+_CACHING = "enable_prefix_caching"
+_LABELS = {"served_model_name", "api_key"}
+
+
+def _facts(
+    study: Study, variant: Variant, size: int, dataset: Dataset, level: LoadLevel
+) -> dict[str, Any]:
+    """Return what the study asks of one cell, as far as it decides the result, fit for a record:
+    the cell's identity.
+
+    Labels, tokens, caches, limits, prices, repeats, other arms and other levels are not in it.
+    """
+    request = study.request.model_dump(mode="json")
+    request["max_tokens"] = dataset.max_tokens or study.request.max_tokens
+    facts = {
+        "model": study.target.model,
+        "revision": study.target.revision,
+        "tokenizer": study.target.tokenizer,
+        "server_args": server_arguments({**study.target.engine_args, **variant.engine_args}),
+        "speculative_config": variant.speculative_config,
+        "tensor_parallel_size": size,
+        "dataset": dataset.model_dump(
+            mode="json", include={"hub", "file", "generator", "field", "filter", "shuffle_seed"}
+        ),
+        "prompts": requests_at(study, dataset, level),
+        **_load(study, level),
+        "request": request,
+        "window": study.window.model_dump(mode="json", exclude_none=True),
+        "prefix_cache": study.prefix_cache,
+        "environment": {
+            name: value
+            for name, value in {**study.environment, **variant.environment}.items()
+            if not _IDLE.match(name) and not is_secret_name(name)
+        },
+        "cpus": None if study.cpus is None else study.cpus.model_dump(mode="json"),
+    }
+    if study.engine != "vllm":  # What was measured before engines were told apart stays as it is.
+        facts["engine"] = study.engine
+    fit_to_publish: dict[str, Any] = public(facts)
+    return fit_to_publish
+
+
+def _load(study: Study, level: LoadLevel) -> dict[str, Any]:
+    if level.at_once is not None:
+        return {"concurrency": level.at_once}
+    load: dict[str, Any] = {"profile": level.profile, "rate": level.rate}
+    if level.trace is not None:  # By its content.
+        digest = trace_of(study, level).digest
+        load |= {"trace": digest, "speed": level.speed, "seconds": level.seconds}
+    return {"load": load}
+
+
+def trace_of(study: Study, level: LoadLevel) -> Trace:
+    """Return the trace that a level replays. Raises StudyError where it cannot be."""
+    assert level.trace is not None
+    return replayed(study.file(level.trace), level.speed, level.seconds)
+
+
+def requests_at(study: Study, dataset: Dataset, level: LoadLevel) -> int:
+    """Return how many requests a level sends. Raises StudyError where a trace cannot be read."""
+    if level.trace is not None:
+        return len(trace_of(study, level).arrivals)
+    return dataset.prompts_at(level)
+
+
+def server_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Return engine arguments by names with underscores; ``no_enable_…: true`` said as its
+    opposite."""
+    named = {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
+    if named.pop(f"no_{_CACHING}", False):
+        named[_CACHING] = False
+    return {
+        name: value
+        for name, value in named.items()
+        if name not in _LABELS and not is_secret_name(name)
+    }
 
 
 # --- ``--only FIELD=VALUE[,VALUE]``, ``--launch`` and ``--cell``: which cells of a plan to run.
@@ -157,39 +260,29 @@ def select(
 ) -> tuple[PlannedCell, ...]:
     """Return the cells that every ``only`` allows, of one launch or of all; of these ``keys`` alone where
     some are named. Raises RunnerError."""
-    cells = plan.cells if launch_id is None else _of_launch(plan, launch_id)
-    cells = _of_keys(plan, cells, keys) if keys else cells
+    cells = plan.cells
+    if launch_id is not None:
+        try:
+            cells = plan.launch(launch_id).cells
+        except KeyError:
+            known = ", ".join(launch.launch_id for launch in plan.launches)
+            raise RunnerError(f"The study has no launch {launch_id!r}; it has {known}.") from None
+    if unknown := [key for key in keys if key not in {cell.key for cell in plan.cells}]:
+        raise RunnerError(
+            f"The study has no cell {unknown[0]!r}; `draftboard plan STUDY --json` names them."
+        )
+    cells = tuple(cell for cell in cells if not keys or cell.key in keys)
     for term in only:
         field, values = _read(term)
-        known = sorted({str(getattr(cell, field)) for cell in plan.cells})
-        if unknown := [value for value in values if value not in known]:
+        there = sorted({str(getattr(cell, field)) for cell in plan.cells})
+        if absent := [value for value in values if value not in there]:
             raise RunnerError(
-                f"--only {term}: the study has no {unknown[0]!r} there; it has {', '.join(known)}."
+                f"--only {term}: the study has no {absent[0]!r} there; it has {', '.join(there)}."
             )
         cells = tuple(cell for cell in cells if str(getattr(cell, field)) in values)
     if not cells:
         raise RunnerError("No cell of the study is left; loosen --only, --launch or --cell.")
     return cells
-
-
-def _of_keys(
-    plan: Plan, cells: tuple[PlannedCell, ...], keys: Sequence[str]
-) -> tuple[PlannedCell, ...]:
-    known = {cell.key for cell in plan.cells}
-    if unknown := [key for key in keys if key not in known]:
-        raise RunnerError(
-            f"The study has no cell {unknown[0]!r}; `draftboard plan STUDY --json` names them."
-        )
-    wanted = set(keys)
-    return tuple(cell for cell in cells if cell.key in wanted)
-
-
-def _of_launch(plan: Plan, launch_id: str) -> tuple[PlannedCell, ...]:
-    try:
-        return plan.launch(launch_id).cells
-    except KeyError:
-        known = ", ".join(launch.launch_id for launch in plan.launches)
-        raise RunnerError(f"The study has no launch {launch_id!r}; it has {known}.") from None
 
 
 def _read(term: str) -> tuple[str, list[str]]:

@@ -15,10 +15,10 @@ from runners.planning.loads import (
     LoadLevel,
     Loads,
     Name,
-    Part,
     Positive,
     Seconds,
     Share,
+    StudyPart,
     unique,
 )
 from warehouse.arms import TABLE, table_of
@@ -65,7 +65,7 @@ def table_problem(config: dict[str, Any]) -> str | None:
 # --- What a study says: models, arms, datasets, load. ``studies/*.yaml`` as pydantic models.
 
 
-class Target(Part):
+class TargetModel(StudyPart):
     """The model that is served."""
 
     model: str = Field(min_length=1, description="Hugging Face id or a local folder")
@@ -81,7 +81,7 @@ class Target(Part):
     )
 
 
-class Arm(Part):
+class StudyArm(StudyPart):
     """One way of serving the target; a list of draft-token counts makes one arm of each."""
 
     name: Name
@@ -123,7 +123,7 @@ class Arm(Part):
         return self
 
 
-class Variant(Part):
+class Variant(StudyPart):
     """An arm with its number of draft tokens settled: one server configuration per TP size."""
 
     name: Name
@@ -140,7 +140,7 @@ class Variant(Part):
         return self.speculative_config is None and not self.equal_engine
 
 
-class Request(Part):
+class RequestSettings(StudyPart):
     """How each request is made; the end of the text is natural unless asked otherwise.
 
     What is None is not sent: then the model's own defaults apply, and the record says unknown.
@@ -159,7 +159,7 @@ class Request(Part):
 LEAST_WARM_UP, MOST_WARM_UP = 4, 512
 
 
-class Window(Part):
+class MeasuredWindow(StudyPart):
     """What is kept out of the measurement: warm-up and cool-down."""
 
     warm_up_requests: Annotated[int, Field(ge=0)] | None = Field(
@@ -181,7 +181,7 @@ class Window(Part):
         return max(LEAST_WARM_UP, min(most_at_once, MOST_WARM_UP)) if stated is None else stated
 
 
-class Limits(Part):
+class RunLimits(StudyPart):
     """When to give up, and how often to try again."""
 
     server_ready_s: Seconds = 1800
@@ -190,7 +190,7 @@ class Limits(Part):
     max_error_rate: Share = Field(default=0.01, description="Above it a cell is not good")
 
 
-class Price(Part):
+class NodePrice(StudyPart):
     """What the node costs."""
 
     usd_per_hour: Annotated[float, Field(ge=0)]
@@ -199,7 +199,7 @@ class Price(Part):
     as_of: date | None = None
 
 
-class Executables(Part):
+class Executables(StudyPart):
     """Engine and GuideLLM, each in an environment of its own; a name is looked up on the PATH."""
 
     vllm: str = "vllm"
@@ -208,7 +208,7 @@ class Executables(Part):
     guidellm: str = "guidellm"
 
 
-class Cpus(Part):
+class Cpus(StudyPart):
     """Cores for the engine and for its clients, where a CPU does the work of a GPU."""
 
     engine: list[Annotated[int, Field(ge=0)]]
@@ -219,7 +219,7 @@ def _switches(said: Any) -> Any:
     return tuple(SWITCHES) if said is True else said or ()
 
 
-class Study(Part):
+class Study(StudyPart):
     """A whole study. ``variants`` are its arms with K settled.
 
     Paths that begin with a dot are relative to the study file (``located``): models, datasets and
@@ -237,8 +237,8 @@ class Study(Part):
     engine: Literal["vllm", "sglang", "llama.cpp"] = Field(
         default="vllm", description="What is started to serve the arms"
     )
-    target: Target
-    arms: list[Arm] = Field(min_length=1)
+    target: TargetModel
+    arms: list[StudyArm] = Field(min_length=1)
     equal_engine: Annotated[tuple[Switch, ...], BeforeValidator(_switches)] = Field(
         default=(),
         description="One more arm: a baseline without what a method switches off in vLLM",
@@ -257,14 +257,14 @@ class Study(Part):
         default="bind", description="Keep a server on the cores near its GPUs"
     )
     order_seed: int = Field(default=0, description="Decides the order of the arms in each repeat")
-    request: Request = Request()
-    window: Window = Window()
+    request: RequestSettings = RequestSettings()
+    window: MeasuredWindow = MeasuredWindow()
     prefix_cache: Literal["reset", "keep"] = Field(
         default="reset", description="Emptied before each level, or kept; recorded either way"
     )
     sample_every_s: Seconds = 2.0
-    limits: Limits = Limits()
-    price: Price | None = None
+    limits: RunLimits = RunLimits()
+    price: NodePrice | None = None
     executables: Executables = Executables()
     environment: dict[str, str] = Field(default_factory=dict)
     cpus: Cpus | None = None
@@ -273,8 +273,29 @@ class Study(Part):
     def variants(self) -> tuple[Variant, ...]:
         """The arms with their draft-token counts settled, in the order of the file; a baseline
         without what a method switches off stands last."""
-        found = [variant for arm in self.arms for variant in _variants(arm)]
-        return tuple([*found, _equal(self.equal_engine)] if self.equal_engine else found)
+        variants = []
+        for arm in self.arms:
+            swept, sizes = arm.num_speculative_tokens, arm.tensor_parallel_sizes
+            for k in swept if isinstance(swept, list) else [swept]:
+                config = arm.speculative_config
+                if config is not None and k is not None:
+                    config = config | {"num_speculative_tokens": k}
+                variants.append(
+                    Variant(
+                        name=f"{arm.name}-k{k}" if isinstance(swept, list) else arm.name,
+                        arm=arm.name,
+                        speculative_config=config,
+                        engine_args=arm.engine_args,
+                        tensor_parallel_sizes=None if sizes is None else tuple(sizes),
+                    )
+                )
+        return (*variants, _equal(self.equal_engine)) if self.equal_engine else tuple(variants)
+
+    def engine_arguments(self, variant: Variant) -> dict[str, Any]:
+        """Return the arguments of an arm's server by names with dashes, however the study spells
+        them."""
+        given = {**self.target.engine_args, **variant.engine_args}
+        return {name.lstrip("-").replace("_", "-"): value for name, value in given.items()}
 
     def dataset(self, name: str) -> Dataset:
         """Return the dataset of that name. KeyError where there is none."""
@@ -343,10 +364,12 @@ class Study(Part):
             raise ValueError("give the load as concurrency or as load, one of the two")
         unique("tensor parallel sizes", self.tensor_parallel_sizes)
         for dataset in self.datasets:
-            self._restrictions_exist(dataset)
+            self._require_arms(dataset)
+            if isinstance(dataset.prompts_per_level, dict):
+                self._require_numbers(dataset)
         return self
 
-    def _restrictions_exist(self, dataset: Dataset) -> None:
+    def _require_arms(self, dataset: Dataset) -> None:
         if dataset.conversations and self.request.format != "chat_completions":
             raise ValueError(
                 f"dataset {dataset.name} holds conversations, which only chats can be; write "
@@ -359,49 +382,27 @@ class Study(Part):
                     f"dataset {dataset.name} names the arm {name}, which the study does not have; "
                     f"it has {', '.join(v.name for v in self.variants)}"
                 )
-        if isinstance(dataset.prompts_per_level, dict):
-            for level in self.levels(dataset):
-                self._number_exists(dataset, level)
 
-    def _number_exists(self, dataset: Dataset, level: LoadLevel) -> None:
-        if level.profile == "trace" or level.requests is not None:
-            return
-        try:
-            dataset.prompts_at(level)
-        except KeyError:
-            more = "" if level.at_once else "; write one number for all, or seconds in the load"
-            raise ValueError(
-                f"dataset {dataset.name} says no prompts_per_level for {level.words}{more}"
-            ) from None
-
-
-def _variants(arm: Arm) -> list[Variant]:
-    swept = arm.num_speculative_tokens
-    counts: list[int | None] = list(swept) if isinstance(swept, list) else [swept]
-    return [
-        Variant(
-            name=f"{arm.name}-k{k}" if isinstance(swept, list) else arm.name,
-            arm=arm.name,
-            speculative_config=_with_k(arm.speculative_config, k),
-            engine_args=arm.engine_args,
-            tensor_parallel_sizes=(
-                None if arm.tensor_parallel_sizes is None else tuple(arm.tensor_parallel_sizes)
-            ),
-        )
-        for k in counts
-    ]
+    def _require_numbers(self, dataset: Dataset) -> None:
+        for level in self.levels(dataset):
+            if level.profile == "trace" or level.requests is not None:
+                continue
+            try:
+                dataset.prompts_at(level)
+            except KeyError:
+                more = "" if level.at_once else "; write one number for all, or seconds in the load"
+                raise ValueError(
+                    f"dataset {dataset.name} says no prompts_per_level for {level.words}{more}"
+                ) from None
 
 
 def _equal(switches: tuple[Switch, ...]) -> Variant:
-    arguments, variables = (
-        {name: value for one in switches for name, value in SWITCHES[one][part].items()}
-        for part in (0, 1)
-    )
+    arguments: dict[str, Any] = {}
+    variables: dict[str, str] = {}
+    for switch in switches:
+        arguments |= SWITCHES[switch][0]
+        variables |= SWITCHES[switch][1]
     return Variant(
         name=NAME, arm=NAME, speculative_config=None,
         engine_args=arguments, tensor_parallel_sizes=None, environment=variables, equal_engine=True,
     )  # fmt: skip
-
-
-def _with_k(config: dict[str, Any] | None, k: int | None) -> dict[str, Any] | None:
-    return config if config is None or k is None else config | {"num_speculative_tokens": k}

@@ -1,7 +1,6 @@
 """Reading a study file: what is wrong with it is said with the line on which it stands."""
 
 from pathlib import Path
-from typing import Any
 
 import yaml
 from pydantic import ValidationError
@@ -24,22 +23,22 @@ def read_study(path: Path) -> Study:
         if node is not None:
             _note_lines(node, (), lines)
         # yaml.safe_load reads the same text again: its constructors know dates and numbers.
-        said = yaml.safe_load(text)
+        written = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise StudyError(f"{path}{_mark(error)} is not YAML: {_problem(error)}.") from None
-    except (_TooMuchError, RecursionError):
-        raise StudyError(
-            f"{path} comes to more than {_MOST_NODES} values once its aliases are written out, or "
-            "holds itself; write it without aliases (*name)."
-        ) from None
-    except _TwiceError as error:
-        raise StudyError(f"{path} line {error.line}: {error.key} stands twice; keep one.") from None
-    if not isinstance(said, dict):
+        mark = getattr(error, "problem_mark", None)
+        line = "" if mark is None else f" line {mark.line + 1}"
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise StudyError(f"{path}{line} is not YAML: {problem}.") from None
+    except RecursionError:
+        raise StudyError(f"{path}{_TOO_MUCH}") from None
+    except _NoStudyError as error:
+        raise StudyError(f"{path}{error}") from None
+    if not isinstance(written, dict):
         raise StudyError(f"{path} holds no study; start from one of the files in studies/.")
     try:
-        return Study.model_validate(said).placed(path.parent)
+        return Study.model_validate(written).placed(path.parent)
     except ValidationError as error:
-        raise StudyError(_said(path, error, lines)) from None
+        raise StudyError(_sentence(path, error, lines)) from None
 
 
 def _text(path: Path) -> str:
@@ -55,68 +54,45 @@ def _text(path: Path) -> str:
         raise StudyError(f"The study file {path} cannot be read: {error}.") from None
 
 
-class _TwiceError(Exception):
-    def __init__(self, key: str, line: int) -> None:
-        self.key, self.line = key, line
+class _NoStudyError(Exception):
+    """Says what of a file keeps it from being read, as the rest of a sentence."""
 
 
-class _TooMuchError(Exception):
-    """The file stands for too many values: a few lines of aliases can unfold into more than any
-    memory holds."""
+#: A few lines of aliases can unfold into more than any memory holds.
+_TOO_MUCH = (
+    f" comes to more than {_MOST_NODES} values once its aliases are written out, or holds itself; "
+    "write it without aliases (*name)."
+)
 
 
 def _note_lines(node: yaml.Node, where: Where, found: dict[Where, int]) -> None:
     """Note the line, from 1, on which each key or item stands."""
     found.setdefault(where, node.start_mark.line + 1)
     if len(found) > _MOST_NODES:
-        raise _TooMuchError
+        raise _NoStudyError(_TOO_MUCH)
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            place = (*where, str(key.value))
+            place, line = (*where, str(key.value)), key.start_mark.line + 1
             if place in found:
-                raise _TwiceError(str(key.value), key.start_mark.line + 1)
-            found[place] = key.start_mark.line + 1
+                raise _NoStudyError(f" line {line}: {key.value} stands twice; keep one.")
+            found[place] = line
             _note_lines(value, place, found)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             _note_lines(item, (*where, index), found)
 
 
-def _said(path: Path, error: ValidationError, lines: dict[Where, int]) -> str:
+def _sentence(path: Path, error: ValidationError, lines: dict[Where, int]) -> str:
     found = error.errors(include_url=False, include_input=False)
     # A misspelt key is two errors; the one that stands in the file helps.
-    first, *others = sorted(found, key=lambda one: one["type"] != "extra_forbidden")
-    place = _known(first["loc"], lines)
+    first, *others = sorted(found, key=lambda each: each["type"] != "extra_forbidden")
+    place: Where = ()
+    for part in first["loc"]:  # Unions add names of their own, which do not stand in the file.
+        place = next(((*place, key) for key in (part, str(part)) if (*place, key) in lines), place)
     name = ".".join(str(part) for part in place) or "the study"
-    wrong = _in_words(first["type"], str(first["msg"]), first["loc"])
+    wrong = {
+        "extra_forbidden": "a study has no such key; docs/studies.md lists them",
+        "missing": f"{first['loc'][-1]} is missing" if first["loc"] else "",
+    }.get(first["type"], str(first["msg"]).removeprefix("Value error, ").rstrip("."))
     more = f" ({len(others)} more after that)" if others else ""
     return f"{path} line {lines.get(place, 1)}: {name}: {wrong}{more}."
-
-
-def _known(loc: Where, lines: dict[Where, int]) -> Where:
-    """Return the part of a pydantic location that stands in the file: unions add names of their
-    own."""
-    place: Where = ()
-    for part in loc:
-        for key in (part, str(part)):
-            if (*place, key) in lines:
-                place = (*place, key)
-                break
-    return place
-
-
-def _in_words(kind: str, message: str, loc: Where) -> str:
-    if kind == "extra_forbidden":
-        return "a study has no such key; docs/studies.md lists them"
-    if kind == "missing":
-        return f"{loc[-1]} is missing"
-    return message.removeprefix("Value error, ").rstrip(".")
-
-
-def _mark(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    return "" if mark is None else f" line {mark.line + 1}"
-
-
-def _problem(error: yaml.YAMLError) -> Any:
-    return getattr(error, "problem", None) or str(error).splitlines()[0]

@@ -30,7 +30,7 @@ def server_command(
         "served-model-name": target.served_name,
     }
     command += _arguments({k: v for k, v in named.items() if v is not None})
-    command += _arguments(_engine_args(study, variant))
+    command += _arguments(study.engine_arguments(variant))
     if variant.speculative_config is not None:
         command += ["--speculative-config", json.dumps(speculative_config(study, variant))]
         if per_request_metrics:
@@ -47,14 +47,7 @@ def speculative_config(study: Study, variant: Variant) -> dict[str, Any] | None:
     return config | {"model": study.located(str(config["model"]))}
 
 
-def _engine_args(study: Study, variant: Variant) -> dict[str, Any]:
-    both = {**study.target.engine_args, **variant.engine_args}
-    return {name.lstrip("-").replace("_", "-"): value for name, value in both.items()}
-
-
 def _arguments(named: dict[str, Any]) -> list[str]:
-    """Return named arguments, such as ``{"max-model-len": 512, "enforce-eager": True}``, as
-    command-line words."""
     words: list[str] = []
     for name, value in named.items():
         if isinstance(value, bool):

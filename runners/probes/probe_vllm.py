@@ -30,7 +30,6 @@ def _member(module: str, name: str) -> Any:
 
 
 def _words(literal: Any) -> list[str]:
-    """Return every word of a Literal, and of the Literals inside it."""
     members = typing.get_args(literal)
     if not members:
         return [literal] if isinstance(literal, str) else []
@@ -39,13 +38,6 @@ def _words(literal: Any) -> list[str]:
 
 def _methods() -> list[str] | None:
     return _words(_member("vllm.config.speculative", "SpeculativeMethod")) or None
-
-
-def _settings() -> list[str] | None:
-    fields = getattr(
-        _member("vllm.config.speculative", "SpeculativeConfig"), "__dataclass_fields__", None
-    )
-    return None if fields is None else sorted(fields)
 
 
 def _choices() -> dict[str, list[str]]:
@@ -80,13 +72,7 @@ def _switches_off() -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-def _memory_share() -> float | None:
-    share = getattr(_member("vllm.config.cache", "CacheConfig"), "gpu_memory_utilization", None)
-    return float(share) if isinstance(share, (int, float)) else None
-
-
 def _parser() -> argparse.ArgumentParser | None:
-    """Return the parser behind ``vllm serve``, made as the ``vllm`` command makes it."""
     commands = _member("vllm.entrypoints.cli.serve", "cmd_init")
     flexible = _member("vllm.utils.argparse_utils", "FlexibleArgumentParser")
     flexible = flexible or _member("vllm.utils", "FlexibleArgumentParser")
@@ -113,10 +99,13 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     parser = _parser() if asked["commands"] else None
+    config = _member("vllm.config.speculative", "SpeculativeConfig")
+    settings = getattr(config, "__dataclass_fields__", None)
+    share = getattr(_member("vllm.config.cache", "CacheConfig"), "gpu_memory_utilization", None)
     answer = {
         "methods": _methods(),
-        "settings": _settings(),
-        "memory_share": _memory_share(),
+        "settings": None if settings is None else sorted(settings),
+        "memory_share": float(share) if isinstance(share, (int, float)) else None,
         "device": getattr(_member("vllm.platforms", "current_platform"), "device_type", None)
         or None,
         "suffix_decoding": importlib.util.find_spec("arctic_inference") is not None,

@@ -1,21 +1,17 @@
 """Questions to an OpenAI-compatible server over HTTP."""
 
-import contextlib
 import json
 import os
 import time
 import urllib.request
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Literal
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
-import psutil
-
-from runners.serving.processes import Guarded
-from runners.surroundings.tools import hide
+from runners.surroundings.machine import hide
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import REMOVED
 
@@ -27,29 +23,22 @@ def read_key(variable: str | None, file: Path | None) -> str | None:
     if variable is not None and file is not None:
         raise RunnerError("Give the API key once: --api-key-env or --api-key-file.")
     if variable is not None:
-        key = _usable(os.environ.get(variable, ""), f"the variable {variable}")
+        text, where = os.environ.get(variable, ""), f"the variable {variable}"
     elif file is not None:
-        key = _usable(_text(file), f"the file {file}")
+        where = f"the file {file}"
+        try:
+            with file.open(encoding="utf-8") as content:
+                text = content.read(_LONGEST + 1)
+        except (OSError, UnicodeDecodeError) as error:
+            raise RunnerError(f"The API key in {file} cannot be read: {error}.") from None
     else:
         return None
-    hide(key)
-    return key
-
-
-def _text(file: Path) -> str:
-    try:
-        with file.open(encoding="utf-8") as opened:
-            return opened.read(_LONGEST + 1)
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunnerError(f"The API key in {file} cannot be read: {error}.") from None
-
-
-def _usable(text: str, where: str) -> str:
     key = text.strip()
     if not key:
         raise RunnerError(f"There is no API key in {where}; put the key there, alone.")
     if len(key) > _LONGEST or not key.isprintable() or " " in key:
         raise RunnerError(f"What stands in {where} is no API key: it must be one word.")
+    hide(key)
     return key
 
 
@@ -59,14 +48,18 @@ def scrub(paths: Iterable[Path], key: str) -> None:
     for path in paths:
         if not path.is_file():
             continue
-        said = clean = path.read_bytes()
+        written = clean = path.read_bytes()
         for form in forms:
             clean = clean.replace(form, REMOVED.encode())
-        if clean != said:
+        if clean != written:
             path.write_bytes(clean)
 
 
 RequestFormat = Literal["chat_completions", "text_completions"]
+ROUTES: dict[RequestFormat, str] = {
+    "chat_completions": "/v1/chat/completions",
+    "text_completions": "/v1/completions",
+}
 
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _QUICK_S = 10.0
@@ -76,17 +69,17 @@ _KEYS: dict[str, str] = {}
 SILENT = (OSError, HTTPException)
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The server is well and takes no such request; the text is its answer."""
 
 
 class BadStatus(URLError):
-    """An answer that is not a success; ``said`` is its text."""
+    """An answer that is not a success; ``text`` is what it said."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(f"status {status} {said[:200]}".strip())
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(f"status {status} {text[:200]}".strip())
         self.status = status
-        self.said = said
+        self.text = text
 
     @property
     def denied(self) -> bool:
@@ -119,19 +112,24 @@ def send(url: str, body: dict[str, Any] | None, timeout_s: float) -> str:
 def ask(url: str, model: str, request_format: RequestFormat, timeout_s: float) -> None:
     """Ask for one token with a real request: ``/health`` may answer although the engine is dead.
 
-    Raises Refused where the server finds fault with the request, OSError where it does not answer.
+    Raises RequestRefused where the server finds fault with the request, OSError where it does not
+    answer.
     """
     body: dict[str, Any] = {"model": model, "max_tokens": 1, "temperature": 0}
     if request_format == "chat_completions":
-        path, body["messages"] = "/v1/chat/completions", [{"role": "user", "content": "Hello"}]
+        body["messages"] = [{"role": "user", "content": "Hello"}]
     else:
-        path, body["prompt"] = "/v1/completions", "Hello"
+        body["prompt"] = "Hello"
     try:
-        send(url + path, body, timeout_s)
+        send(url + ROUTES[request_format], body, timeout_s)
     except BadStatus as error:
-        if 400 <= error.status < 500 and not error.denied:
-            raise Refused(_message(error)) from None
-        raise
+        if not 400 <= error.status < 500 or error.denied:
+            raise
+        try:  # As OpenAI writes an error.
+            message = str(json.loads(error.text)["error"]["message"])
+        except (ValueError, KeyError, TypeError):
+            message = str(error.reason)
+        raise RequestRefused(message) from None
 
 
 def _origin(url: str) -> str:
@@ -154,15 +152,6 @@ def _open(request: urllib.request.Request, timeout_s: float) -> str:
             raise BadStatus(error.code, error.read().decode("utf-8", "replace")) from None
 
 
-def _message(error: BadStatus) -> str:
-    """Return the message of an error as OpenAI writes it, ``{"error": {"message": …}}``, else the
-    error's reason."""
-    try:
-        return str(json.loads(error.said)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return str(error.reason)
-
-
 # --- The engine's prefix cache between two levels: emptied, or known to be kept.
 
 
@@ -182,78 +171,24 @@ def empty_prefix_cache(url: str, wish: Literal["reset", "keep"]) -> PrefixCache:
     """
     if wish == "keep":
         return "kept"
-    emptied = _asked(f"{url}/reset_prefix_cache") or _asked(f"{url}/flush_cache")
-    return "reset" if emptied else "kept"
+    routes = (f"{url}/reset_prefix_cache", f"{url}/flush_cache")
+    return "reset" if any(_emptied(route) for route in routes) else "kept"
 
 
-def _asked(route: str) -> bool:
+def _emptied(route: str) -> bool:
     for _ in range(_TRIES):
         try:
-            said = send(route, None, _TIMEOUT_S)
-        except (OSError, HTTPException):
+            answer = send(route, None, _TIMEOUT_S)
+        except SILENT:
             return False
-        if _succeeded(said):
+        # vLLM 0.32 says ``{"success": true}``; before that an empty 200 was all there was, and
+        # SGLang's is a sentence.
+        try:
+            parsed = json.loads(answer or "{}")
+            success = isinstance(parsed, dict) and bool(parsed.get("success", True))
+        except ValueError:
+            success = answer.startswith("Cache flushed")
+        if success:
             return True
         time.sleep(_PAUSE_S)
     return False
-
-
-def _succeeded(said: str) -> bool:
-    """Return whether the answer means success: vLLM 0.32 says ``{"success": true}``; before that an
-    empty 200 was all there was, and SGLang's is a sentence."""
-    try:
-        answer = json.loads(said or "{}")
-    except ValueError:
-        return said.startswith("Cache flushed")
-    return bool(answer.get("success", True)) if isinstance(answer, dict) else False
-
-
-# --- Cores for the engine and cores for those who talk to it, where a CPU does the work of a GPU.
-#
-# Unpinned, an engine that spins on every core starves its API server and the load generator, and a
-# baseline on a small machine becomes bimodal.
-
-
-#: vLLM names its processes; with several API servers they are children of the first.
-_API_TITLE = "VLLM::APIServer"
-_RANKS = "--tensor-parallel-size"
-
-
-def environment(engine_cpus: frozenset[int] | None, argv: Sequence[str]) -> dict[str, str]:
-    """Return what tells vLLM's CPU backend where its threads compute; nothing for several ranks.
-
-    With more than one rank each needs a list of its own: the study gives it in its environment.
-    """
-    ranks = argv[argv.index(_RANKS) + 1] if _RANKS in argv else "1"
-    if not engine_cpus or ranks != "1":
-        return {}
-    return {"VLLM_CPU_OMP_THREADS_BIND": ",".join(str(cpu) for cpu in sorted(engine_cpus))}
-
-
-def pin(server: Guarded, engine_cpus: frozenset[int], api_cpus: frozenset[int]) -> None:
-    """Keep a running server's API process on ``api_cpus`` and everything below on ``engine_cpus``."""
-    for process in server.tree():
-        api = process.pid == server.pid or _title(process).startswith(_API_TITLE)
-        _keep(process, api_cpus if api else engine_cpus)
-
-
-def _title(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
-
-
-def _keep(process: psutil.Process, cpus: frozenset[int]) -> None:
-    """Pin every thread of a process that may run elsewhere to the cores: a mask is a thread's, not
-    a process's.
-
-    A thread that OpenMP bound to one of the cores stays on that one.
-    """
-    if not hasattr(os, "sched_setaffinity"):
-        return
-    with contextlib.suppress(psutil.Error):
-        for thread in process.threads():
-            with contextlib.suppress(ProcessLookupError):
-                if not os.sched_getaffinity(thread.id) <= cpus:
-                    os.sched_setaffinity(thread.id, cpus)

@@ -1,18 +1,27 @@
 """One server: started, watched, asked whether it lives, stopped; or somebody else's, only asked."""
 
+import contextlib
+import os
 import re
 import socket
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from http.client import HTTPException
 from pathlib import Path
 from typing import Self
 
+import psutil
+
+from runners.planning.plan import Launch, gpus_needed
+from runners.planning.study import Study
 from runners.serving import endpoint
+from runners.serving.agreement import served_model
 from runners.serving.diagnosis import Diagnosis, diagnose
-from runners.serving.endpoint import RequestFormat, environment, pin
+from runners.serving.endpoint import SILENT, RequestFormat
+from runners.serving.engines import engine_of, tool
 from runners.serving.processes import Guarded
+from runners.surroundings import machine
+from runners.surroundings.layout import Layout
+from runners.surroundings.machine import Near
 from warehouse.errors import RunnerError
 
 _HOST = "127.0.0.1"
@@ -22,8 +31,11 @@ _ALIVE_S = 60.0
 #: A port that was free a moment ago may be taken when the server gets to it.
 _PORT_TRIES = 3
 _LOG_BYTES = 1 << 20
+_LOG_LINES = 40
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_SILENT = (OSError, HTTPException)
+#: vLLM names its processes; with several API servers they are children of the first.
+_API_TITLE = "VLLM::APIServer"
+_RANKS = "--tensor-parallel-size"
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,46 @@ class ServerSpec:
     request_format: RequestFormat = "chat_completions"
 
 
+def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
+    """Return how a launch's server is started. Raises RunnerError where there is no such engine."""
+    engine = engine_of(study)
+    found = tool(study, engine.tool)
+    if found.path is None:
+        raise RunnerError(
+            f"{engine.title} cannot be started: {found.problem}; install it in an environment of its "
+            f"own and name it under executables.{engine.tool} of the study."
+        )
+    cpus, near = study.cpus, near_gpus(study, launch)
+    return ServerSpec(
+        argv=tuple(engine.command(study, launch.variant, launch.tensor_parallel_size)),
+        env={**engine.always, **os.environ, **study.environment, **launch.variant.environment},
+        model=served_model(study),
+        log=layout.server_log(launch.launch_id).absolute(),
+        ready_timeout_s=study.limits.server_ready_s,
+        engine_cpus=None if cpus is None else frozenset(cpus.engine),
+        api_cpus=None if cpus is None else frozenset(cpus.client),
+        cpus=None if near is None else near.cores,
+        request_format=study.request.format,
+    )
+
+
+def used_gpus(study: Study, launch: Launch) -> list[machine.Gpu]:
+    """Return the GPUs that a server started here gets: the first that are visible."""
+    seen = machine.visible(machine.survey(), {**os.environ, **study.environment})
+    return [*seen[: gpus_needed(study, launch)]]
+
+
+def near_gpus(study: Study, launch: Launch) -> Near | None:
+    """Return the cores near the GPUs that a launch gets on this machine; None where nothing is to
+    be kept apart, or where study or engine (vLLM's ``--numa-bind``) see to it themselves."""
+    arguments = study.engine_arguments(launch.variant)
+    binds = any(name.startswith("numa-bind") for name in arguments)
+    if study.numa == "leave" or study.cpus is not None or binds:
+        return None
+    nodes = [gpu.numa_node for gpu in used_gpus(study, launch)]
+    return machine.near(nodes, machine.usable_cores())
+
+
 class ServerFailed(RunnerError):
     """A server did not get ready; the diagnosis says why, ``log_tail`` what it printed last."""
 
@@ -56,7 +108,7 @@ class ServerFailed(RunnerError):
 
 
 @dataclass
-class Server:
+class LocalServer:
     """A running server of our own. ``log_start`` is where its part of the log file begins."""
 
     process: Guarded
@@ -78,7 +130,9 @@ class Server:
 
     def alive(self, timeout_s: float = _ALIVE_S) -> bool:
         """Return whether the server's process runs and it answers a real request."""
-        return self.process.poll() is None and _answers(self.url, self.spec, timeout_s)
+        return self.process.poll() is None and RemoteServer(
+            self.url, self.spec.model, self.spec.request_format
+        ).alive(timeout_s)
 
     def died(self) -> Diagnosis | None:
         """Say why the server's process ended; None while it runs."""
@@ -102,27 +156,27 @@ class Server:
         self.process.stop()
 
     def __enter__(self) -> Self:
-        """Return the server, which runs already."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the server."""
         self.stop()
 
 
 @dataclass(frozen=True)
-class Remote:
+class RemoteServer:
     """A server that somebody else runs: it can be asked, and its log and process are unknown."""
 
     url: str
     model: str
     request_format: RequestFormat = "chat_completions"
-    pid: int | None = None
-    ready_after_s: float = 0.0
 
     def alive(self, timeout_s: float = _ALIVE_S) -> bool:
         """Return whether the server answers a real request."""
-        return _answers(self.url, self, timeout_s)
+        try:
+            endpoint.ask(self.url, self.model, self.request_format, timeout_s)
+        except (*SILENT, endpoint.RequestRefused):
+            return False
+        return True
 
     def died(self) -> Diagnosis | None:
         """Return None: the process of somebody else's server cannot be seen."""
@@ -132,27 +186,24 @@ class Remote:
         """Return nothing: the log of somebody else's server cannot be seen."""
         return []
 
-    def stop(self) -> None:
-        """Do nothing: the server is not ours to stop."""
 
-
-def start(spec: ServerSpec) -> Server:
+def start(spec: ServerSpec) -> LocalServer:
     """Start a server and wait until it answers a real request. Raises ServerFailed.
 
     Whatever interrupts the waiting, Ctrl-C included, nothing is left running.
     """
-    for left in reversed(range(_PORT_TRIES)):
+    for tries_left in reversed(range(_PORT_TRIES)):
         try:
             return _start_on(spec, _port(spec))
         except ServerFailed as error:
             lost_race = error.diagnosis.cause == "port_taken" and spec.port is None
-            if not lost_race or not left:
+            if not lost_race or not tries_left:
                 raise
     raise AssertionError("unreachable: the last try returns or raises")
 
 
 def _port(spec: ServerSpec) -> int:
-    """Return a free port, or the wanted one if it is free. Raises ServerFailed."""
+    # A free port, or the wanted one if it is free. Raises ServerFailed.
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -163,20 +214,25 @@ def _port(spec: ServerSpec) -> int:
         return int(probe.getsockname()[1])
 
 
-def _start_on(spec: ServerSpec, port: int) -> Server:
+def _start_on(spec: ServerSpec, port: int) -> LocalServer:
     began = time.monotonic()
     log_start = spec.log.stat().st_size if spec.log.exists() else 0
     argv = [word.replace("{port}", str(port)) for word in spec.argv]
-    env = environment(spec.engine_cpus, spec.argv) | spec.env
+    env = spec.env
+    # With more than one rank each needs a list of its own: the study gives it in its environment.
+    ranks = argv[argv.index(_RANKS) + 1] if _RANKS in argv else "1"
+    if spec.engine_cpus and ranks == "1":
+        threads = ",".join(str(cpu) for cpu in sorted(spec.engine_cpus))
+        env = {"VLLM_CPU_OMP_THREADS_BIND": threads} | env
     try:
         process = Guarded.start(argv, env, spec.log, cpus=spec.cpus)
     except RunnerError as error:
         raise ServerFailed(Diagnosis("executable_missing", f"{error}."), []) from None
-    server = Server(process, spec, port, log_start)
+    server = LocalServer(process, spec, port, log_start)
     try:
         _wait_until_ready(server, began + spec.ready_timeout_s)
         if spec.engine_cpus and spec.api_cpus:
-            pin(process, spec.engine_cpus, spec.api_cpus)
+            _pin(process, spec.engine_cpus, spec.api_cpus)
     except BaseException:
         server.stop()
         raise
@@ -184,57 +240,52 @@ def _start_on(spec: ServerSpec, port: int) -> Server:
     return server
 
 
-def _wait_until_ready(server: Server, deadline: float) -> None:
-    """Wait until the server answers ``/health``, then a real request. Raises ServerFailed."""
-    spec = server.spec
-
-    def healthy() -> None:
-        endpoint.fetch(f"{server.url}/health")
-        if not server.process.listens_on(server.port):
-            raise ConnectionError(f"somebody else answers on port {server.port}")
-
-    def answering() -> None:
-        left = max(1.0, deadline - time.monotonic())
-        endpoint.ask(server.url, spec.model, spec.request_format, left)
-
-    _repeat(server, healthy, deadline)
-    try:
-        _repeat(server, answering, deadline)
-    except endpoint.Refused as error:
-        sentence = f"The server is up and refuses a request for {spec.model}: {error}"
-        raise ServerFailed(Diagnosis("request_refused", sentence), server.log_tail(40)) from None
-
-
-def _repeat(server: Server, question: Callable[[], None], deadline: float) -> None:
-    """Ask until there is an answer. Raises ServerFailed when the server ends or the time is up."""
-    while True:
-        if (died := server.died()) is not None:
-            raise ServerFailed(died, server.log_tail(40))
+def _wait_until_ready(server: LocalServer, deadline: float) -> None:
+    # Wait until the server answers ``/health``, then a real request. Raises ServerFailed.
+    spec, healthy = server.spec, False
+    while (died := server.died()) is None:
         try:
-            question()
-        except _SILENT:
+            if healthy:
+                left = max(1.0, deadline - time.monotonic())
+                endpoint.ask(server.url, spec.model, spec.request_format, left)
+                return
+            endpoint.fetch(f"{server.url}/health")
+            healthy = server.process.listens_on(server.port)
+            if not healthy:
+                raise ConnectionError(f"somebody else answers on port {server.port}")
+        except endpoint.RequestRefused as error:
+            sentence = f"The server is up and refuses a request for {spec.model}: {error}"
+            diagnosis = Diagnosis("request_refused", sentence)
+            raise ServerFailed(diagnosis, server.log_tail(_LOG_LINES)) from None
+        except SILENT:
             if time.monotonic() > deadline:
-                raise ServerFailed(_never_ready(server), server.log_tail(40)) from None
+                complaint = diagnose(server.log_lines(), None)
+                hint = "" if complaint.cause == "unknown" else f" Its log: {complaint.sentence}"
+                sentence = (
+                    f"The server answered no request within {spec.ready_timeout_s:g} s; raise "
+                    f"limits.server_ready_s if it was still loading, or look into its log.{hint}"
+                )
+                diagnosis = Diagnosis("never_ready", sentence)
+                raise ServerFailed(diagnosis, server.log_tail(_LOG_LINES)) from None
             time.sleep(_PAUSE_S)
-        else:
-            return
+    raise ServerFailed(died, server.log_tail(_LOG_LINES))
 
 
-def _never_ready(server: Server) -> Diagnosis:
-    """Say that the server took too long, and what its log complains of."""
-    told = diagnose(server.log_lines(), None)
-    seconds = f"{server.spec.ready_timeout_s:g} s"
-    hint = "" if told.cause == "unknown" else f" Its log: {told.sentence}"
-    return Diagnosis(
-        "never_ready",
-        f"The server answered no request within {seconds}; raise limits.server_ready_s if it was "
-        f"still loading, or look into its log.{hint}",
-    )
+def _pin(server: Guarded, engine_cpus: frozenset[int], api_cpus: frozenset[int]) -> None:
+    """Keep a running server's API process on ``api_cpus`` and everything below on ``engine_cpus``.
 
-
-def _answers(url: str, asked: ServerSpec | Remote, timeout_s: float) -> bool:
-    try:
-        endpoint.ask(url, asked.model, asked.request_format, timeout_s)
-    except (*_SILENT, endpoint.Refused):
-        return False
-    return True
+    Unpinned, an engine that spins on every core starves its API server and the load generator, and
+    a baseline on a small machine becomes bimodal. Every thread is pinned that may run elsewhere,
+    since a mask is a thread's, not a process's; one that OpenMP bound to one of the cores stays.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        return
+    for process in server.tree():
+        with contextlib.suppress(psutil.Error):
+            title = "" if process.pid == server.pid else " ".join(process.cmdline())
+            api = process.pid == server.pid or title.startswith(_API_TITLE)
+            cpus = api_cpus if api else engine_cpus
+            for thread in process.threads():
+                with contextlib.suppress(ProcessLookupError):
+                    if not os.sched_getaffinity(thread.id) <= cpus:
+                        os.sched_setaffinity(thread.id, cpus)

@@ -1,1 +1,1 @@
-"""The machine a run had: GPU, host, tools; and what of it may be written down."""
+"""This machine, where results and models lie on it, and what of it may be written down."""

@@ -6,13 +6,14 @@ on every machine and for every Python version.
 """
 
 import ast
+import contextlib
 import hashlib
 import io
 import json
 import re
 import sysconfig
 import tokenize
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -197,8 +198,13 @@ def docstrings(source: str) -> list[str]:
 
 def without_prose(source: str) -> str:
     """Return source without docstrings and comments; no two blank lines in a row."""
-    dropped = _docstring_lines(source)
-    comments = _comment_starts(source)
+    dropped: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
+            first = node.body[0]
+            dropped |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = {t.start[0]: t.start[1] for t in tokens if t.type == tokenize.COMMENT}
     kept: list[str] = []
     for number, line in enumerate(source.splitlines(), start=1):
         if number in dropped:
@@ -210,44 +216,17 @@ def without_prose(source: str) -> str:
     return "\n".join(kept).strip("\n") + "\n"
 
 
-def _docstring_lines(source: str) -> set[int]:
-    lines: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
-            first = node.body[0]
-            lines |= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    return lines
-
-
-def _comment_starts(source: str) -> dict[int, int]:
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return {t.start[0]: t.start[1] for t in tokens if t.type == tokenize.COMMENT}
-
-
 def _modules(wanted: Wanted) -> Iterator[tuple[str, str]]:
     root = Path(sysconfig.get_path("stdlib"))
     for path in sorted(root.rglob("*.py")):
-        place = path.relative_to(root)
-        if _meant(place) and wanted(place.as_posix()):
-            source = _read(path)
-            if source is not None:
-                yield place.as_posix(), source
-
-
-def _meant(place: Path) -> bool:
-    generated = place.name.startswith(("_sysconfigdata", "test_"))
-    return SKIPPED.isdisjoint(place.parts) and not generated
-
-
-def _read(path: Path) -> str | None:
-    """Return the module's text; None where it is not Python of this version (templates, old
-    encodings)."""
-    try:
-        source = path.read_text(encoding="utf-8")
-        ast.parse(source)
-    except (UnicodeDecodeError, SyntaxError):
-        return None
-    return source
+        name = path.relative_to(root)
+        generated = name.name.startswith(("_sysconfigdata", "test_"))
+        if generated or not SKIPPED.isdisjoint(name.parts) or not wanted(name.as_posix()):
+            continue
+        with contextlib.suppress(UnicodeDecodeError, SyntaxError):
+            source = path.read_text(encoding="utf-8")
+            ast.parse(source)  # Not every file is Python of this version: templates, old encodings.
+            yield name.as_posix(), source
 
 
 # --- Built-in texts: code, prose and structured documents, and the prompts cut from them.
@@ -313,3 +292,37 @@ def _cut(document: Document, min_chars: int, max_chars: int) -> Iterator[str]:
 
 def _digest(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
+
+
+# --- The lab's training text: all three kinds, none of it held out, none of it kept.
+
+
+#: Characters of each kind. Structured text is learnt soon; prose is short of text to learn from.
+_TRAINING_CHARS: Mapping[Kind, int] = {"code": 1_500_000, "structured": 700_000, "prose": 1_500_000}
+
+
+def training_documents(
+    chars: Mapping[Kind, int] = _TRAINING_CHARS, seed: int = 0
+) -> list[Document]:
+    """Return documents of all kinds, up to so many characters of each (the last one may be cut),
+    shuffled together by seed."""
+    chosen: list[Document] = []
+    for kind in KINDS:
+        left = chars[kind]
+        for document in documents(kind, held_out=False):
+            if left <= 0:
+                break
+            chosen.append(Document(document.name, document.text[:left]))
+            left -= len(document.text)
+    Random(seed).shuffle(chosen)
+    return chosen
+
+
+def held_out_text(kind: Kind, chars: int = 60_000) -> str:
+    """Return a stretch of held-out text, to measure on."""
+    return "".join(d.text for d in documents(kind, held_out=True))[:chars]
+
+
+def corpus_hash(corpus: list[Document]) -> str:
+    """Return a hash that tells whether two trainings read the same text."""
+    return _digest("\0".join(d.text for d in corpus))[:32]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from types import ModuleType
 from typing import Any, Self
 
-from runners.surroundings.gpu import NoNvml, ask, initialised
+from runners.surroundings.machine import NoNvml, ask, initialised
 
 #: Series of each GPU. Throttle reasons are NVML's bits (nvmlClocksEventReasons); processes of
 #: others are told where one of our own is seen there, which a container may hide.
@@ -62,11 +62,14 @@ class GpuWatch:
             self._processes_at = time.monotonic()
         found: dict[str, float] = {}
         for index, handle in self._handles.items():
-            told = dict(_read(self._nvml, handle))
-            self._heard(index, bool(told))
+            values = dict(_read(self._nvml, handle))
+            if values:
+                self._silent[index] = 0
+            elif index in self._silent:
+                self._silent[index] += 1
             if with_processes:
-                told |= self._others(self._nvml, handle)
-            found |= {f'{name}{{gpu="{index}"}}': value for name, value in told.items()}
+                values |= self._others(self._nvml, handle)
+            found |= {f'{name}{{gpu="{index}"}}': value for name, value in values.items()}
         return found
 
     def ask_again(self) -> None:
@@ -78,12 +81,6 @@ class GpuWatch:
         """Return the GPUs that answered once and do not any more, e.g. because they fell off the
         bus."""
         return tuple(index for index, looks in self._silent.items() if looks >= _SILENT_LOOKS)
-
-    def _heard(self, index: int, answered: bool) -> None:
-        if answered:
-            self._silent[index] = 0
-        elif index in self._silent:
-            self._silent[index] += 1
 
     def _others(self, nvml: ModuleType, handle: Any) -> dict[str, float]:
         """Count the compute processes that are not ours; nothing where none can be told from

@@ -1,22 +1,23 @@
 """Everything that is looked at while a load runs, put together for one launch."""
 
+import fcntl
 import gzip
+import hashlib
 import json
 import os
+import platform
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self, TextIO
 
 import psutil
 
-from runners.measuring.layout import Layout
 from runners.serving.diagnosis import GPU_LOST, Diagnosis
 from runners.watching.gpus import GpuWatch
-from runners.watching.node import Beside, present
 
 #: Names of the series: busy cores that neither the runner nor its servers and loads used, MHz as a
 #: mean over the cores, the share of its time that a hypervisor gave to others, runnable processes.
@@ -42,56 +43,44 @@ class Processor:
     def __call__(self) -> dict[str, float]:
         """Return values by the names above, as far as the system tells them."""
         now, ours = psutil.cpu_times(), _seconds(self._family())
-        found = _shares(
-            self._before,
-            now,
-            sum(seconds - self._ours.get(pid, 0.0) for pid, seconds in ours.items()),
-        )
+        mine = sum(seconds - self._ours.get(pid, 0.0) for pid, seconds in ours.items())
+        found = _shares(self._before, now, mine) | {LOAD: os.getloadavg()[0]}
         self._before, self._ours = now, ours
-        return found | {LOAD: os.getloadavg()[0]} | self._clock()
-
-    def _clock(self) -> dict[str, float]:
-        if time.monotonic() - self._clock_at < _CLOCK_EVERY_S:
-            return {}
-        self._clock_at = time.monotonic()
-        clock = psutil.cpu_freq()
-        return {CLOCK: clock.current} if clock is not None and clock.current > 0 else {}
+        if time.monotonic() - self._clock_at >= _CLOCK_EVERY_S:
+            self._clock_at = time.monotonic()
+            clock = psutil.cpu_freq()
+            if clock is not None and clock.current > 0:
+                found[CLOCK] = clock.current
+        return found
 
 
 def _shares(before: object, now: object, mine: float) -> dict[str, float]:
     """Return the cores used by others, 0 to the number of cores, and the share stolen; none if no
     time passed."""
-    (busy, idle, stolen), (busy0, idle0, stolen0) = _spent(now), _spent(before)
-    passed = busy + idle + stolen - busy0 - idle0 - stolen0
+
+    def spent(*names: str) -> float:
+        """Return the seconds of all cores together."""
+        return sum(getattr(now, name, 0.0) - getattr(before, name, 0.0) for name in names)
+
+    # Linux counts a guest's time twice, as its own and as user time: it is left out here.
+    busy, stolen = spent("user", "nice", "system", "irq", "softirq"), spent("steal")
+    passed = busy + spent("idle", "iowait") + stolen
     if passed <= 0:
         return {}
     each = passed / (psutil.cpu_count() or 1)
-    return {OTHERS: max(0.0, busy - busy0 - mine) / each, STEAL: (stolen - stolen0) / passed}
-
-
-def _spent(times: object) -> tuple[float, float, float]:
-    """Return busy, idle and stolen seconds of all cores together, since boot."""
-
-    def of(*names: str) -> float:
-        return sum(getattr(times, name, 0.0) for name in names)
-
-    # Linux counts a guest's time twice, as its own and as user time: it is left out here.
-    return of("user", "nice", "system", "irq", "softirq"), of("idle", "iowait"), of("steal")
+    return {OTHERS: max(0.0, busy - mine) / each, STEAL: stolen / passed}
 
 
 def _seconds(processes: Mapping[int, psutil.Process]) -> dict[int, float]:
-    """Return the seconds of computing of each process so far."""
     found = {}
     for pid, process in processes.items():
-        try:
+        with suppress(psutil.Error):
             times = process.cpu_times()
-        except psutil.Error:
-            continue
-        found[pid] = times.user + times.system
+            found[pid] = times.user + times.system
     return found
 
 
-class Family:
+class ProcessFamily:
     """The processes of this run: this process and all below it. A call returns those that live, by
     process id.
 
@@ -107,43 +96,153 @@ class Family:
     def __call__(self) -> dict[int, psutil.Process]:
         """Look again, and return the processes that live, by process id."""
         now = frozenset(psutil.pids())
-        self._members = {pid: one for pid, one in self._members.items() if pid in now}
+        self._members = {pid: process for pid, process in self._members.items() if pid in now}
         for pid in sorted(now - self._seen):
-            self._adopt(pid)
+            with suppress(psutil.Error):  # It may be gone already.
+                process = psutil.Process(pid)
+                if process.ppid() in self._members:
+                    self._members[pid] = process
         self._seen = now
         return self._members
 
-    def _adopt(self, pid: int) -> None:
+
+# --- Launches that share a machine know of each other, whoever started them: Slurm, Ray, this program.
+#
+# Each keeps a small file locked under ``<results>/.nodes/<machine>/`` for as long as it runs. The
+# machine is named by a hash of its boot: containers on it agree, and no host name is written.
+
+
+#: Name of the series: other launches on this machine.
+BESIDE = "launches_beside"
+_BESIDE_EVERY_S = 5.0
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """Another launch on this machine."""
+
+    study: str
+    launch: str
+    #: NVML indices, as far as it knows them.
+    gpus: tuple[int, ...] = ()
+
+
+@dataclass
+class Beside:
+    """The launches beside this one. ``folder`` None: they cannot be told on this machine."""
+
+    folder: Path | None
+    own: str
+    #: All that were there since ``begin``.
+    met: dict[str, Neighbour] = field(default_factory=dict)
+    _count: float | None = None
+    _looked_at: float = float("-inf")
+
+    def begin(self) -> None:
+        """Forget the launches that an earlier cell met."""
+        self.met, self._count, self._looked_at = {}, None, float("-inf")
+
+    def __call__(self) -> dict[str, float]:
+        """Return ``{BESIDE: launches}``, looked up every few seconds; empty where it cannot be
+        told."""
+        if time.monotonic() - self._looked_at >= _BESIDE_EVERY_S:
+            self._looked_at = time.monotonic()
+            now = None if self.folder is None else _there(self.folder, self.own)
+            self._count = None if now is None else float(len(now))
+            self.met |= now or {}
+        return {} if self._count is None else {BESIDE: self._count}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return for a record's environment which launches this cell met; nothing where it cannot
+        be told."""
+        if self._count is None:
+            return {}
+        return {"neighbours": [asdict(one) for _, one in sorted(self.met.items())]}
+
+
+@contextmanager
+def present(nodes: Path, study: str, launch: str, gpus: Sequence[int]) -> Iterator[Beside]:
+    """Make this launch known on its machine for the block. Where files cannot be locked nobody is
+    known, and nothing fails."""
+    folder = nodes / machine()
+    name = f"{study}--{launch}.json"
+    with ExitStack() as held:
         try:
-            process = psutil.Process(pid)
-            if process.ppid() in self._members:
-                self._members[pid] = process
-        except psutil.Error:
-            return  # It is gone already.
+            folder.mkdir(parents=True, exist_ok=True)
+            file = held.enter_context((folder / name).open("a", encoding="utf-8"))
+            # Whoever looks at this very moment holds it for an instant.
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.truncate(0)
+            file.write(json.dumps(asdict(Neighbour(study, launch, tuple(gpus)))))
+            file.flush()
+        except OSError:
+            yield Beside(None, name)
+        else:
+            yield Beside(folder, name)
+
+
+def machine() -> str:
+    """Return a short name of this machine until its next boot, without a word about its owner."""
+    try:
+        boot = _BOOT.read_text(encoding="ascii")
+    except OSError:
+        boot = platform.node()
+    return hashlib.sha256(boot.strip().encode()).hexdigest()[:12]
+
+
+def _there(folder: Path, own: str) -> dict[str, Neighbour] | None:
+    """Return the launches whose file is locked now, by the file's name; None where that cannot be
+    told. Looking locks a file in a way that others may share."""
+    there = {}
+    try:
+        for path in sorted(folder.glob("*.json")):
+            if path.name == own:
+                continue
+            with path.open(encoding="utf-8") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    with suppress(ValueError, KeyError, TypeError):  # Being written at this moment.
+                        held = json.loads(file.read())
+                        there[path.name] = Neighbour(
+                            str(held["study"]), str(held["launch"]), tuple(held["gpus"])
+                        )
+    except OSError:
+        return None
+    return there
+
+
+# --- Everything that is looked at while a load runs, put together for one launch.
 
 
 @dataclass(frozen=True)
 class Watch:
     """The machine of one launch; ``GpuWatch`` is open."""
 
-    family: Family
+    family: ProcessFamily
     gpus: GpuWatch
     beside: Beside
 
-    def look(self) -> "Look":
-        """Return a function to be called every second of one cell, which returns what it saw."""
+    def look(self) -> Callable[[], dict[str, float]]:
+        """Return a function to be called every second of one cell, which looks at GPUs, processor and
+        other launches once and returns values by series."""
         self.beside.begin()
-        return Look(self, Processor(self.family))
+        processor = Processor(self.family)
+
+        def look() -> dict[str, float]:
+            return processor() | self.beside() | self.gpus()
+
+        return look
 
     def problem(self) -> Diagnosis | None:
         """Say why going on makes no sense, where a GPU is gone; None else."""
         lost = self.gpus.lost()
         if not lost:
             return None
-        named = ", ".join(str(index) for index in lost)
         return Diagnosis(
             GPU_LOST,
-            f"GPU {named} does not answer its driver any more (dmesg tells the Xid); reset it or "
+            f"GPU {', '.join(map(str, lost))} does not answer its driver any more (dmesg tells the Xid); reset it or "
             "restart the machine, then run the same command again: what was good is kept.",
         )
 
@@ -154,25 +253,12 @@ class Watch:
         return self.beside.as_json() | unread
 
 
-@dataclass(frozen=True)
-class Look:
-    """What is looked at during one cell: a call returns values by series, of GPUs, processor and
-    other launches."""
-
-    watch: Watch
-    processor: Processor
-
-    def __call__(self) -> dict[str, float]:
-        """Look at everything once, and return values by series."""
-        return self.processor() | self.watch.beside() | self.watch.gpus()
-
-
 @contextmanager
-def watching(layout: Layout, launch: str, gpus: Sequence[int] | None) -> Iterator[Watch]:
-    """Open what a launch is watched with. ``gpus``: NVML indices that its server uses, none for a
+def watching(nodes: Path, study: str, launch: str, gpus: Sequence[int] | None) -> Iterator[Watch]:
+    """Open what a launch is watched with. ``nodes``: where launches know of each other; ``gpus``: NVML indices that its server uses, none for a
     server on a CPU or elsewhere; None: all, since it is not known."""
-    family, here = Family(), present(layout, launch, gpus or ())
-    with here as beside, GpuWatch(gpus, family) as read:
+    family = ProcessFamily()
+    with present(nodes, study, launch, gpus or ()) as beside, GpuWatch(gpus, family) as read:
         yield Watch(family, read, beside)
 
 
@@ -240,13 +326,13 @@ class MachineSampler:
         if new := [name for name in found if name not in self._names]:
             self._names += tuple(new)
             file.write(json.dumps(["at", *self._names]) + "\n")
-        values = [_short(found.get(name)) for name in self._names]
+        values: list[float | None] = [
+            None if v is None else _short(v) for v in map(found.get, self._names)
+        ]
         file.write(json.dumps([round(at, 3), *values]) + "\n")
         self.spent_s = time.thread_time()
 
 
-def _short(value: float | None) -> float | int | None:
+def _short(value: float) -> float:
     """Round a value to six digits, which tell all that a sensor knows; whole numbers stay whole."""
-    if value is None:
-        return None
     return int(value) if value == int(value) else float(f"{value:.6g}")

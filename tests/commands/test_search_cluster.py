@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.executors.waiting import SlurmBook
+from runners.executors.slurm import SlurmQueue
 from tests.commands.test_search_study import ROOT, command
 from tests.runners.slurm_cluster import missing_tools, running_cluster
 from tests.runners.small_study import PATIENCE_S, small_study
@@ -35,5 +35,5 @@ def test_launches_of_a_search_and_of_its_proof_are_jobs_of_slurm(
     assert told["decided"]
     assert "Beside it: r0-draft" in done.stderr
     assert told["proof"]["places"]
-    jobs = SlurmBook(study.layout).read()
+    jobs = SlurmQueue(study.layout).numbers()
     assert len(jobs) == len(told["steps"])

@@ -12,6 +12,7 @@ import pytest
 from analysis.search.space import Arm, config_of
 from answers.search.board import from_texts
 from answers.search.live import Planned
+from commands.running.plan import planned as costed
 from commands.search_study import (
     SearchTask,
     _gated,
@@ -21,7 +22,6 @@ from commands.search_study import (
     refused,
 )
 from runners.executors import PROGRAM
-from runners.plan_cli import planned as costed
 from runners.planning.loads import LoadLevel
 from runners.planning.plan import Launch, Plan
 from tests.commands.asking import run, told

@@ -12,8 +12,15 @@ import pytest
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from dashboard.access_rules import decided, limits_from, login_from
-from dashboard.user import LoginNeeded, NotAllowed, Refused, User
+from dashboard.access_rules import (
+    LoginNeeded,
+    NotAllowed,
+    Refused,
+    User,
+    decided,
+    limits_from,
+    login_from,
+)
 
 APP = Path(__file__).parents[2] / "dashboard" / "frame.py"
 DOCS = Path(__file__).parents[2] / "docs"

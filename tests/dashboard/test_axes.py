@@ -3,9 +3,7 @@
 import pandas as pd
 import pytest
 
-from dashboard.charts import axes, compare, cost
-from dashboard.charts.axes import LoadPlaces, load_places
-from dashboard.palette import arm_colour
+from dashboard.charts import LoadPlaces, arm_colour, axes, compare, cost, load_places
 from warehouse.loads import Load
 
 

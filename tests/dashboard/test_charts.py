@@ -4,9 +4,9 @@ import pytest
 
 from answers.runs.values import Curve
 from dashboard import charts
-from dashboard.charts import requests as charts_requests
-from dashboard.charts import server as charts_server
-from dashboard.palette import arm_colour
+from dashboard.charts import arm_colour
+from dashboard.charts import cell as charts_requests
+from dashboard.charts import cell as charts_server
 from tests.dashboard.opening import encoded
 
 RUNNING = Curve("running", ((0.0, 1.0), (1.0, 2.0)))

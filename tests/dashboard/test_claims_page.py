@@ -15,7 +15,7 @@ from commands.claims import claims
 from dashboard.charts import published as charts_claims
 from dashboard.shelf import ask, open_shelf
 from dashboard.views.data import claims as part
-from dashboard.views.data.claims import MOST_MB, Table
+from dashboard.views.data.claims import MOST_MB, ClaimsFile
 from tests.dashboard.opening import opened
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
@@ -61,7 +61,7 @@ def test_all_figures_are_shown_when_asked_for() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_our_own_measurements_stand_beside_a_claim_of_the_same_model() -> None:
-    tables, judged = part.judged_table(Table("ours.yaml", OURS))
+    tables, judged = part.judged_table(ClaimsFile("ours.yaml", OURS))
 
     found = ask(open_shelf(), checked.measured_here, judged, tables.model, Filters())
 
@@ -75,7 +75,7 @@ def test_our_own_measurements_stand_beside_a_claim_of_the_same_model() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_nothing_is_read_of_models_that_no_figure_is_about() -> None:
-    tables, judged = part.judged_table(Table("ours.yaml", OURS))
+    tables, judged = part.judged_table(ClaimsFile("ours.yaml", OURS))
     shelf = open_shelf()
 
     other = ask(shelf, checked.measured_here, judged, "another/model", Filters())
@@ -159,7 +159,7 @@ def _fields(spec: Any) -> set[str]:
 
 
 def test_every_encoded_field_is_a_column() -> None:
-    _, judged = part.judged_table(Table("ours.yaml", OURS))
+    _, judged = part.judged_table(ClaimsFile("ours.yaml", OURS))
     told = {"arm": "eagle3 K=3", "evidence": "gpu", "improvement": 4.0, "low": 3.0, "high": 5.0}
     findings = [replace(judged.findings[0], measured=(told,)), judged.findings[1]]
 

@@ -24,9 +24,9 @@ from answers.published.values import BADGE
 from dashboard.charts.compare import View, over_load
 from dashboard.charts.spec import specification
 from dashboard.downloads import csv_bytes, one_figure, png_bytes, vega_lite
-from dashboard.published import kept
 from dashboard.shelf import ask, open_shelf
-from dashboard.views.compare.measured import FIGURES, pair_rows
+from dashboard.views.measured import FIGURES, pair_rows
+from dashboard.views.printed import kept
 from tests.commands.asking import run
 from tests.dashboard.conftest import opened as shelved
 from tests.dashboard.opening import encoded, opened

@@ -20,10 +20,10 @@ from answers.decide.answer import decide
 from answers.decide.values import Question, Traffic
 from commands.cost import cost
 from dashboard.charts import cost as charts_cost
-from dashboard.charts import pareto as charts_pareto
+from dashboard.charts import cost as charts_pareto
 from dashboard.links import cell_link
 from dashboard.shelf import Shelf, ask, open_shelf
-from dashboard.views.cost.folds import LISTED, OWN, paying
+from dashboard.views.cost import LISTED, OWN, paying
 from tests.dashboard.opening import opened, page_of, refused
 from warehouse.contract import Facts
 from warehouse.filters import Filters

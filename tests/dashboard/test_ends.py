@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from dashboard.charts.axes import ends_apart
+from dashboard.charts import ends_apart
 
 #: From one end of the axis to the other; the distance that names keep is 8.5 % of it: 0.85.
 SPAN = 10.0

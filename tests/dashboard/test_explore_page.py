@@ -26,10 +26,10 @@ from answers.explore.values import (
     marks_sql,
 )
 from answers.explore.words import MOST_MARKS
+from dashboard.charts import arm_colour
 from dashboard.charts import explore as charts_explore
 from dashboard.charts.explore import key_colours
 from dashboard.links import cell_link
-from dashboard.palette import arm_colour
 from dashboard.shelf import ask as asked
 from dashboard.shelf import open_shelf
 from dashboard.views.data import sql as box

@@ -25,9 +25,8 @@ from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_tok
 from dashboard import annotating
 from dashboard.shelf import Shelf, open_shelf
 from dashboard.upload import Report
-from dashboard.views.data import audit, claims
-from dashboard.views.decide import adding
-from dashboard.views.trends import series
+from dashboard.views import adding, data, trends
+from dashboard.views.data import claims
 from tests.dashboard.doors import guarded, opens_a_session, visiting
 from warehouse import annotations
 from warehouse.filters import Filters
@@ -137,7 +136,7 @@ def _note(shelf: Shelf) -> None:
 
 
 def _accept(shelf: Shelf) -> None:
-    series._accepted(shelf, series.Meant("2026-11-02", None, None), "as it should be")
+    trends._accepted(shelf, trends.Meant("2026-11-02", None, None), "as it should be")
 
 
 def _read_files(shelf: Shelf) -> None:
@@ -154,20 +153,20 @@ ACTIONS = {
     "have a table of claims read": Action(
         "editor", lambda _: claims.uploaded_table("claims.yaml", b"study: {}")
     ),
-    "read the audit trail": Action("admin", lambda shelf: audit.render(shelf, Filters())),
+    "read the audit trail": Action("admin", lambda shelf: data.audit_trail(shelf, Filters())),
 }
 #: Each button and each place for files, and the action behind it; None: it changes nothing, for nobody
 #: but who presses it.
 WIDGETS: dict[str, str | None] = {
     "annotating.py: 'Note on the night'": "write a note, exclude a run",
     "annotating.py: button": "write a note, exclude a run",
-    "views/trends/series.py: 'Accept'": "accept a night",
-    "views/decide/adding.py: 'Your files'": "have files read",
-    "views/decide/adding.py: 'Keep these files in the warehouse'": "keep files",
+    "views/trends.py: 'Accept'": "accept a night",
+    "views/adding.py: 'Your files'": "have files read",
+    "views/adding.py: 'Keep these files in the warehouse'": "keep files",
     "views/data/claims.py: f'Check a table of your own, up to {MOST_MB} MB'":
         "have a table of claims read",
     "views/data/sql.py: 'Run'": None,
-    "views/decide/__init__.py: 'Only this on all pages'": None,
+    "views/decide.py: 'Only this on all pages'": None,
     "links.py: 'Show the page without it'": None,
     "frame.py: 'Log out'": None,
 }  # fmt: skip
@@ -210,7 +209,7 @@ def become(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str | None], N
 def _script(name):  # type: ignore[no-untyped-def]  # its text alone becomes a script
     import streamlit as st
 
-    from dashboard.user import Refused
+    from dashboard.access_rules import Refused
     from tests.dashboard import test_guard_matrix as matrix
 
     # What was done draws the page again.

@@ -10,8 +10,8 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from answers.doors.questions import QUESTIONS
-from dashboard.agents import llms
 from dashboard.metrics import metrics
+from dashboard.openapi import llms
 from warehouse.watch_health import Health, this_host, write_health
 
 CLIENT = TestClient(Starlette(routes=[Route("/metrics", metrics), Route("/llms.txt", llms)]))

@@ -25,10 +25,11 @@ from answers.runs import read as read_runs
 from answers.runs.values import Run
 from answers.trend import read as read_trend
 from answers.trend.answer import watch
-from dashboard import annotating, offered
+from dashboard import annotating
+from dashboard.access_rules import NotAllowed, User, require_role
+from dashboard.filters import cells
 from dashboard.report import html
 from dashboard.shelf import ask, open_shelf
-from dashboard.user import NotAllowed, User, require_role
 from tests.dashboard.opening import opened
 from warehouse import annotations, store_question
 from warehouse.annotations import add, annotation, excluded_runs, night, read
@@ -83,7 +84,7 @@ def test_an_exclusion_changes_verdict_and_compare_at_once_and_taking_back_undoes
     before = (
         _best_arm(),
         _open("compare").header[0].value,
-        len(offered.cells(open_shelf(), FILTERS)),
+        len(cells(open_shelf(), FILTERS)),
     )
     assert before[0].startswith("eagle3")
 
@@ -91,23 +92,23 @@ def test_an_exclusion_changes_verdict_and_compare_at_once_and_taking_back_undoes
     assert _best_arm().startswith("draft_model")
     assert "a draft model with 3 draft tokens" in _text(_open("compare").header)
     assert "a draft model" in _text(_open("decide").header)
-    assert len(offered.cells(open_shelf(), FILTERS)) == before[2] - 10
+    assert len(cells(open_shelf(), FILTERS)) == before[2] - 10
 
     _say(own, "include", "eagle3 K=5", "it did not")
     after = (
         _best_arm(),
         _open("compare").header[0].value,
-        len(offered.cells(open_shelf(), FILTERS)),
+        len(cells(open_shelf(), FILTERS)),
     )
     assert after == before
 
 
 def test_a_note_costs_no_page_its_cache(own: Path) -> None:
-    kept = offered.cells(open_shelf(), FILTERS)
+    kept = cells(open_shelf(), FILTERS)
 
     _say(own, "note", "eagle3 K=5")
 
-    assert offered.cells(open_shelf(), FILTERS) is kept
+    assert cells(open_shelf(), FILTERS) is kept
 
 
 def test_a_question_in_sql_and_explore_follow(own: Path) -> None:

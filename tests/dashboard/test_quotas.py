@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from dashboard.components import plain, sentence
-from dashboard.ledger import Ledger, Limits, OverLimit
+from dashboard.quotas import Ledger, Limits, OverLimit
 from dashboard.turns import MOST_OF_ONE, TooManyWait, Turns
 
 LIMITS = Limits(sessions=2, uploads=1, upload_mb=1)

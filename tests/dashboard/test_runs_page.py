@@ -10,9 +10,9 @@ import pytest
 
 from answers.runs import read, words
 from answers.runs.values import CellRow, Run
-from dashboard import offered
+from dashboard import filters as offered
 from dashboard.shelf import ask, open_shelf
-from dashboard.views.data.cell import server_drawings
+from dashboard.views.data.runs import server_drawings
 from tests.dashboard.opening import opened
 from warehouse.contract import Facts
 from warehouse.filters import Filters

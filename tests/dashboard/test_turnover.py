@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from answers.runs import read
-from dashboard.shelf import Shelf, ask, open_shelf
-from dashboard.turnover import Turn
+from dashboard.shelf import Shelf, Turn, ask, open_shelf
 from warehouse import annotations
 from warehouse.annotations import annotation
 from warehouse.contract import Facts

@@ -7,15 +7,15 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ingest.belonging import recognised
 from ingest.formats import FORMATS
-from ingest.nursery import nursery
 from ingest.read import open_content
-from ingest.sniff import recognised
 from tests.fuzz import sums
 from tests.fuzz.mutate import mutated
 from tests.fuzz.samples import SAMPLES, changed, unchanged
@@ -159,7 +159,7 @@ def test_every_sample_is_read_before_it_is_changed(name: str) -> None:
 #: FAKE: a mistake planted in the process that reads, which is one of its own.
 CARELESS = """
 import os, sys
-if "ingest.nursery" in " ".join(sys.orig_argv):
+if "multiprocessing.forkserver" in " ".join(sys.orig_argv):
     sys.path.insert(0, {root!r})
     from ingest.formats import vllm_bench
 
@@ -177,11 +177,11 @@ def test_a_reader_that_breaks_is_found_and_what_broke_it_is_kept(
     usual = known("vllm bench")
     (tmp_path / "sitecustomize.py").write_text(CARELESS.format(root=str(ROOT)), "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    nursery().close()
+    forkserver._forkserver._stop()
     source, found = random.Random(1), []
     for _ in range(8):
         found += one_batch("vllm bench", source, tmp_path, usual).crashes
-    nursery().close()
+    forkserver._forkserver._stop()
     assert found
     assert all("its reader ended" in told for told in found)
     kept = list((tmp_path / "crashers" / "vllm-bench").iterdir())

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 from click.testing import CliRunner, Result
 
 import draftboard
-from ingest.nursery import nursery
 from tests.fuzz.samples import SAMPLES, changed, unchanged
 from warehouse import queries
 from warehouse.catalogue import METRICS
@@ -58,11 +58,16 @@ _ENDED = (130, 143)
 
 
 def cpu_seconds() -> float:
-    """Of this process and of those that read for it and have ended."""
+    """Of this process and of those that read for it, also of those that have ended."""
     ours = os.times()
-    # The readers are children of the process that forks them, which lives on: its own, and theirs.
-    said = Path(f"/proc/{nursery().pid}/stat").read_text("ascii").rpartition(")")[2].split()
-    return ours.user + ours.system + sum(map(int, said[11:15])) / os.sysconf("SC_CLK_TCK")
+    spent = ours.user + ours.system
+    # They are children of the process that forks them, which lives on.
+    for one in psutil.Process().children(recursive=True):
+        try:
+            spent += sum(one.cpu_times()[:4])
+        except psutil.Error:
+            continue
+    return spent
 
 
 def one_batch(name: str, source: random.Random, keep: Path, known: Known) -> Tally:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from ingest.unreadable import sentence, why
+from ingest.stated import sentence, why
 from tests.ingest.conftest import Ingest
 from warehouse.contract import Record
 

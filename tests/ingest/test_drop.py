@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from ingest.watch_memory import Scan
+from ingest.watch import Scan
 from tests.ingest.readers import test_genai_perf
 from warehouse import queries
 from warehouse.filters import Filters

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 import zstandard
 
+from ingest.belonging import sniff
 from ingest.formats import guidellm
 from ingest.model import Content, Context
 from ingest.read import hashed, open_content
-from ingest.sniff import sniff
 from warehouse.errors import InvalidInput
 from warehouse.loads import load_of
 from warehouse.rows import Cell

@@ -20,8 +20,8 @@ from typing import Any
 import psutil
 import pytest
 
-from ingest.discovery import Unit, find_units
-from ingest.exchange import Limits
+from ingest.discovery import find_units
+from ingest.model import ReadingLimits, Unit
 from warehouse import queries
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
@@ -188,7 +188,7 @@ def test_whatever_ends_a_reader_is_one_rejection_and_the_others_go_in(
 def hasty(copy: Copy, tmp_path: Path) -> Copy:
     """A copy of our code that gives nobody a whole minute."""
     copy.code = Path(shutil.copytree(copy.code, tmp_path / "hasty"))
-    limits = copy.code / "ingest" / "exchange.py"
+    limits = copy.code / "ingest" / "model.py"
     patient = limits.read_text("utf-8")
     limits.write_text(patient.replace("_LEAST_S = 10, 60.0", "_LEAST_S = 10, 3.0"), "utf-8")
     assert limits.read_text("utf-8") != patient
@@ -210,8 +210,8 @@ def test_a_busy_disk_has_a_minute_at_least_and_ten_times_the_processor_time(tmp_
     path.write_text("{}")
     (unit,) = find_units([path])
     assert isinstance(unit, Unit)
-    assert Limits(seconds=1).of(unit).wall_seconds == 60
-    assert Limits(seconds=120).of(unit).wall_seconds == pytest.approx(1200, abs=0.1)
+    assert ReadingLimits(seconds=1).of(unit).wall_seconds == 60
+    assert ReadingLimits(seconds=120).of(unit).wall_seconds == pytest.approx(1200, abs=0.1)
 
 
 @pytest.mark.slow
@@ -340,7 +340,7 @@ def test_a_large_report_is_read_with_what_a_reading_process_has(
 
 def test_a_process_that_reads_imports_only_what_reading_needs() -> None:
     script = (
-        "import json, sys; from ingest.worker import prepare; prepare(); "
+        "import json, sys; import ingest.reading; "
         "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     )
     done = subprocess.run(

@@ -4,8 +4,8 @@ import hashlib
 
 import msgspec
 
-from ingest.clean import redact
-from ingest.prompts import prompt_text, read_arguments
+from examples.make_from_results import redact
+from ingest.clean import prompt_text, read_arguments
 from warehouse.prompt_hash import hash_text, prompt_set_hash
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "hé"}]}]}

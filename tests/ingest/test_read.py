@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from ingest.belonging import sniff
 from ingest.read import open_content
-from ingest.sniff import sniff
 from warehouse.errors import InvalidInput
 
 TEXT = b'{"benchmarks": []}'

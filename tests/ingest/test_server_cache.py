@@ -3,8 +3,7 @@
 import pytest
 
 from analysis.flags.lints_across import hits_differ, less_cache
-from ingest.counters import parse_exposition
-from ingest.engine_settings import cache_measurements
+from ingest.counters import cache_measurements, parse_exposition
 
 #: As vLLM 0.32 printed it for a draft model on a CPU, shortened.
 REAL = (

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ingest import pipeline
-from ingest.discovery import Unit, find_units
-from ingest.pipeline import Options, Outcome, ingest_units
+from ingest.discovery import find_units
+from ingest.model import Options, Unit
+from ingest.pipeline import IngestOutcome, ingest_units
 from warehouse.errors import WarehouseBusy
 from warehouse.store import current_generation, open_writer
 from warehouse.store_old import known_sources
@@ -75,7 +76,7 @@ def test_another_writer_gets_its_turn_while_a_long_ingest_goes_on(
 
 def test_what_another_took_in_meanwhile_is_known(units: list[Unit], tmp_path: Path) -> None:
     root = tmp_path / "w"
-    theirs: list[Outcome] = []
+    theirs: list[IngestOutcome] = []
 
     def take_in() -> None:
         with open_writer(root) as store:

@@ -15,10 +15,8 @@ from typing import Any
 
 import pytest
 
-from ingest.exchange import Limits
-from ingest.pipeline import Options
-from ingest.watch import Asked, watch
-from ingest.watch_cli import Lines, Stop
+from ingest.model import Options, ReadingLimits
+from ingest.watch import Stop, WatchLog, WatchPlan, watch
 from warehouse import queries
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
@@ -355,9 +353,9 @@ def test_a_batch_that_is_told_to_end_is_published_as_far_as_it_came(
     for n in range(5):
         placed(f"drop-{n}")
 
-    one_at_a_time = Options(limits=Limits(workers=1))
-    asked = Asked((watching.folder,), watching.root, one_at_a_time, interval=0.1)
-    watch(asked, StopOnceOneIsRead(watching.root), Lines())
+    one_at_a_time = Options(limits=ReadingLimits(workers=1))
+    plan = WatchPlan((watching.folder,), watching.root, one_at_a_time, interval=0.1)
+    watch(plan, StopOnceOneIsRead(watching.root), WatchLog())
 
     assert watching.run_ids() == ["drop-0"]
     assert (watching.health().accepted, watching.health().waiting) == (1, 4)

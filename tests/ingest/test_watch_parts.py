@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ingest.watch_memory import Memory, Scan, Sighting
+from ingest.watch import Memory, Scan, Sighting
 from warehouse.watch_health import Health, complaint, read_health, this_host, write_health
 
 
@@ -86,13 +86,13 @@ def test_what_is_rejected_is_looked_at_again_when_any_of_its_files_changes(tmp_p
     seen(tmp_path, memory)
     (drop,) = seen(tmp_path, memory)
     memory.settle(drop, rejected=True)
-    assert [seen(tmp_path, memory), seen(tmp_path, memory), memory.rejected] == [[], [], 1]
+    assert [seen(tmp_path, memory), seen(tmp_path, memory), len(memory.rejections)] == [[], [], 1]
 
     (tmp_path / "guidellm.json").write_text("{}")
     seen(tmp_path, memory)
     (again,) = seen(tmp_path, memory)
     memory.settle(again, rejected=False)
-    assert memory.rejected == 0
+    assert len(memory.rejections) == 0
 
 
 def test_what_is_gone_is_forgotten(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.canonical import Columns, Window
-from ingest.window import active
+from ingest.level import active
 
 #: Ten requests of a second each, one after the other, from 100 to 110.
 STARTS = 100.0 + np.arange(10.0)

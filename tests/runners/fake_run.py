@@ -13,11 +13,11 @@ import sys
 import time
 from pathlib import Path
 
-from runners.executors.placement import placement
-from runners.measuring.layout import RECORD, Layout
 from runners.measuring.resume import look
 from runners.planning.plan import PlannedCell, make_plan
 from runners.planning.study_file import read_study
+from runners.surroundings.layout import RECORD, Layout
+from runners.surroundings.machine import placement
 
 #: What a job's environment says of where it is.
 SEEN = {

@@ -15,9 +15,9 @@ import psutil
 import yaml
 
 from runners.executors import PROGRAM
-from runners.measuring.layout import Layout
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study_file import read_study
+from runners.surroundings.layout import Layout
 from tests.runners.conftest import ROOT, lab_executable
 from tests.runners.engine import FAKE
 

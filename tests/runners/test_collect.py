@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from runners.collect_cli import collect, collect_command
-from runners.measuring.layout import records_under
+from commands.running.collect import collect, collect_command
+from runners.surroundings.layout import records_under
 from warehouse.errors import RunnerError
 
 CELL = "baseline/tp1/code/c1-r0"
@@ -171,7 +171,7 @@ def test_killed_at_any_moment_it_goes_on_where_it_stopped(tmp_path: Path) -> Non
     for number in range(40):
         folder = cell(tmp_path / "one", f"baseline/tp1/code/c{number}-r0", concurrency=number)
         (folder / "guidellm.json").write_bytes(b"x" * 3_000_000)
-    script = "from runners.collect_cli import collect_command; collect_command()"
+    script = "from commands.running.collect import collect_command; collect_command()"
     argv = [
         sys.executable,
         "-c",

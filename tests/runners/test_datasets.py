@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingest.prompts import flatten
+from ingest.clean import flatten
 from runners.planning.study import Study
 from runners.texts import datasets, generators
 from runners.texts.datasets import at, prompt_texts

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from runners.checks import drafting
+from runners.checks.doctor import run_check
 from runners.planning.plan import Launch, make_plan
 from runners.serving.agreement import Resolved, not_as_asked
 from tests.runners.test_doctor import ENGINE, situation
@@ -58,7 +58,7 @@ def test_a_setting_that_vllm_drops_or_refuses_is_found_before_the_start(
 ) -> None:
     target = {"model": "org/target", "engine_args": args}
     asked = situation(study_with(study_of, config, target=target))
-    found = list(drafting.check(replace(asked, engine=replace(ENGINE, choices=CHOICES))))
+    found = list(run_check("drafting", replace(asked, engine=replace(ENGINE, choices=CHOICES))))
     assert [(one.status, said in one.said) for one in found if said in one.said] == [(status, True)]
 
 

@@ -14,14 +14,13 @@ from pathlib import Path
 import pytest
 
 from ingest.counters import parse_exposition
-from runners.checks import engines as engine_check
-from runners.measuring.load import _kept
+from runners.checks.doctor import run_check
+from runners.measuring.load import kept_lines
 from runners.measuring.record import server_args
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.serving.agreement import contradictions
-from runners.serving.engines import engine_of, glance
-from runners.surroundings.tools import Tool
+from runners.serving.engines import Tool, engine_of, glance
 from tests.runners.test_doctor import situation
 from warehouse.errors import RunnerError
 
@@ -105,7 +104,7 @@ def test_what_an_engine_does_not_have_is_said_before_it_is_started(
     with pytest.raises(RunnerError, match="has no") as caught:
         words_of(study, 0, sizes[0])
     assert said in str(caught.value)
-    found = list(engine_check.check(situation(study)))
+    found = list(run_check("engine", situation(study)))
     assert [one.status for one in found] == ["blocker", "unknown"]
     assert said in found[0].said
 
@@ -148,7 +147,7 @@ def test_a_server_with_openais_routes_alone_is_known_by_its_models() -> None:
 
 
 def test_series_of_other_engines_are_kept_under_one_name() -> None:
-    found = parse_exposition(_kept(SGLANG["/metrics"]))
+    found = parse_exposition(kept_lines(SGLANG["/metrics"]))
     assert found.values == {"num_requests_running": 3.0, "generation_tokens": 640.0}
     # An average over all that the server ever did says nothing of one load.
     assert found.counters is None
@@ -156,7 +155,7 @@ def test_series_of_other_engines_are_kept_under_one_name() -> None:
 
 def test_llama_cpps_counters_tell_acceptance_as_vllms_do() -> None:
     text = (LLAMA / "metrics-draft.prom").read_text(encoding="utf-8")
-    counters = parse_exposition(_kept(text)).counters
+    counters = parse_exposition(kept_lines(text)).counters
     assert counters is not None
     assert (counters.drafts, counters.draft_tokens, counters.accepted_tokens) == (14, 41, 16)
     assert counters.by_position == (10, 3, 3)

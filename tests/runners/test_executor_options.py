@@ -7,14 +7,13 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from commands.running.places import executor_from, executor_options
 from runners.executors import Executor
 from runners.executors.local import Local
-from runners.executors.options import executor_from, executor_options
-from runners.executors.placement import placement
 from runners.executors.ray import RayTasks
 from runners.executors.settings import RaySettings, SlurmSettings
-from runners.executors.slurm import Slurm
-from runners.executors.slurm_commands import Submission, sbatch, script
+from runners.executors.slurm import Slurm, Submission, sbatch, script, submit
+from runners.surroundings.machine import placement
 from warehouse.errors import DraftboardError, RunnerError
 
 
@@ -127,8 +126,6 @@ def test_a_study_on_a_cpu_asks_for_no_gpu(tmp_path: Path) -> None:
 
 
 def test_where_slurm_is_not_installed_one_sentence_says_so(tmp_path: Path, monkeypatch) -> None:
-    from runners.executors.slurm_commands import submit
-
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(RunnerError, match="There is no sbatch on this machine"):

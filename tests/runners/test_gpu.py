@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from runners.surroundings import gpu
-from runners.surroundings.gpu import NO_BINDING
+from runners.surroundings import machine
+from runners.surroundings.machine import NO_BINDING
 
 ROOT = Path(__file__).parents[2]
 SAY = """
 import json, dataclasses
-from runners.surroundings import gpu
-print(json.dumps({"survey": dataclasses.asdict(gpu.survey())}))
+from runners.surroundings import machine
+print(json.dumps({"survey": dataclasses.asdict(machine.survey())}))
 """
-TWO = gpu.Survey(gpus=(gpu.Gpu(0, "H200", "GPU-aaaa"), gpu.Gpu(1, "H200", "GPU-bbbb")))
+TWO = machine.Survey(gpus=(machine.Gpu(0, "H200", "GPU-aaaa"), machine.Gpu(1, "H200", "GPU-bbbb")))
 
 
 @pytest.fixture(scope="session")
@@ -60,15 +60,15 @@ def test_without_a_driver_a_survey_says_so_and_nothing_fails(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert gpu.survey() == gpu.Survey(reason=NO_BINDING)
+    assert machine.survey() == machine.Survey(reason=NO_BINDING)
 
 
 def test_a_gpu_that_is_gone_answers_no_more_and_where_nobody_can_tell_all_do() -> None:
-    seen = gpu.Survey(
-        gpus=(gpu.Gpu(0, "H200", "GPU-aaaa", memory_bytes=150 << 30), gpu.Gpu(1, "unknown"))
+    seen = machine.Survey(
+        gpus=(machine.Gpu(0, "H200", "GPU-aaaa", memory_bytes=150 << 30), machine.Gpu(1, "unknown"))
     )
-    assert gpu.answering(seen, ["0", "1", "GPU-aaaa", "GPU-bbbb"]) == ["0", "GPU-aaaa"]
-    assert gpu.answering(gpu.Survey(reason=NO_BINDING), ["0", "1"]) == ["0", "1"]
+    assert machine.answering(seen, ["0", "1", "GPU-aaaa", "GPU-bbbb"]) == ["0", "GPU-aaaa"]
+    assert machine.answering(machine.Survey(reason=NO_BINDING), ["0", "1"]) == ["0", "1"]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_gpu_that_is_gone_answers_no_more_and_where_nobody_can_tell_all_do() -
 )
 def test_gpus_are_named_as_cuda_takes_them(listed: str | None, names: list[str]) -> None:
     env = {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}
-    assert [name for name, _ in gpu.offered(TWO, env)] == names
+    assert [name for name, _ in machine.offered(TWO, env)] == names
 
 
 @pytest.mark.parametrize(
@@ -86,4 +86,4 @@ def test_gpus_are_named_as_cuda_takes_them(listed: str | None, names: list[str])
 )
 def test_visible_gpus_are_those_that_cuda_would_use(listed: str | None, indices: list[int]) -> None:
     env = {} if listed is None else {"CUDA_VISIBLE_DEVICES": listed}
-    assert [each.index for each in gpu.visible(TWO, env)] == indices
+    assert [each.index for each in machine.visible(TWO, env)] == indices

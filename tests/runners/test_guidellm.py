@@ -9,16 +9,14 @@ import pytest
 
 from runners.measuring.guidellm import (
     LoadRequest,
-    Places,
     command,
     key_environment,
     load_request,
     planned_command,
 )
-from runners.measuring.load import Counts, count
+from runners.measuring.load import judge
 from runners.planning.loads import LoadLevel
 from runners.planning.plan import make_plan
-from runners.serving.diagnosis import Diagnosis
 from tests.runners.conftest import lab_executable
 from tests.runners.engine import fake_engine
 from warehouse.errors import RunnerError
@@ -62,8 +60,11 @@ def test_a_release_sends_each_prompt_once_with_the_studys_parameters(
     assert key is None or key not in done.stdout + done.stderr + " ".join(argv)
 
     assert done.returncode == 0, done.stderr[-2000:]
-    assert count(report) == Counts(PROMPTS, 0, 0, None, ("max_requests",))
+    assert judge(report, PROMPTS, 0.0) is None
     level = json.loads(report.read_text())["benchmarks"][0]
+    made = level["scheduler_metrics"]["requests_made"]
+    assert (made["successful"], made["errored"], made["incomplete"]) == (PROMPTS, 0, 0)
+    assert list(level["scheduler_state"]["end_processing_constraints"]) == ["max_requests"]
     sent = [str(each["request_args"]) for each in level["requests"]["successful"]]
     assert all(sum(f"{text}'" in one or f'{text}"' in one for one in sent) == 1 for text in texts)
     assert all("seed" in one and "ignore_eos" not in one for one in sent)
@@ -146,7 +147,7 @@ def test_the_study_decides_what_is_sent(study_of) -> None:
                  "ignore_eos": True, "max_tokens": None, "extra_body": {"reasoning_effort": "low"}},
         window={"warm_up": 0.1, "cool_down": 0.2},
     )  # fmt: skip
-    found = load_request(study, make_plan(study).cells[0], Places("http://h", "p", "r"))
+    found = load_request(study, make_plan(study).cells[0], "http://h", "p", "r")
 
     assert found.sampling == {
         "temperature": 0.5, "top_p": 0.9, "seed": 3, "ignore_eos": True, "reasoning_effort": "low",
@@ -157,7 +158,7 @@ def test_the_study_decides_what_is_sent(study_of) -> None:
 
 def test_a_plan_shows_the_newest_command_line_where_no_guidellm_is_found(study_of) -> None:
     study = study_of(executables={"guidellm": "no-such-guidellm"})
-    argv = planned_command(study, make_plan(study).cells[0], Places("http://h", "p.jsonl", "r"))
+    argv = planned_command(study, make_plan(study).cells[0], "http://h", "p.jsonl", "r")
 
     assert argv[:2] == ["no-such-guidellm", "run"]
     assert all(any(told in word for word in argv) for told in ("http://h", "p.jsonl", '"r"'))
@@ -176,7 +177,7 @@ def test_a_report_that_is_none_is_said_to_be_none(text, said: str, tmp_path: Pat
     report = tmp_path / "report.json"
     if text is not None:
         report.write_text(text)
-    found = count(report)
+    found = judge(report, PROMPTS, 0.0)
 
-    assert isinstance(found, Diagnosis)
+    assert found is not None
     assert said in found.sentence

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from runners.cluster_cli import cluster
-from runners.executors import Job, Outcome, Update
+from commands.running.cluster import cluster
+from commands.running.run import run
+from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.kubernetes import Kubernetes
 from runners.executors.settings import KubernetesSettings
-from runners.measuring.layout import Layout
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study_file import read_study
-from runners.run_cli import run
+from runners.surroundings.layout import Layout
 from tests.runners.conftest import MINIMAL
 from tests.runners.fake_kubernetes import FakeKubernetes, fake_kubernetes
 from tests.runners.small_study import wait_for
@@ -46,21 +46,21 @@ class Case:
     def plan(self) -> Plan:
         return make_plan(read_study(self.study))
 
-    def job(self, *launches: str) -> Job:
+    def job(self, *launches: str) -> ExecutorJob:
         chosen = tuple(self.plan.launch(name) for name in launches or (FIRST, SECOND))
-        return Job(self.study, self.results, chosen, report=self.updates.append)
+        return ExecutorJob(self.study, self.results, chosen, report=self.updates.append)
 
-    def run(self, wait: bool = True, **settings: Any) -> Outcome:
+    def run(self, wait: bool = True, **settings: Any) -> ExecutorOutcome:
         executor = Kubernetes(SETTINGS.model_copy(update=settings), wait)
         return executor.run(self.plan, self.job())
 
-    def started(self) -> Callable[[], Outcome]:
+    def started(self) -> Callable[[], ExecutorOutcome]:
         """Run in a thread; what is returned waits for the outcome."""
-        found: list[Outcome] = []
+        found: list[ExecutorOutcome] = []
         thread = Thread(target=lambda: found.append(self.run()), daemon=True)
         thread.start()
 
-        def ended() -> Outcome:
+        def ended() -> ExecutorOutcome:
             thread.join(120)
             return found[0]
 

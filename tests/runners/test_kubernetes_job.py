@@ -6,22 +6,15 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from runners.executors.kubernetes_commands import (
-    LAUNCH,
-    Objects,
-    Seen,
-    Wanted,
-    command,
-    instance,
-    label,
-    manifest,
-    seen,
-)
+from runners.executors.kubernetes import SeenJob, seen
+from runners.executors.kubernetes_job import LAUNCH, PodRequest, instance, label, manifest
 from runners.executors.settings import KubernetesSettings
 
 #: The oldest in which all of it is stable, and the newest that there are schemas of.
 VERSIONS = ("1.31", "1.37")
-WANTED = Wanted("gpt-oss", "r0-eagle3-k3-tp2", "name: gpt-oss\n", 2, ("--only", "arm=eagle3-k3"))
+WANTED = PodRequest(
+    "gpt-oss", "r0-eagle3-k3-tp2", "name: gpt-oss\n", 2, ("--only", "arm=eagle3-k3")
+)
 PLAIN = KubernetesSettings(image="registry.example.com/draftboard-nightly:1")
 FULL = KubernetesSettings(
     image="x:1", claim="mine", results="/out", mounts={"models": "/models"}, study="/models/s.yaml",
@@ -39,7 +32,7 @@ def pod_of(job: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("settings", [PLAIN, FULL], ids=["plain", "full"])
 @pytest.mark.parametrize("gpus", [0, 8])
 def test_a_job_keeps_the_published_schema(settings: KubernetesSettings, gpus: int) -> None:
-    wanted = Wanted("s", "r0-baseline-tp1", "" if settings.study else "name: s\n", gpus)
+    wanted = PodRequest("s", "r0-baseline-tp1", "" if settings.study else "name: s\n", gpus)
     for version in VERSIONS:
         made = manifest(wanted, settings)
         assert kubernetes_validate.validate(made, version, strict=True) == version
@@ -74,8 +67,8 @@ def test_a_pod_measures_its_launch_into_the_claim_and_finds_the_study() -> None:
 
 
 def test_a_study_on_a_claim_is_not_sent_along() -> None:
-    wanted = Wanted("s", "r0", "", 1)
-    assert command(wanted, FULL)[2] == "/models/s.yaml"
+    wanted = PodRequest("s", "r0", "", 1)
+    assert pod_of(manifest(wanted, FULL))["containers"][0]["command"][2] == "/models/s.yaml"
     assert "annotations" not in manifest(wanted, FULL)["spec"]["template"]["metadata"]
     assert "study" not in [volume["name"] for volume in pod_of(manifest(wanted, FULL))["volumes"]]
 
@@ -91,11 +84,11 @@ def test_a_pod_keeps_the_restricted_standard() -> None:
 
 
 def test_another_study_image_or_selection_is_another_job_and_names_fit() -> None:
-    def name(wanted: Wanted = WANTED, settings: KubernetesSettings = PLAIN) -> str:
+    def name(wanted: PodRequest = WANTED, settings: KubernetesSettings = PLAIN) -> str:
         return str(manifest(wanted, settings)["metadata"]["name"])
 
-    edited = Wanted(WANTED.study, WANTED.launch_id, "name: other\n", 2, WANTED.arguments)
-    long = Wanted("A_very.long" * 9, "r0-" + "x" * 90, "", 1)
+    edited = PodRequest(WANTED.study, WANTED.launch_id, "name: other\n", 2, WANTED.arguments)
+    long = PodRequest("A_very.long" * 9, "r0-" + "x" * 90, "", 1)
     found = [name(), name(edited), name(settings=FULL), name(long)]
 
     assert len(set(found)) == 4
@@ -152,26 +145,25 @@ ENDED: Callable[..., dict[str, Any]] = lambda *words: {"conditions": [condition(
     ],
 )  # fmt: skip
 def test_what_kubernetes_says_of_a_launch_in_words(jobs, pods, stage, where) -> None:
-    found = seen(Objects(jobs, pods))["r0"]
+    found = seen([*jobs, *pods])["r0"]
     assert (found.job, found.stage, found.never) == ("j", stage, False)
     assert where in found.where
 
 
 def test_memory_is_named_where_it_was_the_reason() -> None:
     ended = {"state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
-    found = seen(
-        Objects([job(**ENDED("Failed", "BackoffLimitExceeded"))], [pod(containerStatuses=[ended])])
-    )
+    failed = job(**ENDED("Failed", "BackoffLimitExceeded"))
+    found = seen([failed, pod(containerStatuses=[ended])])
     assert "more memory than it was allowed" in found["r0"].where
 
 
 def test_what_can_never_start_is_told_from_what_waits() -> None:
     bad = pod(phase="Pending", **waiting("InvalidImageName"))
-    assert seen(Objects([job()], [bad]))["r0"].never
+    assert seen([job(), bad])["r0"].never
 
 
 def test_of_several_jobs_the_one_at_work_counts_and_one_that_is_being_deleted_does_not() -> None:
     done, works = job("1", **ENDED("Complete")), job("0")
-    assert seen(Objects([done, works], []))["r0"] == Seen("0", "waiting", "its pod is not made yet")
+    assert seen([done, works])["r0"] == SeenJob("0", "waiting", "its pod is not made yet")
     works["metadata"]["deletionTimestamp"] = "now"
-    assert seen(Objects([done, works], []))["r0"].job == "1"
+    assert seen([done, works])["r0"].job == "1"

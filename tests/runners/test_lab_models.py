@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from runners.lab.corpus import corpus_hash, held_out_text, training_documents
 from runners.planning.plan import make_plan
 from runners.planning.study_file import read_study
-from runners.texts.generators import KINDS
-from runners.texts.prompts import problems
+from runners.texts.generators import KINDS, corpus_hash, held_out_text, training_documents
+from runners.texts.prompts import prompt_sets
 from tests.runners.conftest import LAB, ROOT, lab_executable
 
 MODELS = ROOT / "studies" / "lab-models"
@@ -106,7 +105,7 @@ def test_a_lab_study_is_what_it_says_and_has_prompts_enough(
     study = read_study(ROOT / "studies" / f"{name}.yaml")
     plan = make_plan(study)
     assert (len(plan.cells), len(plan.launches)) == (cells, launches)
-    assert problems(study) == []
+    assert all(prompt_sets(study, dataset.name) for dataset in study.measured_on)
     assert all(cell.prompts >= 8 * cell.concurrency for cell in plan.cells)
     assert study.request.temperature == 0
 

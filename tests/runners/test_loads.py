@@ -7,14 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from runners.checks import loads as checks
-from runners.loads.problems import doubts, refusals
-from runners.loads.rates import Found, freeze, of_report, unknown, with_frozen_rates
-from runners.measuring.guidellm import Places, arrival_environment, command, load_request
+from runners.checks.doctor import run_check
+from runners.measuring.guidellm import arrival_environment, command, load_request
 from runners.measuring.record import asked_for
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
+from runners.texts.loads import (
+    SweepEnds,
+    doubts,
+    ends_of_report,
+    freeze,
+    refusals,
+    unknown_sweeps,
+    with_frozen_rates,
+)
 from runners.texts.prompts import prompt_sets, write
 from tests.runners.test_doctor import GUIDELLM, situation
 from warehouse.errors import RunnerError, StudyError
@@ -245,10 +252,11 @@ def test_a_still_trace_and_an_endless_answer_are_doubts(
 
 
 def profiles(plan: Plan, version: str) -> list[dict[str, object]]:
-    places = Places("http://h", "p.jsonl", "out/r.json")
     found = []
     for cell in plan.launches[0].cells:
-        argv = command("g", version, load_request(plan.study, cell, places))
+        argv = command(
+            "g", version, load_request(plan.study, cell, "http://h", "p.jsonl", "out/r.json")
+        )
         after = dict(zip(argv, argv[1:], strict=False))
         profile = after["--profile"]
         found.append(json.loads(profile) if profile.startswith("{") else
@@ -275,7 +283,7 @@ def test_a_traces_answers_are_not_forced_to_its_lengths(
     loaded: Callable[..., Study], trace: str
 ) -> None:
     plan = make_plan(loaded({"replay": trace, "constant": [1]}))
-    bodies = [load_request(plan.study, cell, Places("u", "p", "r")).sampling for cell in plan.cells]
+    bodies = [load_request(plan.study, cell, "u", "p", "r").sampling for cell in plan.cells]
     assert [body.get("ignore_eos") for body in bodies[:2]] == [None, False]
 
 
@@ -283,13 +291,13 @@ def test_arrivals_come_from_one_process_and_are_the_same_for_every_arm(
     loaded: Callable[..., Study],
 ) -> None:
     plan = make_plan(loaded({"poisson": [2], "constant": [2]}, repeats=2))
-    asked = {cell.key: load_request(plan.study, cell, Places("u", "p", "r")) for cell in plan.cells}
+    asked = {cell.key: load_request(plan.study, cell, "u", "p", "r") for cell in plan.cells}
     seeds = {key: one.seed for key, one in asked.items() if "poisson" in key}
     assert {key[-1]: seed for key, seed in seeds.items()} == {"0": 0, "1": 1}
     assert {one.seed for key, one in asked.items() if "constant" in key} == {0}
     assert all(arrival_environment(one) for one in asked.values())
     closed = make_plan(loaded({"concurrent": [2]})).cells[0]
-    assert arrival_environment(load_request(plan.study, closed, Places("u", "p", "r"))) == {}
+    assert arrival_environment(load_request(plan.study, closed, "u", "p", "r")) == {}
 
 
 def report_of(path: Path, one: float, most: float) -> Path:
@@ -302,13 +310,13 @@ def test_a_sweeps_rates_are_frozen_and_the_same_for_every_arm(
     loaded: Callable[..., Study], tmp_path: Path
 ) -> None:
     study = loaded({"sweep": 3})
-    assert [dataset.name for dataset, _ in unknown(study, tmp_path)] == ["code"]
+    assert [dataset.name for dataset, _ in unknown_sweeps(study, tmp_path)] == ["code"]
     assert {cell.level.rate for cell in make_plan(study).cells} == {None}
-    found = of_report(report_of(tmp_path / "r.json", 3.0, 9.0), "baseline", "s")
-    freeze(study, tmp_path, ("code", 1), found)
+    found = ends_of_report(report_of(tmp_path / "r.json", 3.0, 9.0), "baseline", "s")
+    freeze(study, tmp_path, "code", 1, found)
 
     plan = make_plan(with_frozen_rates(loaded({"sweep": 3}), tmp_path))
-    assert unknown(study, tmp_path) == []
+    assert unknown_sweeps(study, tmp_path) == []
     assert [[cell.level.rate for cell in launch.cells] for launch in plan.launches] == [
         [5.0, 7.0, 9.0]
     ] * 3
@@ -320,11 +328,11 @@ def test_a_sweep_without_room_and_damaged_rates_are_said(
     loaded: Callable[..., Study], tmp_path: Path
 ) -> None:
     with pytest.raises(RunnerError, match="nothing to sweep"):
-        of_report(report_of(tmp_path / "r.json", 3.0, 2.9), "baseline", "s")
+        ends_of_report(report_of(tmp_path / "r.json", 3.0, 2.9), "baseline", "s")
     with pytest.raises(RunnerError, match="no report with its two ends"):
-        of_report(tmp_path / "none.json", "baseline", "s")
+        ends_of_report(tmp_path / "none.json", "baseline", "s")
     study = loaded({"sweep": 3})
-    freeze(study, tmp_path, ("code", 1), Found(1, 2, "baseline", "s"))
+    freeze(study, tmp_path, "code", 1, SweepEnds(1, 2, "baseline", "s"))
     (path,) = tmp_path.rglob("code-tp1.rates")
     path.write_text("{")
     with pytest.raises(RunnerError, match="put the file back"):
@@ -346,7 +354,10 @@ def test_the_doctor_says_what_cannot_be_sent_and_how_to_mend_it(
 ) -> None:
     old = replace(GUIDELLM, versions={"guidellm": "0.5.3"})
     study = loaded({"replay": trace}, request={"max_tokens": None}, limits={"cell_s": 1.0})
-    said = {one.said: (one.status, one.fix) for one in checks.check(situation(study, guidellm=old))}
+    said = {
+        one.said: (one.status, one.fix)
+        for one in run_check("loads", situation(study, guidellm=old))
+    }
     assert [(status, sentence[:30]) for sentence, (status, _) in said.items()] == [
         ("blocker", "GuideLLM 0.5.3 replays no trac"),
         ("blocker", "code at trace burst.csv lasts "),
@@ -355,4 +366,4 @@ def test_the_doctor_says_what_cannot_be_sent_and_how_to_mend_it(
     assert [str(fix)[:20] for _, fix in said.values()] == [
         "Install 0.8.1 and na", "Raise speed, cut it ", "Set one of them unle",
     ]  # fmt: skip
-    assert list(checks.check(situation(loaded({"poisson": [1]})))) == []
+    assert list(run_check("loads", situation(loaded({"poisson": [1]})))) == []

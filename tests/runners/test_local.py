@@ -12,10 +12,10 @@ from typing import Any
 import psutil
 import pytest
 
-from runners.executors import Job, Outcome, Update, gpus_needed
+from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.local import Local
 from runners.executors.settings import LocalSettings
-from runners.planning.plan import Plan, make_plan
+from runners.planning.plan import Plan, gpus_needed, make_plan
 from runners.planning.study import Study
 from warehouse.errors import RunnerError
 
@@ -33,8 +33,8 @@ class Case:
     updates: list[Update] = field(default_factory=list)
     cells: list[tuple[str, float]] = field(default_factory=list)
 
-    def run(self, parallel: int, gpus: tuple[str, ...] | None = GPUS) -> Outcome:
-        job = Job(
+    def run(self, parallel: int, gpus: tuple[str, ...] | None = GPUS) -> ExecutorOutcome:
+        job = ExecutorJob(
             study=self.folder / "study.yaml", results=self.folder / "results",
             launches=self.plan.launches, report=self.updates.append,
             program=(sys.executable, str(FAKE_RUN)),

@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from runners.models import model_files, model_size
-from runners.models.model_files import ModelFiles
-from runners.models.model_size import GIB, Serving, estimate, gib, serving, tokens
+from runners.surroundings import models
+from runners.surroundings.models import (
+    GIB,
+    MemoryArguments,
+    ModelFiles,
+    gib,
+    memory_arguments,
+    memory_estimate,
+    token_count,
+)
 
 
 def gpt_oss(layers: int, experts: int) -> dict[str, Any]:
@@ -59,7 +66,7 @@ DEEPSEEK_V3 = {
 def test_parameters_are_those_that_the_models_are_published_with(
     config: dict[str, Any], billions: float
 ) -> None:
-    counted = model_size.parameters(config)
+    counted = models.parameters(config)
     assert counted is not None
     assert counted.total / 1e9 == pytest.approx(billions, rel=2e-3)
 
@@ -70,7 +77,7 @@ def test_parameters_are_those_that_the_models_are_published_with(
 def test_weights_are_as_large_as_the_published_checkpoints(
     config: dict[str, Any], gibibytes: float
 ) -> None:
-    bytes_ = model_size.weight_bytes(config)
+    bytes_ = models.weight_bytes(config)
     assert bytes_ is not None
     assert bytes_ / GIB == pytest.approx(gibibytes, rel=5e-3)
 
@@ -87,53 +94,51 @@ def test_weights_are_as_large_as_the_published_checkpoints(
 def test_quantization_spares_the_embeddings(
     quantization: dict[str, Any], bytes_a_weight: float
 ) -> None:
-    counted = model_size.parameters(LLAMA_8B)
+    counted = models.parameters(LLAMA_8B)
     assert counted is not None
     expected = counted.embedding * 2 + (counted.total - counted.embedding) * bytes_a_weight
-    assert model_size.weight_bytes(LLAMA_8B | {"quantization_config": quantization}) == round(
-        expected
-    )
+    assert models.weight_bytes(LLAMA_8B | {"quantization_config": quantization}) == round(expected)
 
 
 def test_the_cache_of_a_token_is_k_and_v_of_every_layer() -> None:
-    shape = model_size.cache_shape(LLAMA_8B, 1, "auto")
+    shape = models.cache_shape(LLAMA_8B, 1, "auto")
     assert shape is not None
     # 32 layers x 2 x 8 heads x 128 x 2 bytes = 131,072 bytes a token
     assert shape.bytes_of(1000) == 131_072_000
 
 
 def test_an_fp8_cache_takes_half() -> None:
-    shape = model_size.cache_shape(LLAMA_8B, 1, "fp8_e4m3")
+    shape = models.cache_shape(LLAMA_8B, 1, "fp8_e4m3")
     assert shape is not None
     assert shape.bytes_of(1000) == 65_536_000
 
 
 def test_gpus_share_the_kv_heads_until_each_has_one() -> None:
-    sizes = [model_size.cache_shape(LLAMA_8B, tp, "auto") for tp in (1, 4, 8, 16)]
+    sizes = [models.cache_shape(LLAMA_8B, tp, "auto") for tp in (1, 4, 8, 16)]
     assert [s and s.bytes_per_token_and_layer for s in sizes] == [4096, 1024, 512, 512]
 
 
 def test_a_window_bounds_what_its_layers_keep() -> None:
-    shape = model_size.cache_shape(gpt_oss(36, 128), 1, "auto")
+    shape = models.cache_shape(gpt_oss(36, 128), 1, "auto")
     assert shape is not None
     # 2 x 8 x 64 x 2 = 2,048 bytes; 18 layers keep 1,000 tokens and 18 keep 128
     assert shape.bytes_of(1000) == 2048 * (18 * 1000 + 18 * 128)
 
 
 def test_latent_attention_keeps_one_latent_on_every_gpu() -> None:
-    shape = model_size.cache_shape(DEEPSEEK_V3, 8, "auto")
+    shape = models.cache_shape(DEEPSEEK_V3, 8, "auto")
     assert shape is not None
     assert shape.bytes_per_token_and_layer == (512 + 64) * 2
 
 
 def test_the_language_part_of_a_model_that_sees_is_what_counts() -> None:
     seeing = {"text_config": LLAMA_8B, "vision_config": {"hidden_size": 1}}
-    assert model_size.parameters(seeing) == model_size.parameters(LLAMA_8B)
+    assert models.parameters(seeing) == models.parameters(LLAMA_8B)
 
 
 def test_a_configuration_without_sizes_gives_no_figure() -> None:
-    assert model_size.parameters({"model_type": "x"}) is None
-    assert model_size.cache_shape({"model_type": "x"}, 1, "auto") is None
+    assert models.parameters({"model_type": "x"}) is None
+    assert models.cache_shape({"model_type": "x"}, 1, "auto") is None
 
 
 def model(tmp_path: Path, name: str, config: dict[str, Any], weights: int | None) -> ModelFiles:
@@ -142,45 +147,45 @@ def model(tmp_path: Path, name: str, config: dict[str, Any], weights: int | None
     (folder / "config.json").write_text(json.dumps(config))
     if weights is not None:
         (folder / "model.safetensors").write_bytes(b"\0" * weights)
-    return model_files.find(str(folder), None, {})
+    return models.find(str(folder), None, {})
 
 
 def test_weights_are_split_over_the_gpus_and_the_draft_is_added(tmp_path: Path) -> None:
     target = model(tmp_path, "target", LLAMA_8B, 8000)
     draft = model(tmp_path, "draft", LLAMA_8B | {"num_hidden_layers": 1}, 400)
-    found = estimate(target, draft, Serving(tensor_parallel_size=2))
+    found = memory_estimate(target, draft, MemoryArguments(tensor_parallel_size=2))
     assert (found.target_bytes, found.draft_bytes, found.exact) == (4000, 200, True)
     # 33 layers at half of 4,096 bytes each
     assert found.cache_bytes(10) == 33 * 2048 * 10
 
 
 def test_a_pipeline_splits_weights_and_layers(tmp_path: Path) -> None:
-    said = serving(2, {"pipeline_parallel_size": 4}, None)
-    found = estimate(model(tmp_path, "target", LLAMA_8B, 8000), None, said)
+    said = memory_arguments(2, {"pipeline_parallel_size": 4}, None)
+    found = memory_estimate(model(tmp_path, "target", LLAMA_8B, 8000), None, said)
     # 32 layers over 4 stages, 4,096 bytes a token and layer over 2 GPUs
     assert (found.target_bytes, found.cache_bytes(10)) == (1000, 8 * 2048 * 10)
 
 
 def test_what_is_left_of_a_budget_holds_so_many_sequences(tmp_path: Path) -> None:
-    found = estimate(model(tmp_path, "target", LLAMA_8B, 1000), None, Serving())
+    found = memory_estimate(model(tmp_path, "target", LLAMA_8B, 1000), None, MemoryArguments())
     assert found.left_for_cache(10_000, working=2_000) == 7_000
     assert found.sequences_in(131_072 * 100, tokens=10) == 10
     assert found.sequences_in(-5, tokens=10) == 0
 
 
 def test_sizes_without_weight_files_are_computed_and_say_so(tmp_path: Path) -> None:
-    found = estimate(model(tmp_path, "target", LLAMA_8B, None), None, Serving())
-    assert (found.exact, found.target_bytes) == (False, model_size.weight_bytes(LLAMA_8B))
+    found = memory_estimate(model(tmp_path, "target", LLAMA_8B, None), None, MemoryArguments())
+    assert (found.exact, found.target_bytes) == (False, models.weight_bytes(LLAMA_8B))
 
 
 def test_mtp_layers_cache_as_one_more_layer_of_the_target(tmp_path: Path) -> None:
-    said = serving(1, {}, {"method": "mtp", "num_speculative_tokens": 1})
-    found = estimate(model(tmp_path, "target", LLAMA_8B, 1000), None, said)
+    said = memory_arguments(1, {}, {"method": "mtp", "num_speculative_tokens": 1})
+    found = memory_estimate(model(tmp_path, "target", LLAMA_8B, 1000), None, said)
     assert (found.draft_bytes, found.cache_bytes(1)) == (0, 33 * 4096)
 
 
 def test_engine_arguments_count_however_they_are_spelt() -> None:
-    said = serving(1, {"--max_model_len": "8k", "kv-cache-dtype": "fp8"}, None)
+    said = memory_arguments(1, {"--max_model_len": "8k", "kv-cache-dtype": "fp8"}, None)
     assert (said.max_model_len, said.cache_dtype) == (8000, "fp8")
 
 
@@ -188,7 +193,7 @@ def test_engine_arguments_count_however_they_are_spelt() -> None:
     ("said", "number"), [(8192, 8192), ("2K", 2048), ("1.5k", 1500), ("auto", None), (None, None)]
 )
 def test_tokens_are_read_as_vllm_reads_them(said: Any, number: int | None) -> None:
-    assert tokens(said) == number
+    assert token_count(said) == number
 
 
 def test_bytes_are_said_in_a_readers_unit() -> None:
@@ -204,12 +209,12 @@ def test_a_hub_model_is_found_in_the_cache_with_its_commit(tmp_path: Path) -> No
     snapshot.mkdir(parents=True)
     (snapshot / "config.json").write_text("{}")
     for revision in (None, "main", commit):
-        found = model_files.find("org/name", revision, {"HF_HOME": str(tmp_path)})
+        found = models.find("org/name", revision, {"HF_HOME": str(tmp_path)})
         assert (found.origin, found.revision, found.folder) == ("cache", commit, snapshot)
 
 
 def test_a_model_that_is_nowhere_says_where_it_is_missing(tmp_path: Path) -> None:
-    found = model_files.find("org/name", None, {"HF_HOME": str(tmp_path)})
+    found = models.find("org/name", None, {"HF_HOME": str(tmp_path)})
     assert (found.origin, found.folder) == ("nowhere", None)
     assert found.reason == "org/name is not in the cache of this machine"
 
@@ -220,7 +225,7 @@ def test_a_cut_off_download_has_no_size(tmp_path: Path) -> None:
     assert found.folder is not None
     index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
     (found.folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert model_files.find(found.model, None, {}).weight_bytes is None
+    assert models.find(found.model, None, {}).weight_bytes is None
 
 
 def test_the_revision_of_a_folder_changes_with_its_content_and_not_with_its_place(
@@ -233,7 +238,7 @@ def test_the_revision_of_a_folder_changes_with_its_content_and_not_with_its_plac
     assert same.folder is not None
     weights = same.folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
-    assert model_files.find(same.model, None, {}).revision != first.revision
+    assert models.find(same.model, None, {}).revision != first.revision
 
 
 LAB_MODELS = Path(__file__).parents[2] / "studies" / "lab-models"
@@ -242,7 +247,7 @@ LAB_MODELS = Path(__file__).parents[2] / "studies" / "lab-models"
 @pytest.mark.parametrize(("draft", "sequences"), [(None, 682), ("draft", 630)])
 def test_the_cache_holds_what_vllm_says_that_it_holds(draft: str | None, sequences: int) -> None:
     """vLLM 0.32 with these models, 1 GiB of cache and 512 tokens logged 682.50x and 630.00x."""
-    target = model_files.find(str(LAB_MODELS / "target"), None, {})
-    drafting = None if draft is None else model_files.find(str(LAB_MODELS / draft), None, {})
-    found = estimate(target, drafting, serving(1, {"max-model-len": 512}, None))
+    target = models.find(str(LAB_MODELS / "target"), None, {})
+    drafting = None if draft is None else models.find(str(LAB_MODELS / draft), None, {})
+    found = memory_estimate(target, drafting, memory_arguments(1, {"max-model-len": 512}, None))
     assert found.sequences_in(GIB, tokens=512) == sequences

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from runners.measuring.launch import Failed
-from runners.measuring.layout import Layout
-from runners.measuring.resume import next_step, next_step_elsewhere, reasons
+from runners.measuring.progress import FailedCell, next_step, next_step_elsewhere, reasons
 from runners.planning.plan import make_plan
 from runners.serving.diagnosis import Diagnosis
+from runners.surroundings.layout import Layout
 
 STUDY = Path("studies/tiny.yaml")
 OUT_OF_MEMORY = Diagnosis("out_of_memory", "The GPU has too little memory.")
@@ -15,7 +14,7 @@ OUT_OF_MEMORY = Diagnosis("out_of_memory", "The GPU has too little memory.")
 def test_a_launch_whose_server_did_not_start_is_told_once_with_doctor_and_log(study_of) -> None:
     plan, layout = make_plan(study_of()), Layout(Path("results"), "tiny")
     first = plan.launches[0]
-    failed = [Failed(cell, OUT_OF_MEMORY, no_server=True) for cell in first.cells]
+    failed = [FailedCell(cell, OUT_OF_MEMORY, no_server=True) for cell in first.cells]
 
     assert reasons(plan, failed) == [f"{first.launch_id}: The GPU has too little memory."]
     assert next_step(plan, failed, layout, STUDY) == (
@@ -27,7 +26,7 @@ def test_a_launch_whose_server_did_not_start_is_told_once_with_doctor_and_log(st
 
 def test_cells_that_failed_on_a_server_that_was_up_name_the_logs(study_of) -> None:
     plan, layout = make_plan(study_of()), Layout(Path("results"), "tiny")
-    failed = [Failed(cell, OUT_OF_MEMORY) for cell in plan.launches[1].cells]
+    failed = [FailedCell(cell, OUT_OF_MEMORY) for cell in plan.launches[1].cells]
 
     assert len(reasons(plan, failed)) == len(failed)
     step = next_step(plan, failed, layout, STUDY)

@@ -7,7 +7,8 @@ import pytest
 
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
-from runners.surroundings.machine import Near, listed, near, near_gpus
+from runners.serving.server import near_gpus
+from runners.surroundings.machine import Near, listed, near
 
 ALL = frozenset(range(16))
 

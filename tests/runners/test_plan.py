@@ -10,10 +10,18 @@ import pytest
 from click.testing import CliRunner
 
 from draftboard import cli
-from runners.planning.estimate import Assumed, Node, Recorded, duration_of, estimate, read_recorded
+from runners.planning.estimate import (
+    Assumed,
+    Node,
+    RecordedDurations,
+    duration_of,
+    estimate,
+    read_recorded,
+)
 from runners.planning.plan import make_plan
 from runners.planning.study import Study
 from runners.planning.study_file import read_study
+from runners.surroundings.layout import records_under
 from runners.texts.prompts import few_prompts
 from warehouse.loads import Load
 
@@ -117,12 +125,14 @@ def test_an_estimate_assumes_until_something_was_recorded(study_of: Callable[...
     # Three starts of 100 s; per arm 20 waves and 5 waves of 1 s, and 30 s for each of two cells.
     seconds = 3 * (100 + 60 + 25)
     one_by_one = Node(gpus=8, servers=1)
-    found = estimate(plan, Recorded(), Assumed(1.0, 100.0), one_by_one)
+    found = estimate(plan, RecordedDurations(), Assumed(1.0, 100.0), one_by_one)
     assert found.basis == "assumed"
     assert found.hours == pytest.approx(seconds / 3600)
     assert found.gpu_hours == pytest.approx(2 * seconds / 3600)
     assert found.usd == pytest.approx(36.0 * seconds / 3600)
-    recorded = Recorded((("code", ONE, 10.0), ("code", ONE, 20.0), ("prose", FOUR, 5.0)), (40.0,))
+    recorded = RecordedDurations(
+        (("code", ONE, 10.0), ("code", ONE, 20.0), ("prose", FOUR, 5.0)), (40.0,)
+    )
     better = estimate(plan, recorded, Assumed(), one_by_one)
     assert better.basis == "recorded"
     assert better.hours == pytest.approx(3 * (40 + 15 + 5) / 3600)
@@ -136,7 +146,7 @@ def test_without_records_a_request_takes_longer_among_others_and_less_for_a_shor
 
     def seconds(level: int, **changes: object) -> float:
         study = study_of(arms=arms, datasets=datasets, concurrency=[level], **changes)
-        return 3600 * estimate(make_plan(study), Recorded(), Assumed(None, 0.0)).hours - 30
+        return 3600 * estimate(make_plan(study), RecordedDurations(), Assumed(None, 0.0)).hours - 30
 
     # 7 s alone; 7 x 100^0.43 = 50.71 s among a hundred, in one wave; 64 of 1000 tokens.
     assert seconds(1) == pytest.approx(700)
@@ -146,13 +156,13 @@ def test_without_records_a_request_takes_longer_among_others_and_less_for_a_shor
 
 def test_the_published_study_takes_about_half_of_what_20_s_a_request_gave() -> None:
     plan = make_plan(read_study(PUBLISHED))
-    assert 3.5 < estimate(plan, Recorded(), Assumed()).sequential_hours < 4.7
-    found = estimate(plan, Recorded(), Assumed(20.0))
+    assert 3.5 < estimate(plan, RecordedDurations(), Assumed()).sequential_hours < 4.7
+    found = estimate(plan, RecordedDurations(), Assumed(20.0))
     assert found.sequential_hours == pytest.approx(7.9, abs=0.05)
 
 
 def test_the_published_study_says_what_eight_gpus_take_and_what_one_by_one_leaves_idle() -> None:
-    found = estimate(make_plan(read_study(PUBLISHED)), Recorded(), Assumed())
+    found = estimate(make_plan(read_study(PUBLISHED)), RecordedDurations(), Assumed())
     assert (found.gpus, found.side_by_side) == (8, 6)
     assert found.hours < found.sequential_hours / 3
     assert found.usd == pytest.approx(41.62 * found.hours)
@@ -170,7 +180,7 @@ def test_a_study_may_keep_its_servers_apart_and_on_a_cpu_they_always_are(
     study_of: Callable[..., Study], changes: dict[str, object]
 ) -> None:
     plan = make_plan(study_of(**changes))
-    found = estimate(plan, Recorded(), Assumed(), Node(gpus=8))
+    found = estimate(plan, RecordedDurations(), Assumed(), Node(gpus=8))
     assert found.side_by_side == 1
     assert found.hours == pytest.approx(found.sequential_hours)
 
@@ -178,7 +188,7 @@ def test_a_study_may_keep_its_servers_apart_and_on_a_cpu_they_always_are(
 def test_without_a_word_on_the_node_launches_follow_each_other(
     study_of: Callable[..., Study],
 ) -> None:
-    found = estimate(make_plan(study_of()), Recorded(), Assumed())
+    found = estimate(make_plan(study_of()), RecordedDurations(), Assumed())
     assert (found.gpus, found.side_by_side, found.idle_share) == (None, 1, None)
 
 
@@ -201,7 +211,7 @@ def test_launches_side_by_side_are_packed_on_the_gpus_that_there_are(
     plan = make_plan(study_of(price=price, tensor_parallel_sizes=[2]))
     # Three launches of 100 + 60 + 25 s on two GPUs each: two fit on four, the third waits.
     assumed = Assumed(1.0, 100.0)
-    found = {n: estimate(plan, Recorded(), assumed, Node(4, n)) for n in (1, 2, 8)}
+    found = {n: estimate(plan, RecordedDurations(), assumed, Node(4, n)) for n in (1, 2, 8)}
     assert {n: round(one.hours * 3600) for n, one in found.items()} == {1: 555, 2: 370, 8: 370}
     assert found[8].usd == pytest.approx(370)
     assert {round(one.sequential_hours * 3600) for one in found.values()} == {555}
@@ -218,8 +228,10 @@ def test_recorded_durations_are_those_of_good_cells(tmp_path: Path) -> None:
     record("c", dataset="code", concurrency=1)
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "record.json").write_text("{")
-    assert read_recorded(tmp_path) == Recorded((("code", ONE, 20.0),), (30.0,))
-    assert read_recorded(tmp_path / "none") == Recorded()
+    assert read_recorded(records_under(tmp_path)) == RecordedDurations(
+        (("code", ONE, 20.0),), (30.0,)
+    )
+    assert read_recorded(records_under(tmp_path / "none")) == RecordedDurations()
 
 
 def test_the_command_prints_json_that_a_script_can_read() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import psutil
 
-from runners.watching.watch import OTHERS, Family, Processor
+from runners.watching.watch import OTHERS, ProcessFamily, Processor
 
 SPIN = "while True: pass"
 # A spinning process of somebody else: its parent ends, so that it is nobody's child here.
@@ -35,7 +35,7 @@ def _seconds(spinning: list[subprocess.Popen[bytes]]) -> float:
 
 def test_the_work_of_others_counts() -> None:
     with _stranger():
-        look = Processor(Family())
+        look = Processor(ProcessFamily())
         time.sleep(1.5)
         assert look()[OTHERS] > 0.3
 
@@ -48,7 +48,7 @@ def test_our_own_work_does_not_count() -> None:
         time.sleep(0.3)
         # On a busy machine time passes between any two lines: what is looked at lies within the
         # outer span and around the inner one.
-        outer, look = time.monotonic(), Processor(Family())
+        outer, look = time.monotonic(), Processor(ProcessFamily())
         before, inner = _seconds(spinning), time.monotonic()
         time.sleep(1.5)
         inner_s, ours_s = time.monotonic() - inner, _seconds(spinning) - before

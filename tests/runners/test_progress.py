@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from runners.measuring.progress import Count, Panel, duration, live_line, progress
+from runners.measuring.progress import Count, Progress, duration, live_line
 from runners.planning.estimate import Node, duration_of
 from runners.planning.plan import make_plan
 
@@ -13,7 +13,7 @@ from runners.planning.plan import make_plan
 def test_off_a_terminal_each_event_is_one_plain_line(study_of) -> None:
     text = io.StringIO()
     plan = make_plan(study_of())
-    with progress(Count(2), Console(file=text, width=40)) as shown:
+    with Progress(Count(2), Console(file=text, width=40)) as shown:
         shown.starting(plan.launches[0])
         shown.live({"running": 3.0})
         shown.measured(
@@ -33,12 +33,12 @@ def test_off_a_terminal_each_event_is_one_plain_line(study_of) -> None:
 def test_on_a_terminal_a_panel_shows_the_cell_its_pace_and_how_far_it_is(study_of) -> None:
     text = io.StringIO()
     console = Console(file=text, force_terminal=True, width=100)
-    with progress(Count(2), console) as shown:
-        assert isinstance(shown, Panel)
+    with Progress(Count(2), console) as shown:
+        assert shown.panel is not None
         shown.measuring(make_plan(study_of()).cells[0], attempt=2)
         shown.live({"tokens_per_s": 311.6, "running": 4.0, "waiting": 0.0})
         with console.capture() as seen:
-            console.print(shown._draw())
+            console.print(shown.draw())
 
     assert "baseline/tp1/code/c1-r0, attempt 2" in seen.get()
     assert "0/2" in seen.get()

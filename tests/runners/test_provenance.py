@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from runners.measuring import record
 from runners.planning.study import Study
 from runners.probes import interpreter
-from runners.surroundings import gpu, machine, provenance
-from runners.surroundings.tools import public, tool
+from runners.serving.engines import tool
+from runners.surroundings import machine
+from runners.surroundings.machine import public
 from tests.runners.conftest import lab_executable
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import REMOVED
@@ -29,23 +31,22 @@ def lab_study(study_of: StudyOf, vllm: Path) -> Study:
 
 @pytest.mark.slow
 def test_versions_are_those_of_each_executables_own_environment(lab_study: Study) -> None:
-    found = provenance.versions(lab_study)
-    assert (found.vllm, found.guidellm) == ("0.32.0+cpu", "0.5.3")
-    assert found.torch is not None
-    assert found.torch.endswith("+cpu")
-    assert found.cuda is None
+    found = record.versions(lab_study)
+    assert (found["vllm"], found["guidellm"]) == ("0.32.0+cpu", "0.5.3")
+    assert str(found["torch"]).endswith("+cpu")
+    assert found["cuda"] is None
 
 
 def test_a_missing_executable_leaves_versions_unknown(study_of: StudyOf) -> None:
     study = study_of(executables={"vllm": "./nowhere/vllm", "guidellm": "no-such-guidellm"})
-    found = provenance.versions(study)
-    assert (found.vllm, found.torch, found.guidellm) == (None, None, None)
+    found = record.versions(study)
+    assert (found["vllm"], found["torch"], found["guidellm"]) == (None, None, None)
     assert tool(study, "guidellm").problem == "there is no executable no-such-guidellm"
 
 
 @pytest.mark.slow
 def test_an_environment_is_json_and_says_what_the_machine_is(lab_study: Study) -> None:
-    said = json.loads(json.dumps(provenance.environment(lab_study), allow_nan=False))
+    said = json.loads(json.dumps(record.environment(lab_study), allow_nan=False))
     assert said["versions"]["vllm"] == "0.32.0+cpu"
     assert said["packages"]["guidellm"]["guidellm"] == "0.5.3"
     assert said["system"]["kernel"]
@@ -57,21 +58,21 @@ def test_an_environment_is_json_and_says_what_the_machine_is(lab_study: Study) -
 def test_a_cpu_build_runs_on_the_processor_even_beside_gpus(
     lab_study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one = gpu.Survey(gpus=(gpu.Gpu(0, "NVIDIA H200"),), driver="590")
-    monkeypatch.setattr(gpu, "survey", lambda: one)
-    assert provenance.hardware(lab_study) == (machine.cpu_model(), None)
-    assert provenance.environment(lab_study)["gpus"] == []
+    one = machine.Survey(gpus=(machine.Gpu(0, "NVIDIA H200"),), driver="590")
+    monkeypatch.setattr(machine, "survey", lambda: one)
+    assert record.hardware(lab_study) == (machine.cpu_model(), None)
+    assert record.environment(lab_study)["gpus"] == []
 
 
 def test_hardware_counts_the_gpus_that_were_given(
     study_of: StudyOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    node = gpu.Survey(gpus=tuple(gpu.Gpu(index, "NVIDIA H200") for index in range(8)))
-    monkeypatch.setattr(gpu, "survey", lambda: node)
+    node = machine.Survey(gpus=tuple(machine.Gpu(index, "NVIDIA H200") for index in range(8)))
+    monkeypatch.setattr(machine, "survey", lambda: node)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,4")
     study = study_of(executables={"vllm": "no-such-vllm"})
-    assert provenance.hardware(study, [4, 5]) == ("NVIDIA H200", 2)
-    assert provenance.hardware(study) == ("NVIDIA H200", 3)
+    assert record.hardware(study, [4, 5]) == ("NVIDIA H200", 2)
+    assert record.hardware(study) == ("NVIDIA H200", 3)
 
 
 def test_revisions_tell_local_models_apart(study_of: StudyOf, tmp_path: Path) -> None:
@@ -83,10 +84,10 @@ def test_revisions_tell_local_models_apart(study_of: StudyOf, tmp_path: Path) ->
         target={"model": "./target"},
         arms=[{"name": "baseline"}, {"name": "draft", "speculative_config": drafting}],
     )
-    baseline, drafted = (provenance.revisions(study, variant) for variant in study.variants)
-    assert baseline.draft is None
-    assert baseline.model == drafted.model != drafted.draft
-    assert str(drafted.draft).startswith("local:")
+    baseline, drafted = (record.revisions(study, variant) for variant in study.variants)
+    assert baseline["draft_revision"] is None
+    assert baseline["model_revision"] == drafted["model_revision"] != drafted["draft_revision"]
+    assert str(drafted["draft_revision"]).startswith("local:")
 
 
 def test_an_environment_holds_no_secret_and_no_home(
@@ -103,11 +104,11 @@ def test_an_environment_holds_no_secret_and_no_home(
             "VLLM_NOTE": "uses not-a-usual-shape-of-token",
         },
     )
-    text = json.dumps(provenance.environment(study))
+    text = json.dumps(record.environment(study))
     for hidden in ("not-a-usual-shape", "swordfish", "hunter2", "jane", str(tmp_path)):
         assert hidden not in text
     assert "~/cache" in text
-    assert not {"HF_TOKEN", "VLLM_API_KEY", "MY_PASSWORD"} & provenance.variables(study).keys()
+    assert not {"HF_TOKEN", "VLLM_API_KEY", "MY_PASSWORD"} & record.variables(study).keys()
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_what_an_image_requires_of_a_driver_is_not_kept(
 ) -> None:
     monkeypatch.setenv("NVIDIA_REQUIRE_CUDA", "cuda>=13.0 brand=unknown,driver>=535,driver<536")
     monkeypatch.setenv("NVIDIA_VISIBLE_DEVICES", "0")
-    kept = provenance.variables(study_of())
+    kept = record.variables(study_of())
     assert "NVIDIA_REQUIRE_CUDA" not in kept
     assert kept["NVIDIA_VISIBLE_DEVICES"] == "0"
 

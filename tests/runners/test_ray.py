@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from runners.executors import Job, Outcome, Update
+from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.ray import RayTasks
 from runners.executors.settings import RaySettings
 from runners.planning.plan import Plan, make_plan
@@ -65,14 +65,14 @@ class Case:
     updates: list[Update] = field(default_factory=list)
     switches: tuple[str, ...] = ()
 
-    def job(self) -> Job:
-        return Job(
+    def job(self) -> ExecutorJob:
+        return ExecutorJob(
             study=self.folder / "study.yaml", results=self.folder / "results",
             launches=self.plan.launches, report=self.updates.append,
             program=("env", *self.switches, sys.executable, str(FAKE_RUN)),
         )  # fmt: skip
 
-    def run(self, settings: RaySettings = SETTINGS) -> Outcome:
+    def run(self, settings: RaySettings = SETTINGS) -> ExecutorOutcome:
         return RayTasks(settings).run(self.plan, self.job())
 
     def measured(self) -> list[dict[str, Any]]:
@@ -129,7 +129,7 @@ def test_a_killed_node_costs_its_cell_and_nothing_else(nodes: Any, case_of) -> N
     case = case_of(arms=[{"name": "baseline"}], concurrency=[1, 2, 4], tensor_parallel_sizes=[6])
     case.switches = ("FAKE_CELL_S=2",)
     first = nodes.add_node(num_cpus=2, num_gpus=6)
-    outcomes: list[Outcome] = []
+    outcomes: list[ExecutorOutcome] = []
     thread = Thread(target=lambda: outcomes.append(case.run()))
     thread.start()
     wait_until(lambda: (case.folder / "results/tiny" / case.plan.cells[0].key).exists())

@@ -5,7 +5,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from runners.measuring.record import Happened, Setting, record, remote_setting, server_args, write
+from runners.measuring.record import (
+    Attempt,
+    LaunchSetting,
+    record,
+    remote_setting,
+    server_args,
+    write,
+)
 from runners.planning.plan import Plan, make_plan
 from runners.serving.diagnosis import Diagnosis
 from warehouse.contract import Record
@@ -13,16 +20,16 @@ from warehouse.contract import Record
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def happened(**changes: object) -> Happened:
+def happened(**changes: object) -> Attempt:
     timeline = {"server_start": 0.0, "load": 2.0, "overhead": 0.05, "total": 2.05}
-    return Happened(
-        **({"attempt": 1, "started_at": NOW, "ended_at": NOW, "timeline": timeline} | changes)
+    return Attempt(
+        **({"number": 1, "started_at": NOW, "ended_at": NOW, "timeline": timeline} | changes)
     )
 
 
-def of_cell(plan: Plan, arm: str, went: Happened) -> Record:
+def of_cell(plan: Plan, arm: str, went: Attempt) -> Record:
     launch = next(launch for launch in plan.launches if launch.variant.name == arm)
-    return record(Setting(plan.study, launch, {"engine": "vllm"}, {}), launch.cells[0], went)
+    return record(LaunchSetting(plan.study, launch, {"engine": "vllm"}, {}), launch.cells[0], went)
 
 
 def test_a_baseline_says_that_nothing_was_drafted(study_of) -> None:
@@ -66,7 +73,7 @@ def test_a_baseline_with_equal_engine_says_what_it_goes_without(study_of) -> Non
 
 def test_a_failed_attempt_says_why_and_shows_the_end_of_the_log(study_of) -> None:
     lines = tuple(f"line {number}" for number in range(100))
-    went = happened(problem=Diagnosis("killed", "It was killed."), log_excerpt=lines, attempt=3)
+    went = happened(problem=Diagnosis("killed", "It was killed."), log_excerpt=lines, number=3)
     found = of_cell(make_plan(study_of()), "baseline", went)
 
     assert (found.status, found.failure, found.failure_cause) == (
@@ -83,7 +90,7 @@ def test_a_record_holds_no_secret(study_of, tmp_path) -> None:
     study = study_of(target={"model": "org/target", "engine_args": {"api-key": secret}})
     launch = make_plan(study).launches[0]
     known = server_args(study, launch)
-    setting = Setting(study, launch, known, {}, ("vllm", "serve", "--api-key", secret))
+    setting = LaunchSetting(study, launch, known, {}, ("vllm", "serve", "--api-key", secret))
     went = happened(
         problem=Diagnosis("ended", f"It ended. Its last error: {secret}"), log_excerpt=(secret,)
     )
@@ -140,6 +147,6 @@ def test_the_parser_of_reasoning_that_vllm_took_by_itself_is_a_server_argument(
     study = study_of(target={"model": "openai/gpt-oss-120b", "engine_args": given})
     launch = make_plan(study).launches[0]
     went = happened(notes={"resolved": {"reasoning_parser": "openai_gptoss"}})
-    setting = Setting(study, launch, server_args(study, launch), {})
+    setting = LaunchSetting(study, launch, server_args(study, launch), {})
 
     assert record(setting, launch.cells[0], went).server_args == kept

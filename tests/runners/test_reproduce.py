@@ -7,12 +7,12 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from runners.measuring.layout import Layout
-from runners.measuring.record import Keep, Keepsakes
+from commands.running.reproduce import reproduce
+from runners.measuring.record import write_keepsakes
 from runners.planning.plan import make_plan
 from runners.planning.study_file import read_study
-from runners.repeating.original import plan_again, prompts_again, read_original
-from runners.reproduce_cli import reproduce
+from runners.repeating import plan_again, prompts_again, read_original
+from runners.surroundings.layout import Layout
 from runners.texts.datasets import origin
 from runners.texts.prompts import PromptFiles
 from tests.runners.conftest import MINIMAL
@@ -41,7 +41,7 @@ def drop_of(path: Path, results: Path, texts: bool = False) -> Path:
     prompts = PromptFiles(study, layout).of(cell)
     folder = layout.root / "ngram-k2/tp1/numbers" / LEAF
     folder.mkdir(parents=True)
-    Keepsakes(Keep(path.read_text(), texts), study, prompts, {"a": 1}, ["up"]).write(folder)
+    write_keepsakes(folder, study, path.read_text(), prompts, texts, {"a": 1}, ["up"])
     record = {
         "schema_version": 1,
         "run_id": f"tiny/{cell.key}#1",

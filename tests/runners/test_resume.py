@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from runners.measuring.layout import Layout
 from runners.measuring.resume import Now, bring_back, differences, look, set_aside
-from runners.measuring.software import Software
 from runners.planning.plan import PlannedCell, make_plan, select
-from runners.planning.study import Window
+from runners.planning.study import MeasuredWindow
 from runners.planning.study_file import read_study
+from runners.serving.engines import Software
+from runners.surroundings.layout import Layout
 from runners.texts.prompts import PromptFiles
 from warehouse.errors import RunnerError
 
@@ -232,7 +232,7 @@ def test_a_study_that_is_reverted_has_its_results_back(study_of, tmp_path: Path)
     for plan in (one, other):
         for cell in plan.cells:
             found = look(plan, layout)
-            set_aside([found.found[cell.key].folder], layout)
+            set_aside([found.states[cell.key].folder], layout)
             put(layout, cell)
 
     for plan in (one, other, one):
@@ -293,4 +293,4 @@ def test_warming_up_by_the_load_measures_nothing_again_and_another_number_does()
 def test_a_level_is_warmed_up_by_as_many_as_it_has_in_flight(
     stated: int | None, in_flight: int, expected: int
 ) -> None:
-    assert Window(warm_up_requests=stated).warm_up_at(in_flight) == expected
+    assert MeasuredWindow(warm_up_requests=stated).warm_up_at(in_flight) == expected

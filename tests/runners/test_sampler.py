@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from ingest.counters import read_series
-from runners.measuring.load import Sampler, snapshot
+from runners.measuring.cell import keep_counters
+from runners.measuring.load import Sampler
 from runners.serving import endpoint
-from runners.serving.server import Server, ServerSpec, start
+from runners.serving.server import LocalServer, ServerSpec, start
 
 pytestmark = pytest.mark.slow
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_vllm.py")), "serve", "tiny")
@@ -24,7 +25,7 @@ SPECULATING = ("--fake-k", "2", "--fake-acceptance", "0.5")
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+def server(tmp_path: Path) -> Iterator[LocalServer]:
     """A fake engine that drafts two tokens."""
     argv = (*FAKE, "--port", "{port}", *SPECULATING)
     spec = ServerSpec(argv, dict(os.environ), "tiny", tmp_path / "server.log", 120.0)
@@ -32,13 +33,13 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield running
 
 
-def _generate(server: Server, tokens: int) -> None:
+def _generate(server: LocalServer, tokens: int) -> None:
     body = {"model": "tiny", "prompt": "Hello", "max_tokens": tokens, "ignore_eos": True}
     endpoint.send(server.url + "/v1/completions", body, 120)
 
 
 @contextmanager
-def _generating(server: Server) -> Iterator[None]:
+def _generating(server: LocalServer) -> Iterator[None]:
     """One request after the other, until the block is left."""
     left = threading.Event()
 
@@ -84,7 +85,9 @@ def _samples(path: Path) -> list[tuple[float, dict[str, float]]]:
     return found
 
 
-def test_the_first_and_the_last_sample_enclose_the_load(server: Server, tmp_path: Path) -> None:
+def test_the_first_and_the_last_sample_enclose_the_load(
+    server: LocalServer, tmp_path: Path
+) -> None:
     path = tmp_path / "metrics-samples.jsonl"
     began = time.time()
     with Sampler(server.url, path, every_s=60):
@@ -101,7 +104,7 @@ def test_the_first_and_the_last_sample_enclose_the_load(server: Server, tmp_path
 
 
 def test_samples_are_taken_again_and_again_and_ingest_reads_them(
-    server: Server, tmp_path: Path
+    server: LocalServer, tmp_path: Path
 ) -> None:
     path = tmp_path / "metrics-samples.jsonl"
     with Sampler(server.url, path, every_s=0.05) as sampler, _generating(server):
@@ -117,7 +120,7 @@ def test_samples_are_taken_again_and_again_and_ingest_reads_them(
 
 
 def test_the_live_throughput_is_tokens_since_the_last_sample(
-    server: Server, tmp_path: Path
+    server: LocalServer, tmp_path: Path
 ) -> None:
     with Sampler(server.url, tmp_path / "samples", every_s=60) as sampler:
         assert "tokens_per_s" not in sampler.latest
@@ -128,7 +131,7 @@ def test_the_live_throughput_is_tokens_since_the_last_sample(
 
 
 def test_a_server_that_ends_during_the_load_stops_the_samples_and_nothing_else(
-    server: Server, tmp_path: Path
+    server: LocalServer, tmp_path: Path
 ) -> None:
     path = tmp_path / "metrics-samples.jsonl"
     with Sampler(server.url, path, every_s=0.05):
@@ -137,14 +140,16 @@ def test_a_server_that_ends_during_the_load_stops_the_samples_and_nothing_else(
 
     assert len(_samples(path)) >= 1
     with pytest.raises(OSError, match="refused"):
-        snapshot(server.url)
+        keep_counters(server.url, tmp_path / "after.prom")
 
 
-def test_a_snapshot_is_what_the_server_says_untouched(server: Server) -> None:
-    assert snapshot(server.url) == endpoint.fetch(server.url + "/metrics")
+def test_a_snapshot_is_what_the_server_says_untouched(server: LocalServer, tmp_path: Path) -> None:
+    path = tmp_path / "before.prom"
+    text = keep_counters(server.url, path)
+    assert text == path.read_text() == endpoint.fetch(server.url + "/metrics")
 
 
-def test_a_server_without_metrics_has_no_samples(tmp_path: Path, server: Server) -> None:
+def test_a_server_without_metrics_has_no_samples(tmp_path: Path, server: LocalServer) -> None:
     path = tmp_path / "metrics-samples.jsonl"
     with Sampler(f"{server.url}/nowhere", path, every_s=60) as sampler:
         latest: dict[str, Any] = sampler.latest

@@ -21,8 +21,8 @@ import pytest
 
 from runners.serving import endpoint
 from runners.serving.endpoint import empty_prefix_cache
-from runners.serving.engines.vllm import ENGINE as VLLM
-from runners.serving.server import Remote, Server, ServerFailed, ServerSpec, start
+from runners.serving.engines import VLLM as VLLM
+from runners.serving.server import LocalServer, RemoteServer, ServerFailed, ServerSpec, start
 
 pytestmark = pytest.mark.slow
 FAKE = (sys.executable, str(Path(__file__).with_name("fake_vllm.py")), "serve", "tiny")
@@ -259,18 +259,17 @@ def test_the_engine_and_its_clients_get_cores_of_their_own(spec: Spec) -> None:
 
 def test_a_server_of_somebody_else_can_be_asked_and_is_not_stopped(spec: Spec) -> None:
     with start(spec()) as server:
-        remote = Remote(server.url, "tiny")
+        remote = RemoteServer(server.url, "tiny")
         assert remote.alive()
-        assert not Remote(server.url, "another").alive()
+        assert not RemoteServer(server.url, "another").alive()
         assert remote.died() is None
         assert remote.log_tail(5) == []
-        remote.stop()
         assert server.alive()
     assert not remote.alive()
 
 
 def test_the_prefix_cache_is_emptied_or_known_to_be_kept(spec: Spec) -> None:
-    def cached(server: Server, wish: Any) -> str:
+    def cached(server: LocalServer, wish: Any) -> str:
         return empty_prefix_cache(server.url, wish)
 
     with start(spec(env=os.environ | VLLM.always)) as server:

@@ -15,8 +15,8 @@ import pytest
 from runners.measuring.load import Sampler
 from runners.serving import endpoint
 from runners.serving.endpoint import empty_prefix_cache
-from runners.serving.engines.vllm import ENGINE as VLLM
-from runners.serving.server import Server, ServerFailed, ServerSpec, start
+from runners.serving.engines import VLLM as VLLM
+from runners.serving.server import LocalServer, ServerFailed, ServerSpec, start
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
@@ -75,7 +75,7 @@ def spec(vllm: Path, models: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="module")
-def server(spec: Callable[..., ServerSpec], models: Path) -> Iterator[Server]:
+def server(spec: Callable[..., ServerSpec], models: Path) -> Iterator[LocalServer]:
     """A server whose draft is the target itself, so that nearly everything drafted is accepted."""
     draft = {"method": "draft_model", "model": str(models / "target"), "num_speculative_tokens": 2}
     pinned = {"engine_cpus": frozenset(CORES[:1]), "api_cpus": frozenset(CORES[-1:])}
@@ -83,7 +83,7 @@ def server(spec: Callable[..., ServerSpec], models: Path) -> Iterator[Server]:
         yield running
 
 
-def _generate(server: Server, tokens: int) -> None:
+def _generate(server: LocalServer, tokens: int) -> None:
     body = {"model": "tiny", "prompt": "def main", "max_tokens": tokens, "ignore_eos": True}
     endpoint.send(server.url + "/v1/completions", {**body, "temperature": 0}, 120)
 
@@ -106,13 +106,13 @@ def _shared(tree: list[psutil.Process]) -> list[Path]:
     return [Path(path) for path in maps if path.startswith("/dev/shm/") and "deleted" not in path]
 
 
-def test_it_is_ready_alive_and_its_log_is_kept(server: Server) -> None:
+def test_it_is_ready_alive_and_its_log_is_kept(server: LocalServer) -> None:
     assert server.alive()
     assert server.died() is None
     assert "Application startup complete" in "\n".join(server.log_tail(50))
 
 
-def test_its_counters_are_sampled(server: Server, tmp_path: Path) -> None:
+def test_its_counters_are_sampled(server: LocalServer, tmp_path: Path) -> None:
     path = tmp_path / "metrics-samples.jsonl"
     with Sampler(server.url, path, every_s=0.2) as sampler:
         _generate(server, 100)
@@ -126,13 +126,13 @@ def test_its_counters_are_sampled(server: Server, tmp_path: Path) -> None:
     assert {"running", "waiting", "tokens_per_s"} <= set(sampler.latest)
 
 
-def test_its_prefix_cache_can_be_emptied(server: Server) -> None:
+def test_its_prefix_cache_can_be_emptied(server: LocalServer) -> None:
     _generate(server, 5)
     assert empty_prefix_cache(server.url, "reset") == "reset"
 
 
 @pytest.mark.skipif(len(CORES) < 2, reason="pinning needs two cores")
-def test_its_engine_computes_on_the_engines_cores_only(server: Server) -> None:
+def test_its_engine_computes_on_the_engines_cores_only(server: LocalServer) -> None:
     _generate(server, 5)
     masks = {
         process.pid: {frozenset(os.sched_getaffinity(t.id)) for t in process.threads()}
@@ -143,13 +143,15 @@ def test_its_engine_computes_on_the_engines_cores_only(server: Server) -> None:
     assert set.union(*masks.values()) == {server.spec.engine_cpus}
 
 
-def test_all_its_processes_carry_the_mark_of_their_guard(server: Server) -> None:
+def test_all_its_processes_carry_the_mark_of_their_guard(server: LocalServer) -> None:
     tree = server.process.tree()
     assert len(tree) >= 2
     assert len({process.environ()["DRAFTBOARD_GUARD"] for process in tree}) == 1
 
 
-def test_an_engine_that_is_killed_takes_the_server_down_and_leaves_nothing(server: Server) -> None:
+def test_an_engine_that_is_killed_takes_the_server_down_and_leaves_nothing(
+    server: LocalServer,
+) -> None:
     """Last of this server's tests."""
     tree = server.process.tree()
     shared = _shared(tree)

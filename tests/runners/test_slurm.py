@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from runners.cluster_cli import cluster
-from runners.executors import Job, Outcome, Update
+from commands.running.cluster import cluster
+from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.settings import SlurmSettings
-from runners.executors.slurm import Slurm
-from runners.executors.waiting import SlurmBook
-from runners.measuring.layout import Layout
+from runners.executors.slurm import Slurm, SlurmQueue
 from runners.planning.plan import Plan, make_plan
 from runners.planning.study import Study
+from runners.surroundings.layout import Layout
 from tests.runners.slurm_cluster import Cluster, missing_tools, running_cluster
 from tests.runners.small_study import PATIENCE_S, small_study
 from warehouse.errors import RunnerError
@@ -55,17 +54,17 @@ class Case:
     updates: list[Update] = field(default_factory=list)
 
     @property
-    def book(self) -> SlurmBook:
-        return SlurmBook(Layout(self.results, self.plan.study.name))
+    def book(self) -> SlurmQueue:
+        return SlurmQueue(Layout(self.results, self.plan.study.name))
 
-    def job(self) -> Job:
+    def job(self) -> ExecutorJob:
         program = (sys.executable, str(FAKE_RUN))
-        return Job(
+        return ExecutorJob(
             study=self.study, results=self.results, launches=self.plan.launches,
             report=self.updates.append, program=program,
         )  # fmt: skip
 
-    def run(self, settings: SlurmSettings = SETTINGS, wait: bool = True) -> Outcome:
+    def run(self, settings: SlurmSettings = SETTINGS, wait: bool = True) -> ExecutorOutcome:
         return Slurm(settings, wait=wait).run(self.plan, self.job())
 
     def measured(self) -> list[dict[str, Any]]:
@@ -73,7 +72,7 @@ class Case:
         return [json.loads(line) for line in path.read_text().splitlines()]
 
     def log(self, launch_id: str) -> str:
-        path = self.book.log(launch_id)
+        path = self.book.log_file(launch_id)
         return path.read_text() if path.exists() else ""
 
     def queue(self) -> list[str]:
@@ -171,11 +170,11 @@ def test_a_second_command_waits_for_the_jobs_of_the_first(case_of, monkeypatch) 
     monkeypatch.setenv("FAKE_CELL_S", "1")
 
     first = case.run(wait=False)
-    numbers = case.book.read()
+    numbers = case.book.numbers()
     second = case.run()
 
     assert set(first.handed_over) == set(numbers) == set(second.done)
-    assert case.book.read() == numbers
+    assert case.book.numbers() == numbers
     assert len(case.measured()) == len(case.plan.cells)
 
 
@@ -198,7 +197,7 @@ def test_ctrl_c_ends_the_waiting_and_not_the_jobs(case_of, monkeypatch) -> None:
 def test_a_controller_that_is_away_for_a_while_is_waited_for(case_of, monkeypatch) -> None:
     case = case_of(arms=[{"name": "baseline"}])
     monkeypatch.setenv("FAKE_CELL_S", "2")
-    outcomes: list[Outcome] = []
+    outcomes: list[ExecutorOutcome] = []
     thread = Thread(target=lambda: outcomes.append(case.run()))
     thread.start()
     case.cluster.wait_until(lambda: "fake launch" in case.log("r0-baseline-tp1"))
@@ -215,7 +214,7 @@ def test_a_number_that_was_given_again_is_nobodys_job_of_ours(case_of, monkeypat
     case = case_of(arms=[{"name": "baseline"}])
     monkeypatch.setenv("FAKE_CELL_S", "30")
     case.run(wait=False)
-    number = case.book.read()["r0-baseline-tp1"]
+    number = case.book.numbers()["r0-baseline-tp1"]
     case.cluster.call("scontrol", "update", f"jobid={number}", "jobname=somebody-elses")
 
     where = [str(case.study), "--results", str(case.results)]
@@ -228,7 +227,7 @@ def test_a_number_that_was_given_again_is_nobodys_job_of_ours(case_of, monkeypat
 def test_a_cancelled_study_says_so_and_keeps_what_was_measured(case_of, monkeypatch) -> None:
     case = case_of()
     monkeypatch.setenv("FAKE_CELL_S", "30")
-    outcomes: list[Outcome] = []
+    outcomes: list[ExecutorOutcome] = []
     thread = Thread(target=lambda: outcomes.append(case.run()))
     thread.start()
     case.cluster.wait_until(lambda: "fake launch" in case.log("r0-baseline-tp1"))
@@ -252,12 +251,12 @@ def test_a_killed_node_costs_its_cell_and_nothing_else(case_of, monkeypatch) -> 
     case = case_of(arms=[{"name": "baseline"}], concurrency=[1, 2, 4])
     case.cluster.call("scontrol", "update", "nodename=n1", "state=drain", "reason=test")
     monkeypatch.setenv("FAKE_CELL_S", "3")
-    outcomes: list[Outcome] = []
+    outcomes: list[ExecutorOutcome] = []
     thread = Thread(target=lambda: outcomes.append(case.run()))
     thread.start()
     layout = case.book.layout
     case.cluster.wait_until(lambda: layout.cell(case.plan.cells[0].key).exists())
-    number = case.book.read()["r0-baseline-tp1"]
+    number = case.book.numbers()["r0-baseline-tp1"]
 
     case.cluster.kill_node("n2")
     case.cluster.call("scontrol", "update", "nodename=n1", "state=resume")
@@ -293,7 +292,7 @@ def test_the_real_command_goes_on_after_its_node_was_killed(
         measured_at = study.cell(first.key).stat().st_mtime_ns
         slurm.kill_node("n2")
         slurm.call("scontrol", "update", "nodename=n1", "state=resume")
-        slurm.let_requeued_start(SlurmBook(study.layout).read()["r0-baseline-tp1"])
+        slurm.let_requeued_start(SlurmQueue(study.layout).numbers()["r0-baseline-tp1"])
         _, said = process.communicate(timeout=PATIENCE_S)
     slurm.start_node("n2")
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from runners.planning import study
 
 PARTS = [
-    part for part in vars(study).values() if isinstance(part, type) and issubclass(part, study.Part)
+    part for part in vars(study).values() if isinstance(part, type) and issubclass(part, study.StudyPart)
 ]
 TEXT = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
 

@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from runners.measuring.guidellm import served_model
+from runners.measuring.hosts import meet
 from runners.planning.plan import Launch, make_plan
 from runners.planning.study import Study
 from runners.serving.agreement import (
     Resolved,
-    Said,
-    Served,
+    ServedModel,
+    ServerFacts,
     contradictions,
     contradicts,
     counters,
     precision_of,
+    served_model,
     stated_only,
     wrong_arm,
 )
 from runners.serving.endpoint import read_key, scrub, use_key
-from runners.serving.target_url import meet
-from runners.surroundings.tools import public
+from runners.surroundings.machine import public
 from tests.runners.engine import fake_engine, free_port
 from warehouse.errors import RunnerError
 
@@ -82,7 +82,7 @@ def test_a_server_that_is_the_arm_says_its_facts_and_the_rest_is_marked_as_state
         foreign = meet(url, study, launch_of(study, arm))
         assert foreign.changed() is None
 
-    assert foreign.facts() == {"engine": "vllm", "engine_version": "0.32.0", "prefix_caching": True}
+    assert foreign.known() == {"engine": "vllm", "engine_version": "0.32.0", "prefix_caching": True}
     assert foreign.notes()["stated"] == ["precision", "tensor_parallel_size"]
 
 
@@ -90,7 +90,7 @@ def test_a_server_without_metrics_is_taken_at_the_studys_word(study: Study, tmp_
     with fake_engine(tmp_path, "--fake-no-metrics") as url:
         foreign = meet(url, study, launch_of(study, "draft"))
 
-    assert foreign.facts() == {}
+    assert foreign.known() == {}
     assert "speculative_config" in foreign.notes()["stated"]
 
 
@@ -119,7 +119,7 @@ def test_no_server_no_access_and_no_such_model_are_three_sentences(
         with pytest.raises(RunnerError, match="refuses this one; give its API key with"):
             meet(url, study, launch)
         use_key(url, "right-key")
-        assert meet(url, study, launch).said.models == (Served("tiny"),)
+        assert meet(url, study, launch).facts.models == (ServedModel("tiny"),)
 
 
 class Elsewhere(BaseHTTPRequestHandler):
@@ -171,16 +171,27 @@ def test_a_cell_with_the_counters_of_another_arm_is_not_good(study: Study) -> No
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (Said(models=(Served("tiny", max_model_len=128),)), "max-model-len is 128"),
-        (Said(models=(Served("tiny", root="org/other"),)), "is org/other, and the study"),
-        (Said(cache={"enable_prefix_caching": "True"}), "enable-prefix-caching is True"),
-        (Said(cache={"cache_dtype": "auto"}), "kv-cache-dtype is auto, and the study says fp8"),
-        (Said(resolved=Resolved("torch.bfloat16", "fp8")), "its weights are fp8"),
-        (Said(resolved=Resolved(tensor_parallel_size=2)), "tensor parallel size is 2"),
-        (Said(resolved=Resolved(method="eagle3")), "method is eagle3, and the study says draft"),
+        (ServerFacts(models=(ServedModel("tiny", max_model_len=128),)), "max-model-len is 128"),
+        (
+            ServerFacts(models=(ServedModel("tiny", root="org/other"),)),
+            "is org/other, and the study",
+        ),
+        (ServerFacts(cache={"enable_prefix_caching": "True"}), "enable-prefix-caching is True"),
+        (
+            ServerFacts(cache={"cache_dtype": "auto"}),
+            "kv-cache-dtype is auto, and the study says fp8",
+        ),
+        (ServerFacts(resolved=Resolved("torch.bfloat16", "fp8")), "its weights are fp8"),
+        (ServerFacts(resolved=Resolved(tensor_parallel_size=2)), "tensor parallel size is 2"),
+        (
+            ServerFacts(resolved=Resolved(method="eagle3")),
+            "method is eagle3, and the study says draft",
+        ),
     ],
 )
-def test_each_thing_that_a_server_says_otherwise_is_named(study_of, said: Said, why: str) -> None:
+def test_each_thing_that_a_server_says_otherwise_is_named(
+    study_of, said: ServerFacts, why: str
+) -> None:
     given = {"no-enable-prefix-caching": True, "max-model-len": 512, "kv_cache_dtype": "fp8"}
     target = {"model": "org/tiny", "served_name": "tiny", "precision": "bf16"}
     study = study_of(arms=ARMS, target=target | {"engine_args": given})
@@ -191,8 +202,8 @@ def test_each_thing_that_a_server_says_otherwise_is_named(study_of, said: Said, 
 
 def test_a_server_that_confirms_all_leaves_nothing_stated(study_of) -> None:
     study = study_of(target={"model": "org/tiny", "precision": "mxfp4"})
-    said = Said(
-        engine="vllm", models=(Served(served_model(study), "org/tiny"),), drafts=False,
+    said = ServerFacts(
+        engine="vllm", models=(ServedModel(served_model(study), "org/tiny"),), drafts=False,
         resolved=Resolved("torch.bfloat16", "gpt_oss_mxfp4", tensor_parallel_size=1),
     )  # fmt: skip
     assert contradictions(said, study, launch_of(study, "baseline")) == []

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runners.loads.rates import arranged
-from runners.loads.trace import Arrival, replayed
-from runners.texts.prompts import Prompt
+from runners.planning.trace import Arrival, replayed
+from runners.texts.prompts import Prompt, arranged
 from warehouse.errors import StudyError
 
 BURSTGPT = """Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type

@@ -12,21 +12,18 @@ from typing import Any
 import pytest
 
 from ingest.machine import read_machine
-from runners.measuring.layout import Layout
-from runners.surroundings.gpu import NO_BINDING
+from runners.surroundings.machine import NO_BINDING
 from runners.watching.gpus import GpuWatch
-from runners.watching.node import present
-from runners.watching.watch import COST_SHARE, MachineSampler, watching
+from runners.watching.watch import COST_SHARE, MachineSampler, present, watching
 
 ROOT = Path(__file__).parents[2]
 LOOK = """
 import json, os, pathlib
-from runners.measuring.layout import Layout
 from runners.watching.watch import watching
 from runners.watching import gpus
 gpus._PROCESSES_EVERY_S = 0.0
 folder = pathlib.Path(os.environ["FAKE_GONE"]).parent
-with watching(Layout(folder, "s"), "l", (1,)) as watch:
+with watching(folder / ".nodes", "s", "l", (1,)) as watch:
     said = {"first": watch.gpus(), "problem": watch.problem()}
     (folder / "stranger").touch()
     said["beside a stranger"] = watch.gpus()
@@ -84,7 +81,7 @@ def test_without_nvml_the_record_says_so_and_nothing_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    with watching(Layout(tmp_path, "s"), "l", (0,)) as watch:
+    with watching(tmp_path / ".nodes", "s", "l", (0,)) as watch:
         assert "gpu_power_watts" not in str(watch.look()())
         assert watch.notes()["gpus_unread"] == NO_BINDING
         assert watch.problem() is None
@@ -97,10 +94,10 @@ def test_a_server_without_gpus_asks_no_driver(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_launches_on_one_machine_meet_and_forget_each_other(tmp_path: Path) -> None:
-    layout = Layout(tmp_path, "study")
-    with present(layout, "r0-baseline-tp1", (0,)) as one:
+    nodes = tmp_path / ".nodes"
+    with present(nodes, "study", "r0-baseline-tp1", (0,)) as one:
         assert one() == {"launches_beside": 0}
-        with present(Layout(tmp_path, "other"), "r0-draft-tp1", (1, 2)) as other:
+        with present(nodes, "other", "r0-draft-tp1", (1, 2)) as other:
             one.begin()
             assert one() == other() == {"launches_beside": 1}
             met = {"study": "other", "launch": "r0-draft-tp1", "gpus": (1, 2)}
@@ -111,13 +108,13 @@ def test_launches_on_one_machine_meet_and_forget_each_other(tmp_path: Path) -> N
 
 def test_a_killed_launch_is_nobodys_neighbour(tmp_path: Path) -> None:
     hold = (
-        "import pathlib, sys; from runners.measuring.layout import Layout\n"
-        "from runners.watching.node import present\n"
-        "with present(Layout(pathlib.Path(sys.argv[1]), 's'), 'killed', ()):\n"
+        "import pathlib, sys\n"
+        "from runners.watching.watch import present\n"
+        "with present(pathlib.Path(sys.argv[1]) / '.nodes', 's', 'killed', ()):\n"
         "    print('held', flush=True); sys.stdin.read()\n"
     )
     with (
-        present(Layout(tmp_path, "s"), "mine", ()) as mine,
+        present(tmp_path / ".nodes", "s", "mine", ()) as mine,
         subprocess.Popen(
             [sys.executable, "-c", hold, str(tmp_path)], cwd=ROOT,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -134,7 +131,7 @@ def test_a_killed_launch_is_nobodys_neighbour(tmp_path: Path) -> None:
 
 def test_where_nothing_can_be_written_neighbours_are_unknown(tmp_path: Path) -> None:
     (tmp_path / ".nodes").write_text("in the way")
-    with present(Layout(tmp_path, "s"), "mine", ()) as mine:
+    with present(tmp_path / ".nodes", "s", "mine", ()) as mine:
         assert (mine(), mine.as_json()) == ({}, {})
 
 

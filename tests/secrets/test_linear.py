@@ -7,7 +7,7 @@ import pytest
 
 from ingest.clean import clean_text
 from ingest.stated import decoded
-from runners.surroundings.tools import public
+from runners.surroundings.machine import public
 from tests.secrets.forms import FORMS
 from warehouse.secrets.shapes import secrecy
 from warehouse.secrets.texts import scrub_text

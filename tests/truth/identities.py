@@ -21,7 +21,7 @@ from answers.decide.tables import by_load
 from answers.decide.values import Decision, Decisions, Question
 from answers.report.answer import report
 from answers.report.words import Grid, Wanted
-from dashboard.api.app import application
+from dashboard.api import application
 from tests.commands.asking import run, told
 from tests.dashboard.opening import opened
 from tests.truth.random_drops import write_random_study

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 import draftboard
-from dashboard.api.app import application
+from dashboard.api import application
 from dashboard.metrics import metrics
 from draftboard import cli
 from tests.api_server import api_served

@@ -1,11 +1,17 @@
 """Data: what was measured, can it be trusted, what does a request look like; and one's own questions."""
 
+from dataclasses import fields
+from pathlib import Path
+
 import streamlit as st
 
-from dashboard.access import may_administer
+from dashboard.access import current_user
+from dashboard.access_rules import require_role
+from dashboard.components import table, tabled
 from dashboard.shelf import Shelf
-from dashboard.views.data import audit, charts, claims, runs, sql
-from dashboard.views.decide import adding
+from dashboard.views import adding
+from dashboard.views.data import charts, claims, runs, sql
+from warehouse import audit
 from warehouse.filters import Filters
 
 TITLE = "Data"
@@ -24,6 +30,20 @@ def _own(shelf: Shelf, filters: Filters) -> None:
     adding.render(shelf, filters)
 
 
+def audit_trail(shelf: Shelf, _: Filters) -> None:
+    """Draw who noted, excluded, accepted, and kept files, the newest deed first. Raises NotAllowed for
+    who is no admin."""
+    require_role(current_user(), "admin")
+    deeds = audit.read(Path(shelf.root))
+    if not deeds:
+        st.info("Nobody has noted, excluded, accepted or kept anything yet.")
+        return
+    st.caption("All that people changed of what is said of the results; filters do not apply.")
+    names = [field.name for field in fields(deeds[0])]
+    rows = [[getattr(deed, name) for name in names] for deed in reversed(deeds)]
+    table(tabled(names, rows), "rows")
+
+
 #: What the reader can do here -> the part of the page that does it.
 _PARTS = {
     "Runs": runs.render,
@@ -36,7 +56,7 @@ _PARTS = {
 
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page; only the chosen part is computed."""
-    parts = _PARTS | ({"Audit": audit.render} if may_administer() else {})
+    parts = _PARTS | ({"Audit": audit_trail} if current_user().may("admin") else {})
     part = st.segmented_control(
         "What to look at", list(parts), default="Runs", required=True, key="part",
         bind="query-params", label_visibility="collapsed",

@@ -1,7 +1,7 @@
 """The free charts: what stands on each axis is the reader's choice."""
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 import streamlit as st
@@ -15,17 +15,16 @@ from answers.explore.values import (
     Amount,
     Behind,
     Clicked,
-    Key,
     Panel,
     Pick,
     marks_sql,
 )
 from dashboard.charts.explore import PICKED, axes, panel
 from dashboard.charts.spec import Drawing, specification
-from dashboard.components import TABLE_ROWS, Shown, copied, explanation, plain, table
+from dashboard.components import TABLE_ROWS, TableRows, copied, explanation, plain, table
 from dashboard.downloads import charts_menu, rows_menu
+from dashboard.filters import nothing
 from dashboard.links import LINK_COLUMNS, linked
-from dashboard.offered import nothing
 from dashboard.shelf import Shelf, ask, cached
 from warehouse.catalogue import METRICS, PERCENTILES, percentile_label
 from warehouse.filters import Filters
@@ -56,25 +55,31 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
     pick = _pick(which, count)
     most = _PANELS // count
     known = ask(shelf, read.marks, pick, filters, most)
+    # How the number is calculated, and how cells become a mark.
+    how = (
+        f"{explanation(METRICS[pick.y.metric], pick.y.statistic)}\n\nA mark is the {pick.how} of its "
+        "cells; its line reaches from the lowest to the highest."
+    )
     if which == 1:
-        top.header(plain(known.headline), help=_how(pick))
+        top.header(plain(known.headline), help=how)
     else:
-        st.markdown(plain(known.headline), help=_how(pick))
+        st.markdown(plain(known.headline), help=how)
     if not known.panels and not ask(shelf, read.cells, pick, filters, (), TABLE_ROWS).total:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     drawings = _drawings(shelf, pick, filters, most)
-    clicked = [
-        mark
-        for place, one in _places(known.panels, count)
-        for mark in _drawn(place, drawings[one.name], (which, pick), one)
-    ]
+    wide = max(min(3 if count == 1 else 1, len(known.panels)), 1)
+    clicked: list[Clicked] = []
+    for start in range(0, len(known.panels), wide):
+        row = known.panels[start : start + wide]
+        for place, one in zip(st.columns(wide), row, strict=False):
+            clicked += _drawn(place, drawings[one.name], which, pick, one)
     for text in known.badges:
         top.badge(text, color="gray")
     for note in known.notes:
         st.caption(plain(note))
     charts_menu(f"explore-chart-{which}", drawings)
-    _cells(shelf, filters, (which, pick), clicked)
+    _cells(shelf, filters, which, pick, tuple(clicked))
     with st.expander("The SQL behind"):
         st.caption("Copy it, change it, and ask it under SQL above.")
         copied(marks_sql(pick, filters), "sql")
@@ -82,7 +87,6 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
 
 @cached
 def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str, Drawing]:
-    """Return panel -> its chart, all on one scale."""
     known = ask(shelf, read.marks, pick, filters, most)
     if not known.panels:
         return {}
@@ -96,28 +100,22 @@ def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str
 def _pick(which: int, count: int) -> Pick:
     rows = st.columns(3) if count == 1 else (st.container(), st.container(), st.container())
     with rows[0]:
-        y = _amount("Number", f"y{which}", _FIRST[which - 1])
+        label = METRICS[_FIRST[which - 1]].label
+        y = _amount("Number", f"y{which}", _choose("Number", list(_LABELS), f"y{which}", label))
     with rows[1]:
-        x = _x(which)
-        chosen = _choose("Panels by", [_NONE, *KEYS], f"panels{which}", "Setting")
+        # What the chart stands over: a key, or one of the numbers.
+        over = _choose("Over", [*KEYS, *_LABELS], f"x{which}")
+        x = KEYS[over] if over in KEYS else _amount("Over", f"x{which}", over)
+        panels = _choose("Panels by", [_NONE, *KEYS], f"panels{which}", "Setting")
     with rows[2]:
         series = KEYS[_choose("Colours by", list(KEYS), f"colours{which}", "Arm")]
         how = _choose("Cells of one mark, pooled by", list(AGGREGATIONS), f"pooled{which}")
-    return Pick(y, x, series, KEYS.get(chosen), how)
+    return Pick(y, x, series, KEYS.get(panels), how)
 
 
-def _x(which: int) -> Key | Amount:
-    """Ask what the chart stands over: a key, or one of the numbers."""
-    chosen = _choose("Over", [*KEYS, *_LABELS], f"x{which}")
-    return KEYS[chosen] if chosen in KEYS else _statistic("Over", f"x{which}", _LABELS[chosen])
-
-
-def _amount(label: str, name: str, first: str) -> Amount:
-    chosen = _choose(label, list(_LABELS), name, METRICS[first].label)
-    return _statistic(label, name, _LABELS[chosen])
-
-
-def _statistic(label: str, name: str, metric: str) -> Amount:
+def _amount(label: str, name: str, metric_label: str) -> Amount:
+    """Return a number with its statistic, which is asked for where it has several."""
+    metric = _LABELS[metric_label]
     if not METRICS[metric].distribution:
         return Amount(metric, "mean")
     statistic = _choose(f"{label}: statistic", list(_STATISTICS), f"{name}-statistic", "median")
@@ -130,25 +128,9 @@ def _choose(label: str, options: list[str], name: str, first: str | None = None)
     return chosen
 
 
-def _how(pick: Pick) -> str:
-    """Say how the number is calculated, and how cells become a mark."""
-    pooled = (
-        f"A mark is the {pick.how} of its cells; its line reaches from the lowest to the highest."
-    )
-    return f"{explanation(METRICS[pick.y.metric], pick.y.statistic)}\n\n{pooled}"
-
-
-def _places(panels: Sequence[Panel], count: int) -> Iterator[tuple[DeltaGenerator, Panel]]:
-    wide = max(min(3 if count == 1 else 1, len(panels)), 1)
-    for start in range(0, len(panels), wide):
-        yield from zip(st.columns(wide), panels[start : start + wide], strict=False)
-
-
 def _drawn(
-    place: DeltaGenerator, drawing: Drawing, chart: tuple[int, Pick], one: Panel
+    place: DeltaGenerator, drawing: Drawing, which: int, pick: Pick, one: Panel
 ) -> list[Clicked]:
-    """Return the marks that are clicked in a chart."""
-    which, pick = chart
     event = place.vega_lite_chart(
         drawing,
         on_select="rerun",
@@ -161,23 +143,19 @@ def _drawn(
 
 
 def _cells(
-    shelf: Shelf, filters: Filters, chart: tuple[int, Pick], clicked: Sequence[Clicked]
+    shelf: Shelf, filters: Filters, which: int, pick: Pick, marks: tuple[Clicked, ...]
 ) -> None:
-    """Draw the cells behind the chart, or behind the marks that are clicked."""
-    which, pick = chart
-    marks = tuple(clicked)
     if marks:
         st.markdown("The cells behind the marks that are clicked:")
     else:
         st.caption("Click a mark (with shift: several) to see its cells only.")
     cells = ask(shelf, read.cells, pick, filters, marks, TABLE_ROWS)
     first = linked(cell_rows(cells.first, pick))
-    table(Shown(first.rows, cells.total), "cells", LINK_COLUMNS)
-
-    def every() -> pd.DataFrame:
-        return cell_rows(read.cells(shelf.reader, pick, filters, marks).first, pick)
-
-    rows_menu(f"explore-{which}", every)
+    table(TableRows(first.rows, cells.total), "cells", LINK_COLUMNS)
+    rows_menu(
+        f"explore-{which}",
+        lambda: cell_rows(read.cells(shelf.reader, pick, filters, marks).first, pick),
+    )
 
 
 def cell_rows(cells: Sequence[Behind], pick: Pick) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +17,7 @@ from answers.published.words import headline_of_claims, mistakes
 from dashboard.access import may_edit, require_editor
 from dashboard.charts.published import MOST_DRAWN, claimed
 from dashboard.charts.spec import Drawing, specification
-from dashboard.components import folded, listing, plain, table, titled
+from dashboard.components import fold, listing, plain, table, titled
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.shelf import Shelf, ask, cached
 from warehouse.errors import InvalidInput
@@ -54,7 +54,7 @@ _HERE = {
 
 
 @dataclass(frozen=True)
-class Table:
+class ClaimsFile:
     """A claims file: ``name`` decides by its ending how ``text`` is read."""
 
     name: str
@@ -84,7 +84,8 @@ def render(shelf: Shelf, filters: Filters) -> None:
             if one.unit == "%" or one.better
         ]
         _drawn(shelf, drawable, str(tables.study.get("source", chosen.name)))
-        _measured(shelf, filters, tables, judged)
+        fold("The improvements, beside what was measured here", "measured",
+             partial(_measured, shelf, filters, tables, judged))  # fmt: skip
         for sentence in judged.conventions:
             st.text(sentence)
         if judged.unclaimed:
@@ -93,7 +94,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
                     st.caption(plain(sentence))
 
 
-def _table() -> Table | None:
+def _table() -> ClaimsFile | None:
     left, right = st.columns(2)
     sent = right.file_uploader(
         f"Check a table of your own, up to {MOST_MB} MB", type=["yaml", "yml", "csv"], help=_FORMAT,
@@ -113,15 +114,15 @@ def shipped() -> list[str]:
     return sorted(path.name for path in _SHIPPED.glob("*.yaml"))
 
 
-def shipped_table(name: str) -> Table:
+def shipped_table(name: str) -> ClaimsFile:
     """Return a table that comes along, by its name. Raises InvalidInput for a name that is not in
     ``shipped()``."""
     if name not in shipped():
         raise InvalidInput(f"There is no table {name!r}; use one of: {', '.join(shipped())}.")
-    return Table(name, (_SHIPPED / name).read_text(encoding="utf-8"))
+    return ClaimsFile(name, (_SHIPPED / name).read_text(encoding="utf-8"))
 
 
-def uploaded_table(name: str, sent: bytes) -> Table:
+def uploaded_table(name: str, sent: bytes) -> ClaimsFile:
     """Return an uploaded file as text. Raises InvalidInput where it is too large or no text, and
     NotAllowed for a viewer."""
     require_editor()
@@ -130,28 +131,25 @@ def uploaded_table(name: str, sent: bytes) -> Table:
             f"{name} is larger than {MOST_MB} MB: a table of claims is typed by hand."
         )
     try:
-        return Table(name, sent.decode("utf-8"))
+        return ClaimsFile(name, sent.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{name} is no text: it must be YAML or CSV in UTF-8.") from error
 
 
 @lru_cache(8)
-def judged_table(table: Table) -> tuple[Tables, Claims]:
+def judged_table(file: ClaimsFile) -> tuple[Tables, Claims]:
     """Read a table and recompute it."""
-    tables = read_claims(table.text, table.name)
+    tables = read_claims(file.text, file.name)
     return tables, judge(tables)
 
 
 def _figures(judged: Claims, everything: bool) -> None:
     for mistake in mistakes(judged):
-        st.markdown(
-            "\n".join(
-                [f"- {plain(mistake.sentence)}", *(f"    - {plain(f)}" for f in mistake.figures)]
-            )
-        )
-    told = judged.findings if everything else judged.flagged
-    if told:
-        table(listing([checked.checked(one) for one in told], _FIGURES), "figures")
+        figures = (f"    - {plain(figure)}" for figure in mistake.figures)
+        st.markdown("\n".join([f"- {plain(mistake.sentence)}", *figures]))
+    listed = judged.findings if everything else judged.flagged
+    if listed:
+        table(listing([checked.checked(finding) for finding in listed], _FIGURES), "figures")
     else:
         st.caption("None is flagged.")
     rows_menu("claims", lambda: file_rows(judged.findings))
@@ -168,34 +166,28 @@ def _drawn(shelf: Shelf, findings: Sequence[Finding], source: str) -> None:
 
 
 @cached
-def _drawing(shelf: Shelf, findings: tuple[Finding, ...], source: str) -> Drawing:
-    del shelf  # Whose pages keep it.
+def _drawing(_: Shelf, findings: tuple[Finding, ...], source: str) -> Drawing:
     return specification(claimed(findings, source))
 
 
 def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) -> None:
-    part = folded("The improvements, beside what was measured here", "measured")
-    if part is None:
+    st.caption(_HOW_MEASURED)
+    found = ask(shelf, checked.measured_here, judged, tables.model, filters)
+    rows = list(checked.here(found))
+    if not rows:
+        st.caption("Nothing here was measured with the model, dataset and size that the table "
+                   "states.")  # fmt: skip
         return
-    with part:
-        st.caption(_HOW_MEASURED)
-        found = ask(shelf, checked.measured_here, judged, tables.model, filters)
-        rows = list(checked.here(found))
-        if not rows:
-            st.caption("Nothing here was measured with the model, dataset and size that the table "
-                       "states.")  # fmt: skip
-            return
-        table(listing(rows, _HERE), "measurements")
-        _drawn(
-            shelf,
-            [as_improvement(one) for one in found if one.measured],
-            str(tables.study.get("source", "")),
-        )
+    table(listing(rows, _HERE), "measurements")
+    improvements = [as_improvement(one) for one in found if one.measured]
+    _drawn(shelf, improvements, str(tables.study.get("source", "")))
 
 
 def file_rows(findings: Sequence[Finding]) -> pd.DataFrame:
     """Return every figure, unrounded, for a file."""
-    rows = [finding.as_json() for finding in findings]
-    told = [{k: v for k, v in row.items() if k not in ("about", "measured")} for row in rows]
+    rows = [
+        {k: v for k, v in finding.as_json().items() if k not in ("about", "measured")}
+        for finding in findings
+    ]
     about = [", ".join(f"{k} {v}" for k, v in finding.about.items()) for finding in findings]
-    return pd.DataFrame(told).assign(about=about)
+    return pd.DataFrame(rows).assign(about=about)

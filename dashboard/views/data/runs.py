@@ -1,20 +1,42 @@
-"""The runs: where they come from, what is doubtful about them, and one cell in depth."""
+"""The runs: where they come from, what is doubtful about them, and one cell in depth: its requests, its
+drafts, and its server when somebody asks."""
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 from streamlit import column_config as col
 
+from analysis.server_series import WINDOW_S
 from answers.runs import read, words
-from answers.runs.values import CellRow, OneRun, Run, Runs
+from answers.runs.values import CellRow, OneRun, Run, Runs, Server
+from answers.wording import badge, bracketed
 from dashboard import annotating, links
-from dashboard.components import Shown, copied, folded, listing, plain, table
-from dashboard.downloads import rows_menu
-from dashboard.offered import nothing
+from dashboard.charts import arm_colour
+from dashboard.charts.cell import (
+    CHARTS,
+    acceptance_by_position,
+    distribution,
+    over_time,
+    sampled,
+)
+from dashboard.charts.spec import Drawing, specification
+from dashboard.components import (
+    ACROSS,
+    TableRows,
+    copied,
+    fold,
+    grid,
+    listing,
+    plain,
+    table,
+    titled,
+)
+from dashboard.downloads import charts_menu, rows_menu
+from dashboard.filters import nothing
 from dashboard.shelf import Shelf, ask, cached
-from dashboard.views.data import cell as one_cell
 from warehouse.filters import Filters
 
 #: Runs that are offered for a choice; older ones are found by their text.
@@ -44,6 +66,14 @@ _SHOWN = {
     "ingested (UTC)": col.DatetimeColumn(format=_WHEN),
     "window, s": col.NumberColumn(format="%.1f"),
 }
+_NUMBERS = {"origin": "origin", "metric": "metric", "statistic": "statistic", "value": "value"}
+_SERVER_HELP = (
+    "Sampled from the server's own metrics, and each second from the machine, while the cell was "
+    "measured. Of several GPUs the slowest clock, the highest temperature and all power. Rates come from what its "
+    f"counters grew by in windows of {WINDOW_S:g} s: output = generated tokens / s; acceptance "
+    "rate = accepted / drafted tokens; mean acceptance length = 1 + accepted tokens / drafts."
+)
+_LINKED = "cell that a link asked for"
 #: How a cell was named before loads had names of their own.
 _FORMERLY = re.compile(r", concurrency (\d+)\b")
 
@@ -69,14 +99,13 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 
 @cached
-def _table(shelf: Shelf, filters: Filters) -> Shown:
+def _table(shelf: Shelf, filters: Filters) -> TableRows:
     known = ask(shelf, read.runs, filters)
     excluded = any(run.excluded for run in known.runs)
     return listing(known.runs, _EXCLUDED | _RUNS if excluded else _RUNS)
 
 
 def _rows(values: Sequence[object], names: dict[str, str]) -> pd.DataFrame:
-    """Return all the values for a file, under their own names."""
     return pd.DataFrame([{name: getattr(value, name) for name in names} for value in values])
 
 
@@ -88,9 +117,8 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
         return
     links.follow_first("run", list(offered))
     chosen = st.selectbox("Run", list(offered), key="run", bind="query-params")
-    one = ask(
-        shelf, read.one_run, filters, offered[chosen], annotating.notes_version(shelf)
-    )  # fmt: skip
+    noted = annotating.notes_version(shelf)
+    one = ask(shelf, read.one_run, filters, offered[chosen], noted)
     st.text(one.run.provenance or "Nobody stated where these data come from.")
     annotating.run(shelf, one)
     if one.flags:
@@ -99,28 +127,6 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
         st.caption("No flags: nothing doubtful was found.")
     table(listing(one.cells, _CELLS), "cells", _SHOWN)
     rows_menu("cells", lambda: _rows(one.cells, {"cell_id": "", **_CELLS}))
-    _how_it_was_run(one)
-    _one_cell(shelf, one)
-
-
-def _offered(known: Runs) -> dict[str, Run]:
-    """Return the runs that can be chosen: all where they are few; of many the newest and those
-    searched for."""
-    if len(known.runs) <= _NEWEST:
-        return {run.name: run for run in known.runs}
-    text = st.text_input("Find a run by name, model, dataset, GPU or file", key="find",
-                         bind="query-params") or ""  # fmt: skip
-    asked = st.session_state.get("run") or st.query_params.get("run", "")
-    found = [run for run in known.runs if text.casefold() in run.texts]
-    if len(found) > _NEWEST:
-        st.caption(
-            f"The newest {_NEWEST} of {len(found):,} runs can be chosen; write more of a name."
-        )
-    also = [run for run in known.runs if run.name == asked]
-    return {run.name: run for run in [*found[:_NEWEST], *also]}
-
-
-def _how_it_was_run(one: OneRun) -> None:
     went = words.how_it_went(one.run)
     if went:
         st.caption(plain(went))
@@ -130,20 +136,38 @@ def _how_it_was_run(one: OneRun) -> None:
         copied("\n".join(log))
     st.text("Run it again")
     copied(words.again(one.run, one.cells), "bash")
-    part = folded("Commands, environment and configuration", "commands")
-    if part is not None:
-        with part:
-            for name, line in words.command_lines(one.run):
-                st.text(name)
-                copied(line)
-            for name in ("environment", "settings", "report_config"):
-                st.text(name.replace("_", " "))
-                st.json(getattr(one.run, name), expanded=False)
-            st.text(f"source {one.run.source_id}")
+    fold("Commands, environment and configuration", "commands", partial(_configuration, one.run))
+    _one_cell(shelf, one)
+
+
+def _configuration(run: Run) -> None:
+    for name, line in words.command_lines(run):
+        st.text(name)
+        copied(line)
+    for name in ("environment", "settings", "report_config"):
+        st.text(name.replace("_", " "))
+        st.json(getattr(run, name), expanded=False)
+    st.text(f"source {run.source_id}")
+
+
+def _offered(known: Runs) -> dict[str, Run]:
+    """Return the runs that can be chosen: all where they are few; of many the newest and those
+    searched for."""
+    if len(known.runs) <= _NEWEST:
+        return {run.name: run for run in known.runs}
+    text = st.text_input("Find a run by name, model, dataset, GPU or file", key="find",
+                         bind="query-params") or ""  # fmt: skip
+    linked = st.session_state.get("run") or st.query_params.get("run", "")
+    matching = [run for run in known.runs if text.casefold() in run.texts]
+    if len(matching) > _NEWEST:
+        st.caption(
+            f"The newest {_NEWEST} of {len(matching):,} runs can be chosen; write more of a name."
+        )
+    also = [run for run in known.runs if run.name == linked]
+    return {run.name: run for run in [*matching[:_NEWEST], *also]}
 
 
 def _open_linked_cell(shelf: Shelf, known: Runs) -> None:
-    """Choose the run and the cell that a link from another page names."""
     cell_id = st.query_params.pop(links.CELL, None)
     if cell_id is None:
         return
@@ -156,9 +180,6 @@ def _open_linked_cell(shelf: Shelf, known: Runs) -> None:
     _choose("run", run.name)
 
 
-_LINKED = "cell that a link asked for"
-
-
 def _choose(name: str, value: str) -> None:
     links.choose(name, value)
     # A control that is set by code before it is first drawn does not write itself there.
@@ -166,18 +187,76 @@ def _choose(name: str, value: str) -> None:
 
 
 def _one_cell(shelf: Shelf, one: OneRun) -> None:
+    """Draw the distributions of a cell's requests and acceptance by position; folded the server and
+    all numbers."""
     st.subheader("One cell: what were its requests like?")
     cells = {cell.name: cell for cell in one.cells}
     linked = st.session_state.pop(_LINKED, None)
     name = next((cell.name for cell in one.cells if cell.cell_id == linked), None)
-    asked = st.query_params.get("cell", "")
-    if _FORMERLY.search(asked):
-        name = _FORMERLY.sub(r", \1 at once", asked)
+    in_link = st.query_params.get("cell", "")
+    if _FORMERLY.search(in_link):
+        name = _FORMERLY.sub(r", \1 at once", in_link)
     if name in cells:
         _choose("cell", name)
     links.follow_first("cell", list(cells))
-    chosen: CellRow = cells[st.selectbox("Cell", list(cells), key="cell", bind="query-params")]
-    one_cell.render(shelf, chosen)
+    cell = cells[st.selectbox("Cell", list(cells), key="cell", bind="query-params")]
+    drawings = _request_drawings(shelf, cell)
+    if not any("share of requests" in str(drawing) for drawing in drawings):
+        st.caption(
+            "No requests are held of this cell (its report had none, or they were removed since), so "
+            "there is no distribution."
+        )
+    _side_by_side(drawings, f"The requests of {cell.name}")
+    charts_menu("cell", titled(drawings))
+    fold("The server while it was measured", "server_part", partial(_server, shelf, cell))
+    fold("Every number of this cell", "numbers",
+         lambda: table(listing(ask(shelf, read.numbers, cell.cell_id), _NUMBERS), "numbers"))  # fmt: skip
+
+
+def _side_by_side(drawings: list[Drawing], alternative: str) -> None:
+    grid(drawings, [f"{alternative}: {d['title']['text']}" for d in drawings], ACROSS)
+
+
+@cached
+def _request_drawings(shelf: Shelf, cell: CellRow) -> list[Drawing]:
+    found = ask(shelf, read.requests, cell.cell_id)
+    colour, note = arm_colour(cell.arm), badge(cell.evidence)
+    return [
+        *(specification(distribution(curve, colour, note)) for curve in found.distributions),
+        *(specification(acceptance_by_position(curve, colour, note)) for curve in found.positions),
+    ]
+
+
+def _server(shelf: Shelf, cell: CellRow) -> None:
+    known = ask(shelf, read.server, cell.cell_id)
+    if not known.sampled:
+        st.caption("No server metrics were sampled during this cell.")
+        return
+    st.caption(_SERVER_HELP)
+    drawings = server_drawings(known, cell)
+    _side_by_side(drawings, f"The server during {cell.name}")
+    charts_menu("server", titled(drawings))
+    names = {curve.name: curve for curve in known.sampled}
+    name = st.selectbox(
+        "One server metric as it was sampled", list(names), index=None, key="server",
+        bind="query-params", placeholder="none chosen",
+    )  # fmt: skip
+    if name is not None:
+        note = bracketed(badge(cell.evidence))
+        st.vega_lite_chart(specification(sampled(names[name], note)), alt=name)
+
+
+def server_drawings(known: Server, cell: CellRow) -> list[Drawing]:
+    """Return a chart for each thing that the samples tell."""
+    colour, note = arm_colour(cell.arm), bracketed(badge(cell.evidence))
+    curves = {curve.name: curve for curve in known.lines}
+    return [
+        specification(
+            over_time([curves[n] for n in names if n in curves], f"{title}{note}", colour, share)
+        )
+        for title, (names, share) in CHARTS.items()
+        if curves.keys() & set(names)
+    ]
 
 
 def _rejected(known: Runs) -> None:

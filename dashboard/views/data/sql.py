@@ -10,7 +10,7 @@ import streamlit as st
 from answers.compare.words import counted
 from dashboard import turns
 from dashboard.access import client
-from dashboard.components import folded, plain, sentence, shown, table
+from dashboard.components import fold, plain, sentence, shown, table
 from dashboard.downloads import rows_menu
 from dashboard.shelf import Shelf
 from warehouse.errors import DraftboardError
@@ -50,9 +50,8 @@ _COLUMNS = (
 )
 
 
-def render(shelf: Shelf, filters: Filters) -> None:
+def render(shelf: Shelf, _: Filters) -> None:
     """Draw the box and the answer. The sidebar's filters do not apply: the question says its own."""
-    del filters
     st.header("Ask the warehouse in SQL")
     st.caption(
         f"One select on the views below; read-only, at most {Bounds().seconds:g} s and "
@@ -69,10 +68,8 @@ def render(shelf: Shelf, filters: Filters) -> None:
         _answer(shelf, asked)
     elif asked and asked.strip():
         st.caption("Not run yet: read the question, then press Run.")
-    part = folded("The views that can be asked", "views")
-    if part is not None:
-        with part:
-            table(shown(_asked(shelf, _COLUMNS).rows.to_pandas()), "columns")
+    fold("The views that can be asked", "views",
+         lambda: table(shown(_answered(shelf, _COLUMNS).rows.to_pandas()), "columns"))  # fmt: skip
 
 
 def _press() -> None:
@@ -86,7 +83,7 @@ def _take_example() -> None:
 def _answer(shelf: Shelf, sql: str) -> None:
     try:
         with st.spinner("Asking the warehouse", show_time=True):
-            found = _asked(shelf, sql)
+            found = _answered(shelf, sql)
     except DraftboardError as error:
         st.error(plain(sentence(error)))
         return
@@ -97,7 +94,7 @@ def _answer(shelf: Shelf, sql: str) -> None:
     rows_menu("answer", functools.partial(flat, rows), rows)
 
 
-def _asked(shelf: Shelf, sql: str) -> Answer:
+def _answered(shelf: Shelf, sql: str) -> Answer:
     """Return the answer to a reader's own question. Raises InvalidInput or TooManyWait, one
     sentence."""
     known = _known(repr(shelf), sql)
@@ -116,12 +113,11 @@ def _asked(shelf: Shelf, sql: str) -> Answer:
 
 
 @functools.lru_cache(4)
-def _known(shelf: str, sql: str) -> list[Answer]:
+def _known(_shelf: str, _sql: str) -> list[Answer]:
     """Return a list for the answer that all sessions share; empty until somebody has the answer.
 
     The cache may not hold the waiting itself, which draws.
     """
-    del shelf, sql
     return []
 
 
@@ -137,10 +133,9 @@ def named_once(rows: pa.Table) -> pa.Table:
 
 def flat(rows: pa.Table) -> pd.DataFrame:
     """Return the rows for a table or CSV: what is not a number, text or time becomes text."""
-    table_: pd.DataFrame = pa.table(
-        {name: _plain_column(rows.column(name)) for name in rows.column_names}
-    ).to_pandas()
-    return table_
+    columns = {name: _plain_column(rows.column(name)) for name in rows.column_names}
+    frame: pd.DataFrame = pa.table(columns).to_pandas()
+    return frame
 
 
 def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:

@@ -18,8 +18,7 @@ from answers.predict.answer import known, lines
 from answers.predict.read import Family, families, subjects
 from answers.predict.values import Asked, Lines, Parameters
 from dashboard.charts import forecast
-from dashboard.charts.acceptance import acceptance
-from dashboard.charts.forecast import Sheet, textbook, withheld
+from dashboard.charts.forecast import ForecastSheet, acceptance, textbook, withheld
 from dashboard.shelf import ask, open_shelf
 from draftboard import cli
 from tests.dashboard.opening import encoded, opened, page_of
@@ -216,11 +215,11 @@ def test_a_question_of_one_dataset_survives_the_change_to_another(
     assert page.select_slider(key="k").value in (0, 1, 2)
 
 
-def _drawn(asked: Asked, metric: str) -> tuple[Sheet, Lines]:
+def _drawn(asked: Asked, metric: str) -> tuple[ForecastSheet, Lines]:
     (subject,) = (one for one in ask(open_shelf(), subjects, Filters())
                   if one.place.dataset == "code")  # fmt: skip
     found = known(subject)
-    return Sheet(found, asked, metric, "  [simulated]"), lines(found, asked)
+    return ForecastSheet(found, asked, metric, "  [simulated]"), lines(found, asked)
 
 
 def _family() -> Family:

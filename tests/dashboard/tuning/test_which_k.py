@@ -15,7 +15,7 @@ from answers.decide.tables import fields
 from answers.decide.values import Decision, Question
 from dashboard.charts import decide as charts
 from dashboard.links import cell_link
-from dashboard.views.decide.details import SQUARE, rows_of
+from dashboard.views.decide import SQUARE, rows_of
 from draftboard import cli
 from tests.dashboard.opening import encoded, opened, refused
 from warehouse import queries

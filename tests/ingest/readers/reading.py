@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ingest.belonging import with_companions
+from ingest.belonging import sniff, with_companions
 from ingest.model import Context
 from ingest.read import open_content
-from ingest.sniff import sniff
 from warehouse.loads import load_of
 from warehouse.rows import Cell
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ingest.discovery import Unit, find_units
+from ingest.discovery import find_units
+from ingest.model import Unit
 from tests.ingest.readers.reading import FIXTURES, cell, load, values, written
 from warehouse.errors import InvalidInput
 

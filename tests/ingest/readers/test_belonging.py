@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from ingest.belonging import of_first, run_of, with_companions
-from ingest.discovery import Unit, find_units
-from ingest.exchange import Limits
+from ingest.discovery import find_units
 from ingest.formats import aiperf
-from ingest.model import Context
+from ingest.model import Context, ReadingLimits, Unit
 from ingest.read import open_content
-from ingest.watch_memory import Memory, Sighting
+from ingest.watch import Memory, Sighting
 from tests.ingest.readers import test_aiperf, test_inference_perf, test_llmperf
 from tests.ingest.readers.reading import FIXTURES, written
 from tests.ingest.test_watch_parts import seen as look
@@ -194,7 +193,7 @@ def test_what_belongs_to_a_result_counts_in_what_reading_it_may_take(tmp_path: P
     def allowed() -> int:
         (unit,) = find_units([path])
         assert isinstance(unit, Unit)
-        return Limits().of(unit).memory
+        return ReadingLimits().of(unit).memory
 
     before = allowed()
     put(tmp_path, "aiperf")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import zstandard
 
-from ingest.discovery import Unit, find_units
-from ingest.watch_memory import Scan
+from ingest.discovery import find_units
+from ingest.model import Unit
+from ingest.watch import Scan
 from tests.ingest.readers.reading import FIXTURES, cells, written
 from tests.ingest.readers.test_sglang import line
 from warehouse.errors import InvalidInput

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from ingest.discovery import Unit, find_units
+from ingest.discovery import find_units
+from ingest.model import Unit
 from tests.ingest.readers import test_inference_perf
 from tests.ingest.readers.reading import cell, load, values, written
 from warehouse.errors import InvalidInput

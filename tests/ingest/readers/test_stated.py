@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from ingest.formats.guidellm import _acceptance
-from ingest.formats.guidellm_shape import Request
+from ingest.formats.guidellm_shape import GuidellmRequest
 from tests.ingest.readers import (
     test_genai_perf,
     test_inferencex,
@@ -250,6 +250,6 @@ def test_drafts_below_zero_are_refused() -> None:
         _acceptance([_request(HALF | {"num_draft_tokens": -5})])
 
 
-def _request(drafts: dict[str, Any]) -> Request:
+def _request(drafts: dict[str, Any]) -> GuidellmRequest:
     said = {"response_metrics": {"speculative_decoding": drafts}}
-    return msgspec.json.decode(json.dumps(said), type=Request)
+    return msgspec.json.decode(json.dumps(said), type=GuidellmRequest)

@@ -1,0 +1,80 @@
+"""``draftboard doctor``: what keeps a study from running on this machine, and how to mend it."""
+
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from commands.output import show_table
+from runners.checks.doctor import examine
+from runners.checks.finding import CheckFinding, Situation
+from runners.planning.study_file import read_study
+from warehouse.json_text import json_text
+
+
+@click.command()
+@click.argument("study", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Where the results will go.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.pass_context
+def doctor(ctx: click.Context, study: Path | None, results: Path, as_json: bool) -> None:
+    """Check whether STUDY can run here; without a study, what this machine has.
+
+    Looks at executables, GPUs, speculative methods, memory, tokenizers, datasets, ports and disk.
+    Starts no server and downloads no weights. Exit status: 1 if something keeps the study from
+    running, else 0.
+
+    Example: draftboard doctor studies/gpt-oss-120b-eagle3.yaml
+    """
+    asked = None if study is None else read_study(study)
+    if not as_json:
+        click.echo("Asking vLLM, which takes some seconds …", err=True)
+    situation, findings = examine(asked, results)
+    if as_json:
+        click.echo(json_text(_as_json(situation, findings)))
+    else:
+        show_table(
+            ("status", "check", "what was found, and how to mend it"),
+            [(f.status, f.check, _with_its_fix(f)) for f in findings],
+        )
+        click.echo()
+        click.echo(_verdict(findings))
+    ctx.exit(1 if any(finding.status == "blocker" for finding in findings) else 0)
+
+
+def _as_json(situation: Situation, findings: list[CheckFinding]) -> dict[str, Any]:
+    counts = Counter(finding.status for finding in findings)
+    return {
+        "study": None if situation.plan is None else situation.plan.study.name,
+        "blockers": counts["blocker"],
+        "warnings": counts["warning"],
+        "unknown": counts["unknown"],
+        "findings": [asdict(finding) for finding in findings],
+        "vllm": situation.vllm.version,
+        "guidellm": situation.guidellm.version,
+        "driver": situation.survey.driver,
+        "gpus": [asdict(each) for each in situation.gpus],
+    }
+
+
+def _with_its_fix(finding: CheckFinding) -> str:
+    mend = finding.fix if finding.status != "ok" else None
+    return finding.said if mend is None else f"{finding.said}\n→ {mend}"
+
+
+def _verdict(findings: list[CheckFinding]) -> str:
+    counts = Counter(finding.status for finding in findings)
+    words = [f"{counts[s]} {s}{'s' if counts[s] > 1 and s != 'unknown' else ''}"
+             for s in ("blocker", "warning", "unknown") if counts[s]]  # fmt: skip
+    said = ", ".join(words) or "all is well"
+    return f"{said[:1].upper()}{said[1:]}." + (
+        " Mend the blockers first." if counts["blocker"] else " Nothing keeps it from running."
+    )

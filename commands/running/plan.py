@@ -1,0 +1,219 @@
+"""``draftboard plan``: what a study will run, before anything runs. Needs no GPU and no vLLM."""
+
+import os
+import shlex
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from commands.output import show_table
+from runners.executors.local import fitting
+from runners.measuring.guidellm import planned_command
+from runners.measuring.resume import Now, unlike
+from runners.planning.estimate import (
+    SECONDS_ALONE,
+    Assumed,
+    Node,
+    PlanEstimate,
+    estimate,
+    priced_node,
+    read_recorded,
+)
+from runners.planning.plan import Launch, Plan, make_plan
+from runners.planning.study import Study
+from runners.planning.study_file import read_study
+from runners.planning.vllm_command import PORT
+from runners.serving.engines import engine_of, software, tool
+from runners.surroundings.layout import REPORT, Layout, records_under
+from runners.surroundings.machine import Survey, survey, visible
+from runners.texts.loads import doubts, refusals, with_frozen_rates
+from runners.texts.prompts import few_prompts
+from warehouse.errors import RunnerError
+from warehouse.json_text import json_text
+
+#: A run takes any free port.
+_PORT = "8000"
+Written = list[tuple[str, list[str]]]
+
+
+def written_out(plan: Plan, results: Path) -> Written:
+    """Return the command line of each launch's server, then of the load of each of its cells, each
+    with what it is for."""
+    layout = Layout(results, plan.study.name)
+    url = f"http://127.0.0.1:{_PORT}"
+    written: Written = []
+    for launch in plan.launches:
+        written.append((f"{launch.launch_id}: the server", server_by_hand(plan, launch)))
+        for cell in launch.cells:
+            prompts = layout.prompts(cell.dataset, cell.load)
+            report = layout.cell(cell.key) / REPORT
+            load = planned_command(plan.study, cell, url, str(prompts), str(report))
+            written.append((f"{launch.launch_id}: the load of {cell.key}", load))
+    return written
+
+
+def server_by_hand(plan: Plan, launch: Launch) -> list[str]:
+    """Return the command line of a launch's server."""
+    command = engine_of(plan.study).command
+    words = command(plan.study, launch.variant, launch.tensor_parallel_size)
+    return [word.replace(PORT, _PORT) for word in words]
+
+
+@click.command()
+@click.argument("study", type=click.Path(path_type=Path))
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    help="Earlier results, whose durations make the estimate better.",
+)
+@click.option(
+    "--seconds-per-request",
+    type=click.FloatRange(min=0.01),
+    help="Assumed at every load where nothing was recorded; else 7 s alone and more among others.",
+)
+@click.option(
+    "--parallel",
+    type=click.IntRange(min=1),
+    help="At most so many servers side by side, as for `draftboard run`; 1: one after the other.",
+)
+@click.option(
+    "--gpus",
+    type=click.IntRange(min=1),
+    help="GPUs of the node; else those of the instance in the study's price, else those here.",
+)
+@click.option("--commands", is_flag=True, help="Print every command line, ready to be run by hand.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **given: Any) -> None:
+    """Show the cells, server launches, command lines, time and cost of a study.
+
+    Example: draftboard plan studies/gpt-oss-120b-eagle3.yaml
+    """
+    assumed = Assumed(given["seconds_per_request"])
+    laid_out, costs, here = planned(study, results, assumed, given["gpus"], given["parallel"])
+    written = written_out(laid_out, results or Path("results"))
+    if as_json:
+        differs = measured_otherwise(laid_out, results)
+        click.echo(json_text(_as_json(laid_out, costs, written, here) | {"unlike": differs}))
+        return
+    show_table(
+        ("launch", "arm", "TP", "datasets", "loads", "cells"),
+        [_row(launch) for launch in laid_out.launches],
+    )
+    click.echo()
+    click.echo(f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches")
+    for line in _in_words(costs, assumed):
+        click.echo(line)
+    for warning in (*few_prompts(laid_out), *doubts(laid_out)):
+        click.echo(f"warning: {warning}")
+    for sentence in refusals(laid_out, tool(laid_out.study, "guidellm").version):
+        click.echo(f"will not run: {sentence}")
+    if commands:
+        for label, words in written:
+            click.echo(f"\n# {label}\n{shlex.join(words)}")
+
+
+def planned(
+    study: Path,
+    results: Path | None = None,
+    assumed: Assumed | None = None,
+    gpus: int | None = None,
+    servers: int | None = None,
+) -> tuple[Plan, PlanEstimate, Survey]:
+    """Return the plan of a study, what it costs, and the GPUs that are here. ``gpus``, ``servers``: of
+    the node, and how many of them side by side; else as the study's price and this machine say."""
+    laid_out = make_plan(with_frozen_rates(read_study(study), results or Path("results")))
+    node, here = _node(laid_out.study, gpus, servers), survey()
+    if node.gpus is None:
+        node = replace(node, gpus=len(visible(here, os.environ)) or None)
+    recorded = read_recorded(records_under(results) if results else ())
+    return laid_out, estimate(laid_out, recorded, assumed or Assumed(), node), here
+
+
+def measured_otherwise(laid_out: Plan, results: Path | None) -> tuple[str, ...]:
+    """Return in what earlier results differ from what this study would measure now."""
+    if results is None:
+        return ()
+    layout = Layout(results, laid_out.study.name)
+    return unlike(laid_out, layout, Now(software(laid_out.study)))
+
+
+def _node(study: Study, gpus: int | None, servers: int | None) -> Node:
+    if (servers or 1) > 1 and study.cpus is not None:
+        raise RunnerError(
+            f"The study {study.name} pins its servers to the same cores, so they cannot run side by "
+            "side; leave --parallel out."
+        )
+    return Node(gpus or priced_node(study).gpus, servers)
+
+
+def _as_json(laid_out: Plan, costs: PlanEstimate, written: Written, gpus: Survey) -> dict[str, Any]:
+    return {
+        "study": laid_out.study.name,
+        "cells": len(laid_out.cells),
+        "server_launches": len(laid_out.launches),
+        "attempts": laid_out.study.limits.retries + 1,
+        "side_by_side_now": fitting(laid_out.study, laid_out.launches, gpus, os.environ),
+        "launches": [
+            {
+                "id": launch.launch_id,
+                "arm": launch.variant.name,
+                "tensor_parallel_size": launch.tensor_parallel_size,
+                "repeat": launch.repeat,
+                "command": server_by_hand(laid_out, launch),
+                "cells": [cell.key for cell in launch.cells],
+            }
+            for launch in laid_out.launches
+        ],
+        "commands": [shlex.join(words) for _, words in written],
+        "estimate": asdict(costs),
+        "warnings": [*few_prompts(laid_out), *doubts(laid_out)],
+        "refusals": refusals(laid_out, tool(laid_out.study, "guidellm").version),
+    }
+
+
+def _row(launch: Launch) -> tuple[str, ...]:
+    loads = [
+        cell.load if cell.concurrency is None else str(cell.concurrency) for cell in launch.cells
+    ]
+    return (
+        launch.launch_id,
+        launch.variant.name,
+        str(launch.tensor_parallel_size),
+        ", ".join(dict.fromkeys(cell.dataset for cell in launch.cells)),
+        ", ".join(dict.fromkeys(loads)),
+        str(len(launch.cells)),
+    )
+
+
+def _in_words(costs: PlanEstimate, assumed: Assumed) -> list[str]:
+    each = assumed.seconds_per_request
+    assumption = f"{SECONDS_ALONE:g} s a request alone, more among others"
+    if each:
+        assumption = f"{each:g} s a request"
+    how = {
+        "recorded": f"from {costs.recorded_cells} recorded cells",
+        "partly recorded": f"{costs.recorded_cells} cells from recorded durations, the others assumed",
+        "assumed": f"assumed: {assumption}, nothing recorded yet",
+    }[costs.basis]
+    gpu_hours = f", {costs.gpu_hours:.1f} GPU-hours" if costs.gpu_hours else ""
+    money = "no price in the study"
+    if costs.usd is not None:
+        money = f"{costs.usd:,.0f} USD ({costs.usd_basis})"
+    disk = f"disk for the results: about {costs.disk_bytes / 1e6:,.0f} MB"
+    if costs.side_by_side == 1:
+        return [f"about {costs.hours:.1f} h{gpu_hours} ({how})", f"cost: {money}", disk]
+    gpus = "" if costs.gpus is None else f" on {costs.gpus} GPUs"
+    beside = f"{gpus} with up to {costs.side_by_side} servers side by side"
+    alone = f"{costs.sequential_hours:.1f} h"
+    if costs.sequential_usd is not None:
+        alone += f" and {costs.sequential_usd:,.0f} USD"
+    if costs.idle_share is not None:
+        alone += f", and {costs.idle_share:.0%} of the {costs.gpus} GPUs' time idle"
+    return [
+        f"about {costs.hours:.1f} h{beside}{gpu_hours} ({how})",
+        f"cost: {money}",
+        f"one after the other (--parallel 1): {alone}; the servers then do not disturb each other",
+        disk,
+    ]

@@ -1,0 +1,251 @@
+"""The HTTP API ``/api/v1/…`` and the tools of agents at ``/mcp``, in the process of the dashboard, behind
+the same gate: words in, an answer out, in pages, known by its generation.
+
+An answer is JSON, or its rows as CSV or as an Arrow stream, as ``Accept`` asks.
+"""
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pandas as pd
+import pyarrow as pa
+from pydantic import BaseModel, ValidationError
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, QueryParams
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from answers.doors.parameters import Page
+from answers.doors.questions import QUESTIONS, About, Asking, answer_json
+from answers.doors.rows import GENERATION, NOT_FRESH, encoded
+from dashboard.access_rules import User
+from dashboard.addresses import handled, problem
+from dashboard.downloads import csv_bytes
+from dashboard.openapi import ARROW, CSV, JSON, VALUES, Form, document
+from dashboard.shelf import ask, open_shelf
+from dashboard.turns import SQL
+from warehouse import annotations, published
+from warehouse.errors import DraftboardError, InvalidInput
+from warehouse.json_text import json_text
+from warehouse.store import Reader, warehouse_path
+from warehouse.store_remote import not_fresh
+
+Row = dict[str, Any]
+#: A question has a few words; in SQL at most 8,000 letters.
+_LARGEST_QUESTION = 64 * 2**10
+
+# --- The forms of an answer.
+
+
+def offered(asking: Asking) -> tuple[Form, ...]:
+    """Return the forms that an answer has, the usual one first."""
+    rows: tuple[Form, ...] = (CSV, ARROW) if asking.listed else ()
+    return (JSON, *rows, *((VALUES,) if asking.typed else ()))
+
+
+def form_of(accept: str, forms: Sequence[Form]) -> Form | None:
+    """Return the form that an Accept header prefers; None where it takes none that there is."""
+    weighed = [(-_weight(accept, form), at, form) for at, form in enumerate(forms)]
+    best, _, form = min(weighed)
+    return form if best < 0 else None
+
+
+def _weight(accept: str, form: Form) -> float:
+    """Return the quality (0-1) that the most exact range gives the form; no header takes all."""
+    best = (0, 0.0)
+    for part in (accept or "*/*").split(","):
+        name, _, more = part.strip().lower().partition(";")
+        exact = {form: 3, f"{form.partition('/')[0]}/*": 2, "*/*": 1}.get(name.strip(), 0)
+        if exact:
+            texts = [each.strip()[2:] for each in more.split(";") if each.strip().startswith("q=")]
+            try:
+                quality = float(texts[0]) if texts else 1.0
+            except ValueError:
+                quality = 0.0
+            best = max(best, (exact, quality))
+    return best[1]
+
+
+def rendered(asking: Asking, answer: Row, form: Form, headers: Mapping[str, str]) -> Response:
+    """Return an answer in JSON, or its rows as CSV or Arrow: nested names have a dot, lists are JSON."""
+    if form == JSON:
+        return Response(json_text(answer, plain=False).encode(), 200, {**headers}, form)
+    rows = asking.rows(answer) if asking.rows else answer[asking.listed or ""]
+    frame = pd.json_normalize(list(rows))
+    objects = [str(name) for name in frame if frame[name].dtype == "object"]
+    frame = frame.assign(**{name: frame[name].map(_plain) for name in objects})
+    frame = frame.astype(dict.fromkeys(objects, "string"))
+    if form == CSV:
+        return Response(csv_bytes(frame), 200, {**headers}, form)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    about = {name: str(answer[name]) for name in ("generation", "not_fresh")
+             if answer[name] is not None}  # fmt: skip
+    table = table.replace_schema_metadata({**(table.schema.metadata or {}), **about})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return Response(sink.getvalue(), 200, {**headers}, form)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, float) and value != value:
+        return None
+    return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
+
+
+# --- One address.
+
+
+def endpoint(asking: Asking) -> Callable[[Request], Response]:
+    """Return what answers at the address of a question. It blocks: Starlette gives it a thread."""
+
+    def respond(request: Request) -> Response:
+        words, page = asking.read(_words(asking, request.query_params))
+        form = form_of(request.headers.get("accept", ""), offered(asking))
+        if form is None:
+            forms = ", ".join(offered(asking))
+            return problem(HTTPStatus.NOT_ACCEPTABLE, f"This is told as {forms}.")
+        shelf = open_shelf()
+        root = Path(shelf.root)
+        # What people say and published tables: an answer stands on them besides the generation.
+        versions, stale = (annotations.version(root), published.version(root)), not_fresh(root)
+        shelf = shelf.with_excluded() if asking.everything else shelf
+        address = (request.url.path, request.url.query, form)
+        key = repr((version("draftboard"), shelf, versions, stale, address))
+        tag = hashlib.sha256(key.encode()).hexdigest()[:32]
+        headers = {
+            "ETag": f'"{tag}"', "Cache-Control": "private, no-cache",
+            "Vary": "Accept, Authorization, Cookie", GENERATION: str(shelf.generation),
+        }  # fmt: skip
+        if stale is not None:
+            # Latin letters are all that a header may hold, and a reason may hold others.
+            headers[NOT_FRESH] = quote(stale, safe=" !'()*,/:;=")
+        tags = request.headers.get("if-none-match", "").split(",")
+        if headers["ETag"] in [each.strip().removeprefix("W/") for each in tags]:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        answer = ask(shelf, _answer, asking.name, words, versions)
+        if form == VALUES:
+            value = answer.value if isinstance(answer, About) else answer
+            headers["Draftboard-Version"] = version("draftboard")
+            return Response(encoded(value), 200, headers, VALUES)
+        told = answer_json(asking, answer, page)
+        if asking.listed:
+            told["page"]["next"] = _next(request, page, told["page"]["total"])
+            headers |= (
+                {"Link": f'<{told["page"]["next"]}>; rel="next"'} if told["page"]["next"] else {}
+            )
+        told |= {"generation": shelf.generation, "not_fresh": stale}
+        return rendered(asking, told, form, headers)
+
+    return respond
+
+
+def _answer(reader: Reader, name: str, words: BaseModel, _versions: tuple[str, str]) -> Any:
+    """Return the whole answer. ``_versions`` are part of what it is kept under."""
+    return QUESTIONS[name].ask(reader, words)
+
+
+def _words(asking: Asking, query: QueryParams) -> Row:
+    """Return the words of an address, those that may be several as tuples. Raises InvalidInput."""
+    lists = {name for name, field in asking.parameters.model_fields.items() if field.default == ()}
+    words: Row = {}
+    for name in dict.fromkeys(query):
+        values = query.getlist(name)
+        if name not in lists and len(values) > 1:
+            raise InvalidInput(f"{name} was given {len(values)} times; give it once.")
+        words[name] = tuple(values) if name in lists else values[0]
+    return words
+
+
+def _next(request: Request, page: Page, total: int) -> str | None:
+    """Return where the part of the list is that follows; None after the last one."""
+    end = page.offset + page.limit
+    if end >= total:
+        return None
+    words = request.query_params.multi_items()
+    query = [(name, value) for name, value in words if name not in Page.model_fields]
+    return f"{request.url.path}?{urlencode([*query, ('limit', page.limit), ('offset', end)])}"
+
+
+# --- The API as one application below ``/api``, with problems of its own for every error.
+
+
+class Whole:
+    """ASGI middleware that refuses what no question has: a body, and a range of bytes."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        app = self._app
+        if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+            app = problem(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                "A question stands in the address; the API reads no body.", {"Connection": "close"},
+            )  # fmt: skip
+        elif "range" in headers:
+            app = problem(
+                HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
+                "An answer is told whole, not in ranges of bytes; limit and offset cut its list.",
+            )
+        await app(scope, receive, send)
+
+
+async def _described(_: Request) -> JSONResponse:
+    return JSONResponse(document())
+
+
+def application() -> Starlette:
+    """Return the application; its routes begin behind ``/api``."""
+    kinds = (HTTPException, DraftboardError, ValidationError, Exception)
+    questions = [Route(f"/v1/{name}", endpoint(each)) for name, each in QUESTIONS.items()]
+    return Starlette(
+        routes=[Route("/v1/openapi.json", _described), *questions],
+        middleware=[Middleware(Whole)],
+        exception_handlers=dict.fromkeys(kinds, handled),
+    )
+
+
+class Agents:
+    """ASGI application at ``/mcp`` that answers one message of an agent at a time, over the streamable
+    HTTP of the protocol.
+
+    Each request stands alone: no session is kept, so nothing is left behind by an agent that goes away.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            # A stream that waits for news would stay open, and there is no news.
+            text = "A message of the protocol comes by POST, and its answer with it."
+            await problem(405, text, {"Allow": "POST"})(scope, receive, send)
+            return
+        try:
+            from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        except ModuleNotFoundError:
+            text = "This server lacks the package of the protocol: pip install 'draftboard[mcp]'."
+            await problem(HTTPStatus.NOT_IMPLEMENTED, text)(scope, receive, send)
+            return
+        from answers.doors.agents import agents_server
+
+        user: User = scope["draftboard.user"]
+        client = user.account or (scope.get("client") or ("somewhere", 0))[0]
+        # Beside people's questions in SQL: one is answered at a time, whoever asks.
+        server = agents_server(warehouse_path(None), partial(SQL.turn, client, lambda _: None))
+        manager = StreamableHTTPSessionManager(
+            server, json_response=True, stateless=True, max_request_body_size=_LARGEST_QUESTION
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)

@@ -1,0 +1,297 @@
+"""Decide: turn speculation on or not, with which K, up to which load, and what that saves.
+
+What is folded is made when a reader opens it.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+from streamlit import column_config as col
+from streamlit.delta_generator import DeltaGenerator
+
+from answers.compare import words as compare_words
+from answers.compare.answer import compare
+from answers.compare.values import Question as CompareQuestion
+from answers.decide import tables
+from answers.decide.accepted import (
+    accepted,
+    accepted_in,
+    changes,
+    operating_cell,
+    outputs_of,
+    rule_rows,
+    rules,
+)
+from answers.decide.answer import decide
+from answers.decide.overview import Overview
+from answers.decide.read import measured
+from answers.decide.subjects import Named
+from answers.decide.values import Decision, Question
+from answers.published.values import Study
+from dashboard.charts import decide as charts
+from dashboard.charts.spec import Drawing, specification
+from dashboard.chosen import (
+    LOAD,
+    SUBJECT,
+    TRAFFIC,
+    ChosenDecision,
+    against,
+    bullets,
+    choices,
+    chosen,
+    decidable,
+    decided,
+    gone,
+    load_map,
+    paste,
+    question_of,
+    say_gone,
+    tiles,
+    traffics,
+)
+from dashboard.components import fold, plain, table, texts
+from dashboard.downloads import charts_menu, rows_menu
+from dashboard.filters import keep, nothing
+from dashboard.links import cell_link
+from dashboard.report import report_button
+from dashboard.shelf import Shelf, ask, cached
+from dashboard.views import adding, printed
+from warehouse import decisions
+from warehouse.filters import UNKNOWN, Filters
+
+TITLE = "Decide"
+URL_PATH = "decide"
+ORDER = 10
+FORMER = ("verdict", "draft-tokens")
+_UNKNOWN = "Not known yet: nothing to decide on."
+#: More sentences than this are no headline.
+_MOST_LEADS = 2
+#: The field whose cells are shown: its box, its parameter.
+SQUARE = "square"
+#: The titles of the charts as files.
+LOAD_MAP, _HEAT_MAP = "Load map", "Method and K"
+_LINK = "measured in"
+
+
+def render(shelf: Shelf, filters: Filters) -> None:
+    """Draw the page: a published study where the warehouse holds one, else the first decision."""
+    studied = {study.title: study for study in printed.kept(shelf, Filters())}
+    top = st.container()
+    boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
+    with boxes[3]:
+        question = question_of(filters)
+    known = decidable(shelf, question)
+    offer = choices(shelf, question, known, tuple(studied.values()))
+    choice = chosen(shelf, question, known, boxes, offer)
+    lost = gone()
+    decision = choice if isinstance(choice, ChosenDecision) and lost is None else None
+    if decision is not None:
+        _show(shelf, decision, top)
+    elif isinstance(choice, str):
+        with top:
+            st.header(plain(_UNKNOWN))
+            st.info(plain(choice))
+    elif offer.names:
+        _undecided(studied.get(str(st.session_state.get(SUBJECT))), lost, top)
+    else:
+        with top:
+            _none(shelf, question)
+    with top:
+        offer.say_default(SUBJECT)
+    adding.folded(shelf, filters)
+    if decision is not None:
+        _details(shelf, decision)
+
+
+def _undecided(study: Study | None, lost: str | None, top: DeltaGenerator) -> None:
+    """Draw a published study, as printed; without one, say what the link names and is gone."""
+    if study is None or lost is not None:
+        with top:
+            say_gone(lost or "")
+        return
+    st.set_page_config(page_title=f"{TITLE}: {study.title}")
+    with top:
+        printed.say(study)
+    printed.overview(study)
+
+
+def _none(shelf: Shelf, question: Question) -> None:
+    st.header(plain(_UNKNOWN))
+    if not ask(shelf, measured, question.filters):
+        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        return
+    st.info(plain(ask(shelf, decide, question).why_none or ""))
+    lonely = ask(shelf, compare, CompareQuestion(question.filters, question.allow))
+    if lonely.unmatched:
+        st.markdown("These cells have no partner:")
+        table(texts(compare_words.UNMATCHED_HEADER, compare_words.unmatched_rows(lonely)), "rows")
+
+
+def _show(shelf: Shelf, decision: ChosenDecision, top: DeltaGenerator) -> None:
+    """Draw what is read first: the sentence, the map, what it is worth, what to paste."""
+    overview, one = decision.overview, decision.one
+    st.set_page_config(page_title=f"{TITLE}: {overview.name}")
+    # Several sentences where the sizes that lead differ and nobody chose one.
+    leads = overview.leads
+    whole = one is leads[0] and len(leads) <= _MOST_LEADS
+    headline = overview.headline if whole else f"{decision.traffic}: {one.headline}"
+    top.header(plain(headline))
+    top.caption(plain(one.details))
+    left, right = st.columns([3, 2])
+    with left:
+        drawn = drawings(shelf, decision.question, decision.about, decision.traffic)
+        load_map(drawn[LOAD_MAP], overview, "load_map", functools.partial(_load_clicked, overview))
+    with right:
+        tiles(one)
+        with st.container(horizontal=True):
+            report_button(shelf, decision.question, overview.name)
+            if not decision.alone:
+                about = overview.decisions[0].subject
+                facts = {"model": about.model, "gpu": about.gpu,
+                         "engine_version": about.engine_version}  # fmt: skip
+                only = {name: UNKNOWN if v is None else v for name, v in facts.items()}
+                st.button(
+                    "Only this on all pages", on_click=keep, args=(only,), key="only",
+                    type="tertiary",
+                )  # fmt: skip
+    paste(one)
+
+
+def _load_clicked(overview: Overview) -> None:
+    """Choose the traffic and the load of the field that was clicked; the link then holds them."""
+    picked = st.session_state["load_map"]["selection"].get(charts.CHOSEN)
+    if not picked:
+        return
+    loads = {level.load.short: level.load for one in overview.decisions for level in one.levels}
+    st.session_state[TRAFFIC] = picked[0][charts.TRAFFIC]
+    load = loads[picked[0][charts.LOAD]]
+    if load.value is not None:
+        st.session_state[LOAD] = f"{load.value:g}{'/s' if load.is_rate else ''}"
+
+
+def rows_of(of_subject: Sequence[Decision]) -> pd.DataFrame:
+    """Return every arm at every load of every decision, unrounded, for a file."""
+    return pd.DataFrame([
+        {
+            "model": one.subject.model, "gpu": one.subject.gpu,
+            "tensor_parallel_size": one.subject.tensor_parallel_size,
+            "engine_version": one.subject.engine_version, "evidence": one.subject.evidence,
+            "traffic": one.traffic.name, "load": cell.load.text, "arm": cell.arm,
+            "metric": cell.difference.metric, "statistic": cell.difference.statistic,
+            "expected": cell.difference.improvement, "low": cell.difference.low,
+            "high": cell.difference.high, "adjusted_low": cell.difference.adjusted_low,
+            "adjusted_high": cell.difference.adjusted_high, "word": cell.difference.word,
+            "launches": cell.launches, "taken": cell.taken,
+        }
+        for one in of_subject
+        for cell in one.arms
+    ])  # fmt: skip
+
+
+@cached
+def drawings(shelf: Shelf, question: Question, about: Named, traffic: str) -> dict[str, Drawing]:
+    """Return the charts of a decision by their titles; ``traffic``: its name."""
+    overview = decided(shelf, question, about).overview
+    assert overview is not None  # Whoever asks was told of it.
+    one = traffics(overview)[traffic]
+    drawn = {LOAD_MAP: charts.load_map(overview, one), _HEAT_MAP: charts.heat_map(one)}
+    return {name: specification(chart) for name, chart in drawn.items()}
+
+
+def _details(shelf: Shelf, decision: ChosenDecision) -> None:
+    overview, one = decision.overview, decision.one
+    drawn = drawings(shelf, decision.question, decision.about, decision.traffic)
+    changed = changes(overview.decisions, decisions.last(Path(shelf.root)))
+    left = tuple(tables.left_out(one))
+    _part("which_k", "Which method and K at which load?", _which_k, shelf, one, drawn[_HEAT_MAP])
+    _part("against", _counted("What speaks against it", one.against), against, one)
+    _part("stake", f"What is at stake ({tables.at_stake(one)}), and what would settle it?",
+          _stake, one)  # fmt: skip
+    _part("by_load", "By load, by arm, by traffic: all figures", _figures, overview, one)
+    _part("same", "Do the arms answer the same?", _same, shelf, one)
+    _part("left_out", _counted("What was left out", left), bullets, left,
+          "Nothing: every cell that was measured decides.")  # fmt: skip
+    if not one.traffic.mix:
+        _part("rules", "Rules of thumb beside the measurement", _rules, shelf,
+              decision.question.filters, one)  # fmt: skip
+    _part("changed", _counted("What changed since the last decision", changed), bullets, changed,
+          "Nothing that was recorded; record it with: draftboard verdict --record")  # fmt: skip
+    with st.container(horizontal=True):
+        rows_menu("decide", lambda: rows_of(overview.decisions))
+        charts_menu("decide", drawn)
+
+
+def _part(key: str, label: str, draw: Callable[..., object], *arguments: Any) -> None:
+    opened = key == "which_k" and SQUARE in st.query_params
+    fold(plain(label), key, functools.partial(draw, *arguments), opened)
+
+
+def _counted(label: str, things: Sequence[object]) -> str:
+    return f"{label}: {len(things) or 'nothing'}"
+
+
+def _which_k(shelf: Shelf, one: Decision, drawing: Drawing) -> None:
+    taken = "; ".join(f"at {level.load.text} {tables.taken(level)}" for level in one.levels)
+    st.markdown(f"Taken: {plain(taken)}. At stake: {plain(tables.at_stake(one))}.")
+    alt = f"Expected improvement by load and arm, as a heat map. Taken: {taken}."
+    if "params" in drawing:
+        st.vega_lite_chart(drawing, alt=alt, key="map", on_select=_field_clicked)
+    else:  # It says what is unknown: there is nothing to click on.
+        st.vega_lite_chart(drawing, alt=alt)
+    cells = {field.name: field.cells for field in tables.fields(one)}
+    field = st.selectbox(
+        "The cells behind a field: choose it here or click on it", list(cells), index=None,
+        key=SQUARE, bind="query-params", placeholder="no field chosen",
+    )  # fmt: skip
+    if field is not None:
+        header = ["arm", "repeat", "completed", "errored", "flags", "run", _LINK]
+        lines = [
+            [each.arm, each.repeat, each.completed, each.errored, each.flags, each.run,
+             cell_link(each.cell)]
+            for each in ask(shelf, tables.behind, cells[field])
+        ]  # fmt: skip
+        table(texts(header, lines), "cells", {_LINK: col.LinkColumn(_LINK, display_text="open")})
+
+
+def _field_clicked() -> None:
+    picked = st.session_state["map"]["selection"].get(charts.CHOSEN)
+    if picked:
+        st.session_state[SQUARE] = picked[0][charts.FIELD]
+
+
+def _stake(one: Decision) -> None:
+    rivals = f"; may be better: {plain(', '.join(one.rivals))}" if one.rivals else ""
+    st.markdown(f"At stake in the choice: {plain(tables.at_stake(one))}{rivals}.")
+    bullets(tables.doubts(one))
+
+
+def _figures(overview: Overview, one: Decision) -> None:
+    st.markdown(plain(one.paragraph))
+    table(texts(*tables.summary(overview.decisions)), "decisions")
+    st.markdown("**By load**")
+    table(texts(*tables.by_load(one)), "loads")
+    st.markdown("**Every arm**")
+    table(texts(*tables.by_arm(one)), "fields")
+
+
+def _same(shelf: Shelf, one: Decision) -> None:
+    cell = operating_cell(one)
+    same = None if cell is None else ask(shelf, outputs_of, cell)
+    if same is None:
+        st.markdown("Unknown: no outputs of both arms are known at your load.")
+        return
+    st.markdown(f"{plain(same.arm)} beside the baseline, at {plain(same.load)}:")
+    bullets(same.sentences)
+
+
+def _rules(shelf: Shelf, filters: Filters, one: Decision) -> None:
+    st.caption(
+        "What published rules say of each arm, and at which concurrency the expected gains agree. "
+        "They contradict one another; the measurement wins."
+    )
+    acceptance = accepted_in(one, ask(shelf, accepted, filters))
+    table(texts(*rule_rows(rules(one, acceptance))), "rules")

@@ -1,0 +1,308 @@
+"""Predict: what a K, load, acceptance or length that was not measured would give, and how sure."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from analysis.prediction.reach import DECODE_CAPS
+from answers.decide.accepted import Accepted, acceptance_rows, accepted
+from answers.predict import values as book
+from answers.predict.acceptance import Asked as Accepting
+from answers.predict.acceptance import Measure, Over, headline, lines, of_family
+from answers.predict.answer import answer, known
+from answers.predict.answer import lines as predicted_lines
+from answers.predict.read import Family, families, measured, subjects
+from answers.predict.values import Answer, Asked, Known, Parameters, Table
+from answers.predict.values import Offer as Reach
+from answers.predict.words import BAND, numbers, prompts_unknown
+from answers.wording import bracketed
+from dashboard.charts import forecast
+from dashboard.charts.forecast import DRAWN, ForecastSheet, acceptance
+from dashboard.charts.spec import Drawing, specification
+from dashboard.chosen import SubjectOffer, one_of
+from dashboard.components import explanation, fold, plain, table, tabled, titled
+from dashboard.downloads import charts_menu, rows_menu
+from dashboard.filters import cells, nothing
+from dashboard.shelf import Shelf, ask, cached
+from warehouse.catalogue import METRICS
+from warehouse.filters import Filters
+
+TITLE = "Predict"
+URL_PATH = "predict"
+ORDER = 40
+FORMER = ("what-if",)
+#: The box of arms.
+_ARM = "whatif_arm"
+_GONE = "Not here any more: what the link names"
+_QUESTION = "What if K, load, acceptance or lengths were others?"
+_METRICS = {METRICS[name].label: name for name in DRAWN}
+_OVER: dict[str, Over] = {
+    "by position": "position", "over draft tokens": "k", "over concurrency": "concurrency",
+}  # fmt: skip
+_SHARES: dict[str, Measure] = {"of all drafts": "of_all", "of drafts that got so far": "of_those"}
+_MEASURES: dict[str, Measure] = {"Acceptance rate": "rate", "Tokens per step": "length"}
+_BAND = (
+    f"The {BAND} is meant to hold 90 of 100 new measurements like those behind the points: noise and "
+    "doubt about the fit. Every measured K, and every measured load, is withheld in turn and "
+    "predicted from the others; where the errors are larger than the band expects, it widens."
+)
+_DRAFT = (
+    "Accepted tokens at a position / drafts; of drafts that got so far: accepted at a position / "
+    "accepted at the one before it. Means over the loads. Higher is better."
+)
+_MODEL = (
+    "ITL = T / L. Request latency = TTFT + (output tokens − 1) × ITL. Output throughput = "
+    "e × concurrency × output tokens / latency. T, the time of a verification step, and TTFT are "
+    "fitted to the measured points, by a roofline (flat, then linear in the tokens in flight) and by "
+    "a sum of parts; whichever predicts withheld points better counts more. L, the tokens of a step, "
+    "comes from the acceptance by position and its decay; e is what ramp and drain left of Little's "
+    "law. Improvement: positive is better."
+)
+_BOOK = (
+    "End to end: only decoding becomes faster (Amdahl's law), up to a cap for the kind of text. One "
+    "stream: (1 + μ) / ((1 + μ) × c + 1) with μ accepted tokens a step and c the draft's cost. "
+    "Both are read off articles, not off a server."
+)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One family on one dataset. ``lengths``: fit to all datasets, which together tell what a
+    prompt token costs."""
+
+    filters: Filters
+    system: int
+    family: str
+    dataset: str
+    lengths: bool = False
+
+
+def render(shelf: Shelf, filters: Filters) -> None:
+    """Draw the page."""
+    kept, every = _arms(shelf, filters), tuple(arm.name for arm in _arms(shelf, Filters()))
+    offer = SubjectOffer(tuple(arm.name for arm in kept), every, next(iter(every), None))
+    if kept:
+        _measured(shelf, filters, kept, offer)
+        return
+    st.header(_QUESTION)
+    one_of("Arm", (), _ARM, offer.hidden)
+    if cells(shelf, filters).empty:
+        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        if not cells(shelf, Filters()).empty:
+            return
+    else:
+        nothing(
+            shelf,
+            "No speculative cell with latencies, lengths and acceptance is among these results, "
+            "so only the textbook models can answer.",
+        )
+    textbook()
+
+
+@cached
+def _arms(shelf: Shelf, filters: Filters) -> tuple[Family, ...]:
+    """Return the arms that the filters keep, in the order and by the names that they have without."""
+    return families(ask(shelf, subjects, filters), ask(shelf, subjects, Filters()))
+
+
+def _measured(
+    shelf: Shelf, filters: Filters, kept: tuple[Family, ...], offer: SubjectOffer
+) -> None:
+    top, below = st.container(), st.container()
+    chosen = _chosen({arm.name: arm for arm in kept}, offer)
+    with below:
+        offer.say_default(_ARM)
+    if isinstance(chosen, str):
+        top.header(plain(chosen))
+        return
+    family, dataset = chosen
+    fitted = Fitted(filters, family.system, family.family, dataset, lengths=True)
+    # Prompts may be asked for as far as all datasets together reach.
+    given = _controls(_known(shelf, fitted).offer)
+    if given.prompt is None:
+        fitted = replace(fitted, lengths=False)
+    with st.spinner("Predicting each measured point from the others"):
+        forecasts = _answer(shelf, fitted, given)
+    with top:
+        st.header(plain(forecasts.headline), help=_MODEL)
+        with st.container(horizontal=True, vertical_alignment="center"):
+            for text in ("predicted", *family.badges):
+                st.badge(text, color="gray")
+        if forecasts.warnings:
+            st.warning(plain(" ".join(forecasts.warnings)))
+    note = bracketed(*family.badges)
+    label = st.segmented_control(
+        "Metric", list(_METRICS), default=next(iter(_METRICS)), required=True,
+        key="whatif_metric", bind="query-params", help=_BAND,
+    )  # fmt: skip
+    sheet = ForecastSheet(_known(shelf, fitted), given, _METRICS[label], note)
+    drawings = _drawn(shelf, fitted, given, (sheet.metric, note))
+    for column, drawing in zip(st.columns(2), drawings, strict=True):
+        column.vega_lite_chart(drawing, alt=f"{drawing['title']['text']}, measured and predicted")
+    st.caption(
+        f"Points were measured; lines are predicted, each with its {BAND}. "
+        "Dotted rules: where measuring ends; dashed beyond them. Diamond: your question."
+    )
+    drafts = of_family(ask(shelf, accepted, filters), family)
+    of_drafts = [_draft(drafts, family, note)] if drafts else []
+    charts_menu("predict", titled([*drawings, *of_drafts]))
+    fold("In numbers", "fold_numbers", partial(_in_numbers, forecasts))
+    fold("How far can it be trusted?", "fold_trust", partial(_trust, forecasts, sheet))
+    fold("Acceptance in numbers", "fold_accepted",
+         lambda: table(tabled(*acceptance_rows(drafts)), "levels"))  # fmt: skip
+    fold("What was measured", "fold_measured",
+         lambda: _text(measured(ask(shelf, subjects, filters)), "arms"))  # fmt: skip
+    fold("Textbook models, without a measurement", "fold_textbook", textbook)
+
+
+def _chosen(kept: dict[str, Family], offer: SubjectOffer) -> tuple[Family, str] | str:
+    """Return the arm and the dataset of the boxes; a sentence where the filters hide the arm, or the
+    link names one that is gone."""
+    left, right = st.columns([3, 1])
+    with left:
+        name = one_of("Arm", offer.names, _ARM, offer.hidden)
+    if name is None or name not in kept:
+        return _GONE if name is None else offer.why_hidden(name) or _GONE
+    with right:
+        dataset = one_of("Dataset", list(kept[name].datasets), "whatif_dataset")
+    return _GONE if dataset is None else (kept[name], dataset)
+
+
+def _controls(reach: Reach) -> Asked:
+    left, right = st.columns(2)
+    k = left.select_slider(
+        "Draft tokens K (0: no drafts)", reach.ks, reach.start[0], key="k", bind="query-params"
+    )
+    load = right.select_slider(
+        "Concurrency", reach.loads, reach.start[1], key="load", bind="query-params"
+    )
+    one, two, three = st.columns(3)
+    with one:
+        own = st.toggle(
+            "Another acceptance rate", not reach.accepts, key="own_rate", bind="query-params",
+            help=explanation(METRICS["acceptance_rate"], "mean"),
+        )  # fmt: skip
+        rate: float = st.slider(
+            "Acceptance rate", 0.0, 1.0, 0.6, 0.01, key="rate", bind="query-params",
+            disabled=not own, label_visibility="collapsed",
+        )  # fmt: skip
+    prompt, output = _prompt(two, reach), reach.output
+    tokens = three.slider("Output tokens", output.low, output.high, output.usual, key="output",
+                          bind="query-params", help="Per request.")  # fmt: skip
+    return Asked(
+        k, load, rate if own else None, None,
+        None if prompt == reach.prompt.usual else float(prompt),
+        None if tokens == output.usual else float(tokens),
+    )  # fmt: skip
+
+
+def _prompt(place: DeltaGenerator, reach: Reach) -> int:
+    """Ask for the prompts' length; nothing where no other length can be predicted."""
+    span = reach.prompt
+    if not reach.prompts_count:
+        place.caption(prompts_unknown(reach))
+        return span.usual
+    chosen: int = place.slider(
+        "Prompt tokens", span.low, span.high, span.usual, key="prompt", bind="query-params",
+        help="Per request.",
+    )  # fmt: skip
+    return chosen
+
+
+@cached
+def _known(shelf: Shelf, fitted: Fitted) -> Known:
+    """Return what forecasts rest on. Raises InvalidInput where there is none."""
+    wanted = (fitted.system, fitted.family, fitted.dataset)
+    (subject,) = (
+        each
+        for each in ask(shelf, subjects, fitted.filters)
+        if (each.place.system, each.place.family, each.place.dataset) == wanted
+    )
+    return known(subject, fitted.lengths)
+
+
+@cached
+def _answer(shelf: Shelf, fitted: Fitted, given: Asked) -> Answer:
+    return answer(_known(shelf, fitted), given)
+
+
+@cached
+def _drawn(shelf: Shelf, fitted: Fitted, given: Asked, words: tuple[str, str]) -> list[Drawing]:
+    """Return the charts over the load and over K. ``words``: the metric, and what ends the
+    titles."""
+    sheet = ForecastSheet(_known(shelf, fitted), given, *words)
+    around = predicted_lines(sheet.known, given)
+    charts = (forecast.over_load(sheet, around), forecast.over_k(sheet, around))
+    return list(map(specification, charts))
+
+
+def _draft(drafts: tuple[Accepted, ...], family: Family, note: str) -> Drawing:
+    ks = sorted({draft.k for draft in drafts}, reverse=True)
+    st.subheader("How good is the draft?", help=_DRAFT)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        over = _OVER[_segments("Acceptance", list(_OVER), "draft_acceptance")]
+        if over == "position":
+            measure = _SHARES[_segments("Share", list(_SHARES), "draft_position")]
+        else:
+            measure = _MEASURES[_segments("Measure", list(_MEASURES), "draft_measure")]
+        k = int(_segments("K", [str(k) for k in ks], "draft_k")) if over != "k" else ks[0]
+    of_draft = lines(drafts, Accepting(over, measure, k))
+    title = (f"{headline(drafts, k)}{note}", f"{family.family}; a line per dataset")
+    drawing = specification(
+        acceptance(of_draft, over, measure, forecast.arm_name(family.family, k), title)
+    )
+    st.vega_lite_chart(drawing, alt=title[0])
+    return drawing
+
+
+def _segments(label: str, options: list[str], key: str) -> str:
+    chosen: str = st.segmented_control(
+        label, options, default=options[0], required=True, key=key, bind="query-params"
+    )
+    return chosen
+
+
+# --- What is folded under a forecast; what is closed is neither computed nor drawn.
+
+
+def _in_numbers(forecasts: Answer) -> None:
+    st.caption("How is this calculated?", help=_MODEL)
+    _text(numbers(forecasts), "rows")
+
+
+def _trust(forecasts: Answer, sheet: ForecastSheet) -> None:
+    for line in forecasts.trust:
+        st.caption(plain(line))
+    st.vega_lite_chart(
+        specification(forecast.withheld(sheet)),
+        alt=f"Errors of predictions of withheld points. {forecasts.trust[0]}",
+    )
+    points = sheet.known.withheld
+    rows_menu("withheld-points", lambda: pd.DataFrame([
+        vars(point) | {"error": point.error, "held": point.held} for point in points
+    ]))  # fmt: skip
+
+
+def textbook() -> None:
+    """Draw two models that need no measurement."""
+    st.markdown(f"**{book.NOT_MEASURED.rstrip('.')}**", help=_BOOK)
+    left, middle, right = st.columns(3)
+    rate = left.slider("Acceptance rate", 0.0, 1.0, 0.7, 0.01, key="book_rate", bind="query-params")
+    k = left.slider("Draft tokens K", 1, 16, 4, key="book_k", bind="query-params")
+    share = middle.slider("Share of the time that is decoding", 0.0, 1.0, 0.6, 0.05,
+                          key="book_share", bind="query-params")  # fmt: skip
+    cost = middle.slider("Cost of a drafted token / a step of the target", 0.0, 1.0, 0.1, 0.01,
+                         key="book_cost", bind="query-params")  # fmt: skip
+    text = right.selectbox("Kind of text", list(DECODE_CAPS), key="book_text",
+                           bind="query-params")  # fmt: skip
+    given = Parameters(rate, k, text, share, cost)
+    st.markdown(plain(book.headline(given)))
+    st.vega_lite_chart(specification(forecast.textbook(given)), alt=book.headline(given))
+    _text(book.table(given), "models")
+
+
+def _text(rows: Table, what: str) -> None:
+    table(tabled(rows.header, rows.rows), what)

@@ -1,0 +1,430 @@
+"""Trends: did something get worse, since when, and with what? One series over its nights; folded the
+searches, one release against another, and the last nights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+from streamlit import column_config as col
+from streamlit.delta_generator import DeltaGenerator
+
+from analysis.frames import number
+from analysis.nightly.acceptance import Acceptance
+from analysis.nightly.regressions import budgets
+from answers.runs import notes
+from answers.runs import read as read_runs
+from answers.runs.notes import Placed
+from answers.search import board, words
+from answers.trend import nights, read
+from answers.trend.answer import Line, Trend, names, watch
+from answers.trend.read import Meant, accept
+from answers.trend.releases import Release, comparable, release
+from dashboard import annotating
+from dashboard.access import may_edit
+from dashboard.charts.spec import Drawing, specification
+from dashboard.charts.trends import MOST_ROWS, forest, run_chart
+from dashboard.components import (
+    copied,
+    fold,
+    listing,
+    plain,
+    right,
+    sentence,
+    shown,
+    table,
+    tabled,
+    texts,
+    titled,
+)
+from dashboard.downloads import charts_menu, rows_menu
+from dashboard.filters import nothing
+from dashboard.links import cell_link, follow_first
+from dashboard.shelf import Shelf, ask, cached
+from warehouse import searches
+from warehouse.errors import DraftboardError
+from warehouse.filters import Filters
+from warehouse.nights import History, NightSummary, history, version
+
+TITLE = "Trends"
+URL_PATH = "trends"
+ORDER = 50
+#: Former addresses, and what their readers find open here.
+FORMER = {"nights": {"last_nights": "true"}}
+_HOW = (
+    "A series is one model, hardware, arm, dataset and load; a point is a night (from noon to noon "
+    "UTC) and version: the geometric mean of its repeats. The last nights are held against the best "
+    "level before them by a t test, in which a night is the unit of noise. A regression is worse by "
+    "more than the budget, is no chance finding (1 night in 100) among all series that are judged, "
+    "and stays one until its end is shown or somebody accepts it. A drift is a slope that no single "
+    "step explains clearly better. `draftboard gate` says the same and ends with its exit status."
+)
+_MOST_ORIGINS = 3
+_COLUMNS = {
+    "status": "verdict", "name": "series", "metric": "metric", "change": "change",
+    "interval": "95 % interval", "budget_text": "budget", "since_text": "since",
+    "against": "against", "drift_text": "drift", "nights": "nights", "evidence_text": "evidence",
+    "why": "why",
+}  # fmt: skip
+#: Series that can be chosen at once; the others are behind filters.
+MOST_SERIES = 200
+_READ = (
+    "Points: nights, hollow for a single repeat. Dashed: the level; solid: the reference, the best "
+    "level before. Band: three standard deviations of a night. Thin dotted upright: the "
+    "configuration changed; bold upright: the level moved. The value axis does not start at zero."
+)
+_NOTED = " Triangle at the top: a note, or a run that is excluded by name."
+_POINT_COLUMNS = {
+    "value": col.TextColumn("value", alignment="right"),
+    "cell": col.LinkColumn("first cell", display_text="open"),
+}
+_THIS, _STUDY, _EVERY = "this series", "every series of its study", "every series"
+_BOTH = (
+    "All nights of one engine version are held against all nights of the other, in each series that "
+    "knows both; a night is the unit of noise."
+)
+#: While a search measures, what is shown of it follows it, so often.
+_EVERY_S = 15.0
+_HOW_SEARCHES = (
+    "draftboard search measures only what the decision still needs. Gain: output tokens per second (or "
+    "speed of the median request, where latency is what it is for) against the baseline, as expected "
+    "after all launches so far, from the dataset and load where it is smallest to the one where it is largest. Of the "
+    "filters, study and days choose searches."
+)
+#: Nights that can be chosen at once; the others are behind filters.
+_MOST_NIGHTS = 200
+_NIGHT_COLUMNS = {
+    "night": "night", "study": "study", "outcome": "outcome", "good": "cells good",
+    "took": "took", "worse": "got worse", "changed": "what changed", "failed": "what failed",
+    "cost": "cost, USD", "began": "began (UTC)",
+}  # fmt: skip
+_RIGHT = right("cells good", "took", "cost, USD")
+_HOW_NIGHTS = (
+    "A night is a fresh set of measurements of a study by draftboard nightly, from noon to noon "
+    "UTC. Its outcome is what the command ended with: a regression comes before a stage that "
+    "failed, that before a spent budget. Of the filters, study and days choose nights."
+)
+
+
+@dataclass(frozen=True)
+class Watching:
+    """What is watched, how much worse it may become (``itl=3% 5%``), and what was accepted."""
+
+    filters: Filters
+    budget: str
+    accepted: tuple[Acceptance, ...]
+
+
+@dataclass(frozen=True)
+class WatchedTrend:
+    """The judged trend. ``places``: metric -> the names of its judged series, worst first -> the
+    series."""
+
+    trend: Trend
+    places: dict[str, dict[str, Line]]
+
+
+def render(shelf: Shelf, filters: Filters) -> None:
+    """Draw the page."""
+    top = st.container()
+    controls = st.columns([1, 1, 2])
+    budget = controls[0].text_input(
+        "How much worse is still fine?", value="5%", key="budget", bind="query-params",
+        help="5% for all metrics, or more exactly: itl=3% ttft.p95=10% 5%",
+    )  # fmt: skip
+    watching = Watching(filters, budget or "", read.accepted(Path(shelf.root)))
+    known = trend_of(shelf, watching)
+    trend, judged = known.trend, known.trend.judged
+    with top:
+        st.header(plain(trend.headline), help=_HOW)
+        for text in trend.badges:
+            st.badge(text, color="gray")
+        for text in trend.origins[:_MOST_ORIGINS]:
+            st.caption(plain(text))
+        if trend.summary:
+            st.markdown(plain(trend.summary))
+    if known.places:
+        _series(shelf, watching, known, controls[1:])
+        label = f"All {len(judged):,} series that are judged, worst first"
+        fold(label, "all_series", partial(_every_series, trend))
+    elif trend.lines or trend.few:
+        st.info(
+            "A trend needs three nights of the same setting: measure it again with other nights."
+        )
+    elif ask(shelf, read_runs.runs, filters).runs:
+        st.info("No good cell with a known start matches, so there is no night to draw.")
+    else:
+        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+    boards = _searches(shelf.root, filters)
+    if boards:
+        label = plain(board.label(boards[0], datetime.now(UTC)))
+        fold(label, "searches", partial(_search, shelf.root, filters, boards))
+    fold("One release against another", "releases", partial(_releases, shelf, filters))
+    past = _history(shelf.root, version(Path(shelf.root)))
+    chosen = nights.chosen(past.nights, filters)
+    fold(plain(nights.headline(chosen)), "last_nights", partial(_nights, shelf, past, chosen))
+
+
+@cached
+def trend_of(shelf: Shelf, watching: Watching) -> WatchedTrend:
+    """Judge every series; raises UnknownKey for a budget that cannot be read."""
+    allowed = budgets(watching.budget.replace(",", " ").split())
+    trend = watch(ask(shelf, read.watched, watching.filters), allowed, watching.accepted)
+    places: dict[str, dict[str, Line]] = {}
+    named = names([line.assessed.series for line in trend.judged])
+    for name, line in zip(named, trend.judged, strict=True):
+        places.setdefault(line.metric, {})[name] = line
+    return WatchedTrend(trend, places)
+
+
+# --- One series over its nights: chart, what changed, what was said, and accepting it as it is.
+
+
+@cached
+def drawing(
+    shelf: Shelf, watching: Watching, metric: str, name: str, noted: tuple[Placed, ...]
+) -> Drawing:
+    """Draw the run chart of one series, with what people noted."""
+    return specification(run_chart(trend_of(shelf, watching).places[metric][name], noted))
+
+
+def _series(
+    shelf: Shelf, watching: Watching, known: WatchedTrend, controls: Sequence[DeltaGenerator]
+) -> None:
+    follow_first("line", list(known.places))
+    metric = controls[0].selectbox("Metric", list(known.places), key="line", bind="query-params")
+    places = known.places[metric]
+    offered = list(places)[:MOST_SERIES]
+    follow_first("series", offered)
+    name = controls[1].selectbox("Series, worst first", offered, key="series", bind="query-params")
+    line = places[name]
+    noted: tuple[Placed, ...] = ()
+    notes_version = annotating.notes_version(shelf)
+    if notes_version:
+        asked = (watching.filters, line.about, notes_version)
+        noted = ask(shelf.with_excluded(), notes.of_series, *asked)
+    chart = drawing(shelf, watching, metric, name, noted)
+    st.vega_lite_chart(chart, alt=line.said)
+    st.markdown(plain(line.said))
+    if noted:
+        st.markdown("What people noted on these nights and runs, newest first:")
+        table(annotating.noted(noted), "notes")
+    _accept(shelf, line)
+    label = "What changed in the configuration, and the nights behind it"
+    fold(label, "behind", partial(_behind, line, noted))
+    st.caption(_READ + (_NOTED if noted else ""))
+    annotating.night(shelf, line.days, line.study)
+    charts_menu("series", titled([chart]))
+    if len(places) > len(offered):
+        st.caption(
+            f"The worst {len(offered)} of {len(places):,} series can be chosen; use filters."
+        )
+
+
+def _accept(shelf: Shelf, line: Line) -> None:
+    """Draw the form that accepts a night, as ``draftboard gate accept`` does: from it on the night
+    is the reference of what follows."""
+    if not may_edit():
+        return
+    with st.popover("Accept a night as the reference"), st.form("accept", border=False):
+        st.caption(
+            "What got worse up to that night is no regression any more, and what was better before "
+            "does not count any more. Everybody sees who accepted it and why."
+        )
+        night = st.selectbox("Night to accept", line.days, key="accept-night")
+        of = st.radio("For", [_THIS, *([_STUDY] if line.study else []), _EVERY], key="accept-for")
+        why = st.text_input("Why", key="accept-why")
+        if st.form_submit_button("Accept"):
+            parts = ", ".join(line.assessed.series.words) if of == _THIS else None
+            _accepted(shelf, Meant(night, None if of == _EVERY else line.study, parts), why or "")
+
+
+def _accepted(shelf: Shelf, what: Meant, why: str) -> None:
+    name = annotating.author()
+    try:
+        accept(shelf.reader, what, why, name)
+    except DraftboardError as error:
+        st.error(plain(sentence(error)))
+        return
+    st.rerun()
+
+
+def _behind(line: Line, noted: Sequence[Placed]) -> None:
+    changes = [
+        (point.night, change.field, *("not stated" if value is None else str(value)
+                                      for value in (change.before, change.after)))
+        for point in reversed(line.points)
+        for change in point.changed
+    ]  # fmt: skip
+    if changes:
+        table(tabled(["night", "setting", "before", "after"], changes), "changes")
+    else:
+        st.caption("Nothing that is recorded changed in the configuration.")
+    metric = line.assessed.series.measure
+    texts_by_night = dict(notes.by_night(noted))
+    rows = [
+        {
+            "night": point.night,
+            "value": f"{number(point.value, metric.decimals)} {metric.unit}",
+            "repeats": point.repeats,
+            "noise from": number(point.low, metric.decimals),
+            "to": number(point.high, metric.decimals),
+            **({"notes": texts_by_night.get(point.night[:10], "")} if texts_by_night else {}),
+            "cell": cell_link(str(point.cell_id)),
+        }
+        for point in reversed(line.points)
+    ]
+    table(shown(pd.DataFrame(rows)), "nights", _POINT_COLUMNS)
+
+
+def _every_series(trend: Trend) -> None:
+    table(listing(trend.judged, _COLUMNS), "series")
+    left = len(trend.lines) - len(trend.judged)
+    if left:
+        st.caption(f"{left:,} more series cannot be judged yet: too few nights, or no noise.")
+    rows_menu("trends", lambda: file_rows(trend.judged))
+
+
+def file_rows(lines: Sequence[Line]) -> pd.DataFrame:
+    """Return every series unrounded, for a file: what it is, how it is judged, since when."""
+    rows = [
+        {
+            **dict(line.about), "metric": line.assessed.series.metric,
+            "statistic": line.assessed.series.statistic, "verdict": line.status,
+            "improvement": line.improvement, "low": line.low, "high": line.high,
+            "budget": line.budget, "since": line.since, "against": line.against,
+            "drift_per_night": line.drift.per_night if line.drift else None,
+            "nights": line.nights, "why": line.why,
+        }
+        for line in lines
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+# --- The searches that measure, or measured last. One that goes on makes no new generation.
+
+
+def _searches(root: str, filters: Filters) -> tuple[board.Board, ...]:
+    return board.chosen(_boards(root, searches.version(Path(root))), filters)
+
+
+@lru_cache(4)
+def _boards(root: str, _version: str) -> tuple[board.Board, ...]:
+    return board.from_texts(searches.read(Path(root)))
+
+
+def _search(root: str, filters: Filters, boards: tuple[board.Board, ...]) -> None:
+    at_work = any(each.expected_min is not None for each in boards)
+    st.fragment(_one_search, run_every=_EVERY_S if at_work else None)(root, filters)
+
+
+def _one_search(root: str, filters: Filters) -> None:
+    boards = {str(each.told.study): each for each in _searches(root, filters)}
+    if not boards:
+        return
+    name = next(iter(boards))
+    if len(boards) > 1:
+        name = st.selectbox("Search", list(boards), key="search", bind="query-params")
+    chosen = boards[name]
+    first, *rest = board.lines(chosen)
+    st.markdown(plain(first), help=_HOW_SEARCHES)
+    for line in rest:
+        st.markdown(plain(line))
+    st.caption(plain(board.heard(chosen, datetime.now(UTC))))
+    table(texts(*board.candidates(chosen)), "candidates")
+    if chosen.told.found:
+        st.markdown("By dataset and load:")
+        table(texts(*words.standings(chosen.told.found)), "loads")
+    if chosen.proof is not None:
+        proof = plain(words.proof(chosen.proof))
+        st.markdown(f"Promised by the search, proven by fresh launches: {proof}")
+        table(texts(*words.proof_rows(chosen.proof)), "loads")
+    if chosen.told.steps:
+        st.markdown("Launches so far:")
+        table(texts(*words.steps(chosen.told)), "launches")
+
+
+# --- One release against another: what the newer one did to every series.
+
+
+def _releases(shelf: Shelf, filters: Filters) -> None:
+    st.caption(_BOTH)
+    known = dict(comparable(ask(shelf, read.watched, filters)))
+    if not known:
+        st.caption("No series among these filters was measured with two engine versions.")
+        return
+    left, middle, right = st.columns(3)
+    versions = list(known)
+    newest = len(versions) - 1
+    after = left.selectbox("Release", versions, index=newest, key="release", bind="query-params")
+    last = len(known[after]) - 1
+    before = middle.selectbox(
+        "against", known[after], index=last, key="against", bind="query-params"
+    )
+    found = _released(shelf, filters, before, after)
+    st.markdown(plain(found.headline))
+    if not found.lines:
+        st.caption("Nothing tells how far nights lie apart by chance: run more nights.")
+        return
+    follow_first("forest", found.lines)
+    line = right.selectbox(
+        "Metric of the comparison", found.lines, key="forest", bind="query-params"
+    )
+    chart = _forest(shelf, filters, before, after, line)
+    st.vega_lite_chart(chart, alt=found.headline)
+    st.caption("Points: change of the newer release; bars: 95 % interval. Right of zero is better.")
+    charts_menu("releases", titled([chart]))
+
+
+@cached
+def _released(shelf: Shelf, filters: Filters, before: str, after: str) -> Release:
+    return release(ask(shelf, read.watched, filters).series, before, after)
+
+
+@cached
+def _forest(shelf: Shelf, filters: Filters, before: str, after: str, line: str) -> Drawing:
+    return specification(forest(_released(shelf, filters, before, after).of(line)[:MOST_ROWS]))
+
+
+# --- The last nights of ``draftboard nightly``: how each ended, what changed, what failed.
+
+
+@lru_cache(4)
+def _history(root: str, _version: str) -> History:
+    """Return the nights. A night that ends makes no new generation, so the answer is kept by the
+    files' version."""
+    return history(Path(root))
+
+
+def _nights(shelf: Shelf, past: History, chosen: tuple[NightSummary, ...]) -> None:
+    for text in past.damaged:
+        st.warning(plain(text))
+    if not past.nights:
+        st.info(nights.HOW_TO_BEGIN)
+        copied(nights.COMMAND)
+        return
+    if not chosen:
+        st.info("No night matches these filters. Remove one in the sidebar.")
+        return
+    st.caption(f"{plain(nights.counts(chosen))} {_HOW_NIGHTS}")
+    newest = chosen[:_MOST_NIGHTS]
+    table(listing([nights.row(night) for night in newest], _NIGHT_COLUMNS), "nights", _RIGHT)
+    named = {f"{night.night}, {night.study}": night for night in newest}
+    night = named[st.selectbox("Night", list(named), key="night", bind="query-params")]
+    st.markdown(plain(nights.sentence(night)))
+    day, noted = night.night[:10], annotating.notes_version(shelf)
+    placed = ask(shelf.with_excluded(), notes.of_night, day, night.study, noted) if noted else ()
+    if placed:
+        st.markdown("What people noted on it:")
+        table(annotating.noted(placed), "notes")
+    for part in nights.parts(night):
+        st.markdown(f"{part.title}:")
+        table(tabled(part.columns, part.rows), "rows")
+    annotating.night(shelf, [day], night.study, "last-night")
+    if len(chosen) > _MOST_NIGHTS:
+        st.caption(
+            f"The newest {_MOST_NIGHTS} of {len(chosen):,} nights can be chosen; use filters."
+        )

@@ -1,1 +1,0 @@
-"""A model from its own files: size, memory, vocabulary."""

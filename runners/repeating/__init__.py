@@ -1,1 +1,0 @@
-"""Measuring a cell again from what its drop kept."""
