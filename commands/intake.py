@@ -57,7 +57,6 @@ def derive_new_facts(root: Path) -> None:
     if cells_held(root) < LEAST_CELLS:
         return
     from answers.facts_code import code_hash
-    from warehouse.errors import DraftboardError
     from warehouse.queries import cells_of_grown_studies
     from warehouse.store import Reader
     from warehouse.store_derived import derived_upto
