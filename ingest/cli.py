@@ -147,7 +147,6 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
 
 
 def _require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
-    """End the command with status 2 where options are used wrongly."""
     if not paths and not given["health"] and (given["watch"] or not given["rebuild"]):
         raise click.UsageError("Missing argument 'PATHS...': name a folder or a report.")
     if given["watch"]:
@@ -168,8 +167,6 @@ def _require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
 
 
 def _show_health(given: dict[str, Any]) -> int:
-    """Print how the watcher of this warehouse is; return the exit status: 0 it works, 1 it does
-    not."""
     from warehouse.json_text import json_text
     from warehouse.store_files import warehouse_path
     from warehouse.watch_health import complaint, read_health
@@ -218,7 +215,6 @@ def _watch(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -
 
 
 def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
-    """Return the checked options; wrong usage ends the command with status 2."""
     from ingest.processes import start
 
     for path in paths:
@@ -247,7 +243,6 @@ def _run(
     paths: tuple[Path, ...], options: "Options", given: dict[str, Any],
     agreed: dict[str, dict[str, Any]],
 ) -> "IngestOutcome":  # fmt: skip
-    """Take in the files; ``agreed``: facts of some of them beside the options."""
     from commands.deriving import derive_new_facts
     from ingest.discovery import find_units
     from ingest.model import Unit

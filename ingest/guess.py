@@ -142,8 +142,6 @@ def _file(
     path: Path, cells: Sequence[Row], facts: Mapping[str, Any], stated: Mapping[str, Any],
     offers: Mapping[str, Any], method_by: By,
 ) -> GuessedFile:  # fmt: skip
-    """Return what is known of a file; ``facts``: in which its cells agree, ``offers``: what can be
-    guessed, ``method_by``: from what its method can be."""
     found: dict[str, GuessedFact] = {}
     more: dict[str, Any] = {}
     for key, agreed in facts.items():
@@ -280,8 +278,6 @@ def agree(
 def _looked_at(
     paths: tuple[Path, ...], options: Options
 ) -> tuple[tuple[GuessedFile, ...], IngestOutcome]:
-    """Read everything into a warehouse that is removed before this returns."""
-
     def stated(path: Path) -> dict[str, Any]:
         try:
             facts = {} if options.facts is None else options.facts.of(path)
@@ -434,7 +430,6 @@ def _method(one: GuessedFile) -> Any:
 def _answered(
     files: tuple[GuessedFile, ...], meant: Sequence[bool], key: str, question: str
 ) -> tuple[GuessedFile, ...]:
-    """Ask for a fact of the files that are meant; asks again where an answer does not fit."""
     if not any(meant):
         return files
     what = question.replace("{}", str(sum(meant)))

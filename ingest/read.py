@@ -135,7 +135,6 @@ def hashed(data: memoryview) -> Callable[[], str]:
 
 
 def _unpacked_chunks(file: IO[bytes]) -> Iterator[bytes] | None:
-    """Return what a packed file holds, piece by piece; None for one that is not packed."""
     magic = file.read(4)
     file.seek(0)
     if magic[:2] == _GZIP:

@@ -106,7 +106,6 @@ def _members(option: str, value: Any) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Return what a text is as JSON; itself where it is none."""
     try:
         return json.loads(text)
     except ValueError:
@@ -219,7 +218,6 @@ def _of_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arguments(command: str) -> list[str]:
-    """Return the words after ``vllm serve``, or after the module that does the same."""
     try:
         # To a shell a line that ends in a backslash goes on in the next one.
         words = shlex.split(re.sub(r"\\\r?\n", " ", command))

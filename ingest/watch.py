@@ -131,7 +131,6 @@ class Scan:
 
 
 def _mark_of_record(record: Path) -> Mark | None:
-    """Return the mark of the record that makes a folder a drop; None where there is none."""
     try:
         status = record.stat()
     except OSError as error:
@@ -471,7 +470,6 @@ class _Watcher:
             raise WarehouseBusy("Another process is writing.")
 
     def _units(self, ready: list[Sighting]) -> Iterator[Unit | Rejection]:
-        """Yield what to read, each looked up when its turn comes; ends early when asked to stop."""
         for sighting in ready:
             if self._stop.asked:
                 return

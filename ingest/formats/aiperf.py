@@ -135,7 +135,6 @@ def parse(content: Content, context: Context) -> Parsed:
 
 
 def _of_summary(said: dict[str, Any], found: LevelReport | None) -> LevelReport:
-    """Return the level of a summary; ``found``: that of the requests beside it."""
     completed = count(section(said, "request_count"), "avg")
     # It is left out where none failed.
     errored: int | None = 0

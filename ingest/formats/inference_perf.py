@@ -105,7 +105,6 @@ def is_by_product(path: Path) -> bool:
 
 
 def _stages(path: Path, prefix: str) -> list[Path]:
-    """Return the stage files in the folder of ``path``, in their order."""
     named = (
         (_NAMES.fullmatch(one.name), one) for one in path.parent.glob("*_lifecycle_metrics.json")
     )
@@ -226,7 +225,6 @@ def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) 
 
 
 def _load(load: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
-    """Return the load of a stage; a summary of several stages has none."""
     stages = load.get("stages")
     listed = objects_of(stages) if isinstance(stages, list) else []
     place = 0 if stage is None and len(listed) == 1 else stage
@@ -332,8 +330,6 @@ def _of_requests(
 
 
 def _row(entry: RequestEntry) -> dict[str, Any]:
-    """Return the times and tokens of a request, as the server counted them, else as the client
-    did."""
     info = entry.info or EntryInfo()
     response = info.response_metrics
     text = (info.request_metrics or {}).get("text")

@@ -118,7 +118,6 @@ def _number(said: dict[str, Any], name: str) -> float | None:
 
 
 def _moment(ended: float | None, length: float | None) -> datetime | None:
-    """Return when the run began; the summary holds the moment at which it ended."""
     if ended is None or length is None:
         return None
     try:

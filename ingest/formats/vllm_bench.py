@@ -21,7 +21,7 @@ from ingest.level import (
     LevelReport,
     LevelRequests,
     activity,
-    cell_of,
+    cells_of,
     contradicted,
     left_out,
     outlived,
@@ -30,7 +30,7 @@ from ingest.model import Content, Context, Parsed
 from ingest.stated import UNREADABLE, decoded, former, lines, number, part, refusal
 from warehouse.catalogue import QUANTILES
 from warehouse.errors import InvalidInput
-from warehouse.rows import Acceptance, Cell, Flag, Measurement
+from warehouse.rows import Acceptance, Flag, Measurement
 from warehouse.secrets.values import scrub
 
 NAME, KIND = "vllm-bench", "a vllm bench result"
@@ -157,18 +157,11 @@ def parse(content: Content, context: Context) -> Parsed:
         with part(f"Line {line}", alone=len(parts) == 1):
             results.append(read(one))
     config = results[0].config
-    if len(results) == 1:
-        return Parsed(NAME, config, iter([level_cell(results[0], context)]))
-    numbers = [line for line, _ in parts]
-    config = {"results": [one.config for one in results]}
-    return Parsed(NAME, config, _cells(results, numbers, context), former(content.data))
-
-
-def _cells(results: list[BenchResult], numbers: list[int], context: Context) -> Iterator[Cell]:
-    for index, one in enumerate(results):
-        with part(f"Line {numbers[index]}"):
-            cell = level_cell(one, context, index=index)
-        yield cell
+    if len(results) > 1:
+        config = {"results": [one.config for one in results]}
+    names = [f"Line {line}" for line, _ in parts]
+    cells = cells_of(list(zip(names, results, strict=True)), level_of, context)
+    return Parsed(NAME, config, cells, former(content.data) if len(results) > 1 else ())
 
 
 def read(data: memoryview) -> BenchResult:
@@ -197,16 +190,14 @@ def _check(bench: Bench) -> None:
         )
 
 
-def level_cell(
-    result: BenchResult, context: Context, extra: Mapping[str, Any] | None = None, index: int = 0
-) -> Cell:
-    """Return the cell of a result; ``extra`` facts (of a sweep) override the result's own."""
+def level_of(result: BenchResult) -> LevelReport:
+    """Return what a result states of its level."""
     bench = result.bench
     errored = bench.failed if bench.failed is not None else bench.num_prompts - bench.completed
     requests = _requests(bench)
-    level = LevelReport(
+    return LevelReport(
         generator=NAME,
-        facts=facts_of(bench) | dict(extra or {}),
+        facts=facts_of(bench),
         reported=_reported(result, errored),
         completed=bench.completed,
         errored=max(errored, 0),
@@ -217,7 +208,6 @@ def level_cell(
         flags=(*result.flags, *_doubts(result, requests)),
         requests=requests,
     )
-    return cell_of(level, context, index)
 
 
 def _doubts(result: BenchResult, requests: LevelRequests | None) -> Iterator[Flag]:
@@ -249,7 +239,6 @@ def _doubts(result: BenchResult, requests: LevelRequests | None) -> Iterator[Fla
 
 
 def _requests(bench: Bench) -> LevelRequests | None:
-    """Return every request with its times (monotonic s) and tokens; None without the lists."""
     if bench.ttfts is None or bench.output_lens is None:
         return None
     n = len(bench.ttfts)
@@ -308,7 +297,6 @@ _MIDDLE = math.sqrt(1e3)
 
 
 def _latency_named(key: str) -> tuple[str, str, str | None] | None:
-    """Return statistic, latency and unit of a member's name; None where it is no latency."""
     match = _NAMED.fullmatch(key)
     statistic = None if match is None else _STATISTICS.get(match[1])
     return None if match is None or statistic is None else (statistic, match[2], match[3])
