@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from ingest.model import Options
+    from ingest.model import IngestOptions
     from ingest.pipeline import IngestOutcome
     from warehouse.store_old import Known
 
@@ -134,7 +134,7 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
             return
         agreed: dict[str, dict[str, Any]] | None = {}
         if given["guess"]:
-            from ingest.guess import agree
+            from ingest.guess_cli import agree
 
             agreed = agree(paths, options, given)
         if agreed is None:
@@ -199,7 +199,7 @@ def _show_health(given: dict[str, Any]) -> int:
     return 0 if why is None else 1
 
 
-def _watch(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> None:
+def _watch(paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, Any]) -> None:
     from ingest.watch import Stop, WatchLog, WatchPlan, watch
     from warehouse.store_cache import name_of
     from warehouse.store_files import warehouse_path
@@ -214,7 +214,7 @@ def _watch(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -
         log.say("stopped")
 
 
-def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
+def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "IngestOptions":
     from ingest.processes import start
 
     for path in paths:
@@ -222,7 +222,7 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
             raise click.UsageError(f"There is nothing at {path}; check the path.")
     # It imports what reading needs while this process imports what finding and writing need.
     start()
-    from ingest.model import Options, ReadingLimits
+    from ingest.model import IngestOptions, ReadingLimits
     from ingest.settings import checked_facts, parse_settings, read_facts
     from ingest.speculation import served_with
     from ingest.table import read_columns
@@ -236,11 +236,11 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
     except UnknownKey as error:
         raise click.UsageError(str(error)) from None
     limits = ReadingLimits(given["workers"], given["unit_seconds"], given["unit_memory"])
-    return Options(settings, given["keep_text"], given["replace"], limits, facts, columns)
+    return IngestOptions(settings, given["keep_text"], given["replace"], limits, facts, columns)
 
 
 def _run(
-    paths: tuple[Path, ...], options: "Options", given: dict[str, Any],
+    paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, Any],
     agreed: dict[str, dict[str, Any]],
 ) -> "IngestOutcome":  # fmt: skip
     from commands.deriving import derive_new_facts

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from analysis.matching.guess import BASELINE
 from ingest.level import STATISTICS, LevelReport, cells_of, is_number, left_out
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.read import json_bytes
 from ingest.settings import checked_facts
 from ingest.stated import belongs, in_its_unit, lines, load_yaml, refusal, shown
@@ -167,7 +167,7 @@ _NO_METHOD = ("baseline", "off", "no", "false", "0")
 _NOTHING = re.compile(r"(?!)")
 
 
-def parse(content: Content, context: Context, columns: ColumnMap) -> Parsed:
+def parse(content: FileContent, context: Context, columns: ColumnMap) -> Parsed:
     """Read a table; each row is a cell. Raises InvalidInput that names the row and the column."""
     rows = _rows(json_bytes(content.data), columns.rows)
     there = {name for row in rows for name in row}

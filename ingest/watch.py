@@ -29,7 +29,7 @@ from ingest.belonging import may_belong
 from ingest.clean import clean_text
 from ingest.discovery import find_units, is_wanted, unreadable
 from ingest.formats.drop import RECORD
-from ingest.model import Options, Unit
+from ingest.model import IngestOptions, Unit
 from ingest.pipeline import IngestOutcome, ingest_units
 from warehouse import queries
 from warehouse.errors import DraftboardError, WarehouseBusy
@@ -246,7 +246,7 @@ def _recalled(root: Path, by: str) -> dict[str, Fingerprint]:
     return {}
 
 
-def _hash_of(options: Options) -> str:
+def _hash_of(options: IngestOptions) -> str:
     """Return a hash of our code and of what was asked: with another hash, rejected files are read
     again."""
     code = hashlib.sha256()
@@ -348,7 +348,7 @@ class WatchPlan:
 
     folders: tuple[Path, ...]
     root: Path
-    options: Options
+    options: IngestOptions
     interval: float
 
 

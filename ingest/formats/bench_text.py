@@ -11,9 +11,9 @@ from typing import Any
 
 from ingest.formats import sglang_bench
 from ingest.formats.sglang_bench import facts_of
-from ingest.formats.vllm_bench import Bench, acceptance, latencies, load_of, means
+from ingest.formats.vllm_bench import BenchFields, acceptance, latencies, load_of, means
 from ingest.level import LevelReport, cells_of, left_out, reported
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.read import head_of_file
 from ingest.stated import count, part, shown
 from warehouse.errors import InvalidInput
@@ -66,7 +66,7 @@ def sniff(data: memoryview) -> bool:
     return any(_SNIFFED.search(bytes(part)) for part in (data[:_HEAD], data[-_HEAD:]))
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a text; each result in it is a cell. Raises InvalidInput where two of them are of the same
     load, so that nothing tells which arm or repeat each is."""
     results = _results(content.data)
@@ -148,16 +148,16 @@ def _value(name: str, text: str) -> Any:
         ) from None
 
 
-def _bench(said: dict[str, Any]) -> Bench:
+def _bench(said: dict[str, Any]) -> BenchFields:
     """Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is printed
     and no rate there was none."""
-    known: dict[str, Any] = {name: said.get(name) for name in Bench.__struct_fields__}
+    known: dict[str, Any] = {name: said.get(name) for name in BenchFields.__struct_fields__}
     known |= {name: count(said, name) for name in _WHOLE}
     if known["max_concurrency"] and "request_rate" not in said:
         known["request_rate"] = "inf"
     if "backend" in said:
         known["burstiness"] = 1.0
-    return Bench(**known)
+    return BenchFields(**known)
 
 
 def _level(said: dict[str, Any]) -> LevelReport:
@@ -180,7 +180,7 @@ def _level(said: dict[str, Any]) -> LevelReport:
     )
 
 
-def _reported(said: dict[str, Any], bench: Bench) -> Iterator[Measurement]:
+def _reported(said: dict[str, Any], bench: BenchFields) -> Iterator[Measurement]:
     for metric, value in (
         *means(bench, bench.failed).items(),
         *((name, said.get(name)) for name in _OF_SGLANG),

@@ -24,7 +24,7 @@ from ingest.formats.guidellm_shape import (
     Totals,
 )
 from ingest.level import Columns, LevelReport, LevelRequests, active, cell_of
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.stated import UNREADABLE, decoded, refusal
 from warehouse.catalogue import METRICS, PERCENTILES
 from warehouse.contract import FACT_KEYS
@@ -44,7 +44,7 @@ def sniff(data: memoryview) -> bool:
     return head.lstrip()[:1] == b"{" and b'"benchmarks"' in head
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a report. Raises InvalidInput."""
     try:
         report, flags = decoded(content.data, _decode)

@@ -20,7 +20,7 @@ import msgspec
 
 from analysis.flags.numbers import ended_otherwise
 from ingest.level import LevelReport, cell_of, left_out, reported, reported_flat
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.read import json_bytes
 from ingest.stated import (
     UNREADABLE,
@@ -120,7 +120,7 @@ def sniff(data: memoryview) -> bool:
     return rows and (b'"hw"' in head or b'"hardware"' in head)
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read the rows; each is a cell. Raises InvalidInput."""
     said = _said(json_bytes(content.data))
     rows = said if isinstance(said, list) else [said]

@@ -23,7 +23,7 @@ from ingest.level import (
     reported,
     reported_sections,
 )
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.speculation import of_arguments
 from ingest.stated import (
     count,
@@ -247,7 +247,7 @@ def _name(mark: str, rest: str) -> str:
     return f"benchmark_report{mark},_{rest}"
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a report, which is one cell. Raises InvalidInput."""
     is_yaml = head_of(content.data)[:1] != b"{"
     flags: tuple[Flag, ...] = ()

@@ -27,7 +27,7 @@ from ingest.level import (
     reported,
     reported_flat,
 )
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.stated import (
     count,
     decoded_lines,
@@ -231,7 +231,7 @@ def sniff(data: memoryview) -> bool:
     return starts_object(head_of(data, _HEAD), *_MARKS)
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a file; each line is a cell. Raises InvalidInput."""
     runs = list(decoded_lines(content.data, _decode, KIND))
     config = [

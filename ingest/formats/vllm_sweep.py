@@ -13,7 +13,7 @@ import msgspec
 
 from ingest.formats import vllm_bench
 from ingest.level import cell_of
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.speculation import facts_of
 from ingest.stated import UNREADABLE, head_of
 from warehouse.errors import InvalidInput
@@ -48,7 +48,7 @@ def sniff(data: memoryview) -> bool:
     return vllm_bench.is_result(data) and vllm_bench.is_of_sweep(data)
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read one run of the sweep, which is one cell. Raises InvalidInput."""
     if head_of(content.data)[:1] == b"[":
         raise InvalidInput(
@@ -69,7 +69,7 @@ def is_by_product(path: Path) -> bool:
     return next(path.parent.glob("run=*.json"), None) is not None
 
 
-def check_not_failure(content: Content) -> None:
+def check_not_failure(content: FileContent) -> None:
     """Raise InvalidInput with the sweep's own words where the file records a failed run."""
     if not content.path.name.endswith("failure.json"):
         return

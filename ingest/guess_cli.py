@@ -27,7 +27,7 @@ from analysis.matching.guess_paths import concurrency, datasets, named, rate, re
 from commands.output import ends_of_paths, progress, show_table
 from ingest.clean import clean_text
 from ingest.discovery import find_units
-from ingest.model import Options, Unit
+from ingest.model import IngestOptions, Unit
 from ingest.pipeline import IngestOutcome, ingest_units
 from ingest.settings import checked_facts
 from warehouse import queries
@@ -248,7 +248,7 @@ _MOST_WORDS = 6
 
 
 def agree(
-    paths: tuple[Path, ...], options: Options, given: dict[str, Any]
+    paths: tuple[Path, ...], options: IngestOptions, given: dict[str, Any]
 ) -> dict[str, dict[str, Any]] | None:
     """Show what is known and guessed of the files; return what to tell of each, by its path as it is
     stored, None to take in nothing.
@@ -276,7 +276,7 @@ def agree(
 
 
 def _looked_at(
-    paths: tuple[Path, ...], options: Options
+    paths: tuple[Path, ...], options: IngestOptions
 ) -> tuple[tuple[GuessedFile, ...], IngestOutcome]:
     def stated(path: Path) -> dict[str, Any]:
         try:
