@@ -21,14 +21,14 @@ def take_in(
     """Take what lies in ``paths`` into the warehouse at ``root``, as `draftboard ingest` does without
     other options. ``rebuild``: what the warehouse held before counts no more."""
     from ingest.discovery import find_units
-    from ingest.model import Options
+    from ingest.model import IngestOptions
     from ingest.pipeline import ingest_units
     from warehouse.store import open_writer
 
     with open_writer(
         root, on_wait=lambda told: click.echo(told, err=True), rebuild=rebuild
     ) as store:
-        outcome = ingest_units(find_units(paths), store, Options(keep_text=keep_text))
+        outcome = ingest_units(find_units(paths), store, IngestOptions(keep_text=keep_text))
     derive_new_facts(root)
     return outcome
 

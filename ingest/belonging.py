@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ingest.formats import FORMATS
-from ingest.model import Content, Format
+from ingest.model import FileContent, Format
 from ingest.read import head_of_file, json_bytes, open_content, remembered
 from ingest.settings import is_meta, meta_files
 from warehouse.errors import InvalidInput
@@ -33,7 +33,7 @@ _BESIDE, _MADE_OF, _STANDS_FOR = (
 )
 
 
-def sniff(content: Content) -> Format:
+def sniff(content: FileContent) -> Format:
     """Return the format that recognises the content by its structure, never by its name. Raises
     InvalidInput where none does."""
     found = recognised(content.data)
@@ -93,7 +93,7 @@ def bytes_beside(path: Path) -> int:
     return total
 
 
-def with_companions(content: Content) -> Content:
+def with_companions(content: FileContent) -> FileContent:
     """Return the content with the files that belong to it, whose hashes are then part of its own.
 
     Raises InvalidInput where one of them cannot be a part of a result, OSError where it cannot be
@@ -117,14 +117,14 @@ def run_of(source_id: str) -> str:
     return source_id[:_HALF]
 
 
-def of_first(content: Content, count: int) -> str:
+def of_first(content: FileContent, count: int) -> str:
     """Return the hash of a result and of the first ``count`` files that belong to it."""
     own = (content.alone or content.sha256)()
     parts = (own, *(one.sha256() for one in content.beside[:count]))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest() if count else own
 
 
-def stood_for(content: Content) -> Iterator[Content]:
+def stood_for(content: FileContent) -> Iterator[FileContent]:
     """Yield the files in whose place a result stands, should they have been read before it."""
     opened = {one.path: one for one in content.beside}
     for path in (one for says in _STANDS_FOR for one in says(content.path)):

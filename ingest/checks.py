@@ -192,7 +192,6 @@ def _impossible_acceptance(a: Acceptance) -> Iterator[str]:
 
 
 def _disordered(cell: Cell) -> Iterator[str]:
-    """Say which percentiles fall where they have to rise."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for one in cell.measurements:
         found.setdefault((one.origin, one.metric), {})[one.statistic] = one.value

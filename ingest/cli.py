@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from ingest.model import Options
+    from ingest.model import IngestOptions
     from ingest.pipeline import IngestOutcome
     from warehouse.store_old import Known
 
@@ -134,7 +134,7 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
             return
         agreed: dict[str, dict[str, Any]] | None = {}
         if given["guess"]:
-            from ingest.guess import agree
+            from ingest.guess_cli import agree
 
             agreed = agree(paths, options, given)
         if agreed is None:
@@ -147,7 +147,6 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
 
 
 def _require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
-    """End the command with status 2 where options are used wrongly."""
     if not paths and not given["health"] and (given["watch"] or not given["rebuild"]):
         raise click.UsageError("Missing argument 'PATHS...': name a folder or a report.")
     if given["watch"]:
@@ -168,8 +167,6 @@ def _require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
 
 
 def _show_health(given: dict[str, Any]) -> int:
-    """Print how the watcher of this warehouse is; return the exit status: 0 it works, 1 it does
-    not."""
     from warehouse.json_text import json_text
     from warehouse.store_files import warehouse_path
     from warehouse.watch_health import complaint, read_health
@@ -202,7 +199,7 @@ def _show_health(given: dict[str, Any]) -> int:
     return 0 if why is None else 1
 
 
-def _watch(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -> None:
+def _watch(paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, Any]) -> None:
     from ingest.watch import Stop, WatchLog, WatchPlan, watch
     from warehouse.store_cache import name_of
     from warehouse.store_files import warehouse_path
@@ -217,8 +214,7 @@ def _watch(paths: tuple[Path, ...], options: "Options", given: dict[str, Any]) -
         log.say("stopped")
 
 
-def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
-    """Return the checked options; wrong usage ends the command with status 2."""
+def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "IngestOptions":
     from ingest.processes import start
 
     for path in paths:
@@ -226,7 +222,7 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
             raise click.UsageError(f"There is nothing at {path}; check the path.")
     # It imports what reading needs while this process imports what finding and writing need.
     start()
-    from ingest.model import Options, ReadingLimits
+    from ingest.model import IngestOptions, ReadingLimits
     from ingest.settings import checked_facts, parse_settings, read_facts
     from ingest.speculation import served_with
     from ingest.table import read_columns
@@ -240,14 +236,13 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "Options":
     except UnknownKey as error:
         raise click.UsageError(str(error)) from None
     limits = ReadingLimits(given["workers"], given["unit_seconds"], given["unit_memory"])
-    return Options(settings, given["keep_text"], given["replace"], limits, facts, columns)
+    return IngestOptions(settings, given["keep_text"], given["replace"], limits, facts, columns)
 
 
 def _run(
-    paths: tuple[Path, ...], options: "Options", given: dict[str, Any],
+    paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, Any],
     agreed: dict[str, dict[str, Any]],
 ) -> "IngestOutcome":  # fmt: skip
-    """Take in the files; ``agreed``: facts of some of them beside the options."""
     from commands.intake import derive_new_facts
     from ingest.discovery import find_units
     from ingest.model import Unit

@@ -123,7 +123,6 @@ def parse_exposition(lines: Iterable[str]) -> Snapshot:
 
 
 def _finite(text: str | None) -> float | None:
-    """Return a value; None where nothing is observed yet, which is ``NaN``."""
     try:
         value = float(text or "")
     except ValueError:

@@ -62,7 +62,6 @@ def compiled(log: str, window: Window | None, ended: datetime | None) -> tuple[F
 
 
 def _date_before(log: str, place: int) -> datetime | None:
-    """Return the last date before a place, in a year like any other."""
     found = _DATE.findall(log, max(place - _NEAR, 0), place)
     try:
         month, day, hour, minute, second = map(int, found[-1])

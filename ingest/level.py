@@ -8,7 +8,7 @@ cell as any: its values are those reported.
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeGuard
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from analysis.canonical import Window, canonical, ends_of, with_latencies
 from analysis.evidence.answer_texts import is_json, repeats
 from ingest.model import Context
-from ingest.stated import in_its_unit, number, refusal, section
+from ingest.stated import in_its_unit, number, part, refusal, section
 from warehouse.catalogue import METRICS, QUANTILES, REQUEST_METRICS
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
@@ -149,6 +149,18 @@ def cell_of(level: LevelReport, context: Context, index: int = 0) -> Cell:
             _table(cell_id, requests, full, context.keep_text)
         ),
     )  # fmt: skip
+
+
+def cells_of(
+    parts: Sequence[tuple[str, Any]], state: Callable[[Any], LevelReport], context: Context,
+    always: bool = False,
+) -> Iterator[Cell]:  # fmt: skip
+    """Yield the cell of each part of a file, which has a name like ``Line 3``; ``state`` reads one.
+    Raises InvalidInput, which names the part where there are several, or ``always``."""
+    for index, (name, said) in enumerate(parts):
+        with part(name, alone=len(parts) == 1 and not always):
+            cell = cell_of(state(said), context, index)
+        yield cell
 
 
 def reported(

@@ -80,7 +80,7 @@ class ReadingLimits:
 
 
 @dataclass(frozen=True)
-class Options:
+class IngestOptions:
     """What the user asked for: validated facts of ``--set``, what ``--facts`` tells of each result
     by its path, and what ``--columns`` says of a table of one row a run."""
 
@@ -120,7 +120,7 @@ class ClaimsTable:
 
 
 @dataclass(frozen=True)
-class Content:
+class FileContent:
     """An opened file: its decompressed bytes (mapped where it was not compressed).
 
     ``sha256``: of ``data`` and of what lies beside it, as hex digits; computed beside the parsing,
@@ -131,7 +131,7 @@ class Content:
     path: Path
     data: memoryview
     sha256: Callable[[], str]
-    beside: tuple["Content", ...] = ()
+    beside: tuple["FileContent", ...] = ()
     alone: Callable[[], str] | None = None
 
 
@@ -180,5 +180,5 @@ class Format(Protocol):
     def sniff(self, data: memoryview) -> bool:
         """Whether these bytes look like this format; must be cheap and never raise."""
 
-    def parse(self, content: Content, context: Context) -> Parsed:
+    def parse(self, content: FileContent, context: Context) -> Parsed:
         """Read it. Raises InvalidInput, also while ``cells`` is iterated."""

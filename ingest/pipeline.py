@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ingest.belonging import run_of
 from ingest.clean import clean_text
 from ingest.discovery import find_units, first_names
-from ingest.model import ClaimsTable, Options, ReadResult, Unit
+from ingest.model import ClaimsTable, IngestOptions, ReadResult, Unit
 from ingest.processes import Answer, ReadingTask, answers
 from ingest.settings import checked_facts
 from ingest.table import column_map
@@ -34,7 +34,7 @@ _ASKING_SECONDS = 0.1
 _NAMED = 3
 
 #: What was found, each with the options for it.
-UnitsWithOptions = Iterator[tuple[Unit | Rejection, Options]]
+UnitsWithOptions = Iterator[tuple[Unit | Rejection, IngestOptions]]
 
 
 @dataclass
@@ -74,7 +74,7 @@ class IngestOutcome:
 def ingest_units(
     units: Iterable[Unit | Rejection],
     store: Writer,
-    options: Options,
+    options: IngestOptions,
     advance: Callable[[Unit], None] = lambda unit: None,
     alive: Callable[[], None] = lambda: None,
 ) -> IngestOutcome:
@@ -103,8 +103,8 @@ def ingest_each(
 
 
 def with_facts(
-    options: Options, unit: Unit | Rejection, facts: Mapping[str, dict[str, Any]]
-) -> Options:
+    options: IngestOptions, unit: Unit | Rejection, facts: Mapping[str, dict[str, Any]]
+) -> IngestOptions:
     """Return the options for one unit, with the facts of its path as it is stored; ``--set`` wins."""
     own = facts.get(clean_text(str(unit.path)), {})
     return replace(options, settings=own | options.settings) if own else options
@@ -199,6 +199,11 @@ class Intake:
     def _adopt(self, result: ReadResult, replaces: bool) -> bool:
         """Adopt what is new of a result, and let go in whose place it stands; return whether
         something is new. ``replaces``: also what is known."""
+        if not replaces and all(self._store.known(draft.source_id) for draft in result.drafts):
+            # The same content under another name was read at the same time.
+            for draft in result.drafts:
+                draft.discard()
+            return False
         if not self._is_part(result, replaces):
             self._former.update(result.former)
             self._let_go(result.former)
@@ -233,7 +238,6 @@ class Intake:
         own = draft.source_id
         if own in self._former or run_of(own) in self._replaced:
             self.superseded.add(own)
-        # The same content under another name may have been read at the same time.
         elif replaces or not self._store.known(own):
             self._store.forget(own)
             self._store.adopt(draft)
@@ -257,7 +261,7 @@ class Intake:
 def read_again(
     sources: Sequence["Known"],
     store: Writer,
-    options: Options,
+    options: IngestOptions,
     advance: Callable[[Unit], None] = lambda unit: None,
 ) -> IngestOutcome:
     """Take in every source anew, each with what ``--set`` said of it, and publish all at once.
@@ -285,7 +289,7 @@ def read_again(
     return outcome
 
 
-def _units_again(sources: Sequence["Known"], options: Options) -> UnitsWithOptions:
+def _units_again(sources: Sequence["Known"], options: IngestOptions) -> UnitsWithOptions:
     read = set()
     for source in sources:
         columns = source.settings.get("columns")

@@ -24,7 +24,7 @@ from types import ModuleType
 
 from pebble import CONSTS, ProcessExpired, ProcessPool
 
-from ingest.model import Allowance, ClaimsTable, Options, ReadResult, Unit
+from ingest.model import Allowance, ClaimsTable, IngestOptions, ReadResult, Unit
 from warehouse.errors import DraftboardError, InvalidInput
 
 #: So often whoever waits for results gets a word, seconds.
@@ -71,7 +71,7 @@ class ReadingTask:
 
     number: int
     unit: Unit
-    options: Options
+    options: IngestOptions
 
     @property
     def allowed(self) -> Allowance:

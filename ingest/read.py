@@ -15,7 +15,7 @@ from typing import IO
 
 import zstandard
 
-from ingest.model import Content
+from ingest.model import FileContent
 from warehouse.errors import InvalidInput
 
 #: Largest content that is unpacked, bytes; a compressed file that grows beyond it is no report.
@@ -33,7 +33,7 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _DAMAGED = (EOFError, zlib.error, zstandard.ZstdError, gzip.BadGzipFile)
 
 
-def open_content(path: Path) -> Content:
+def open_content(path: Path) -> FileContent:
     """Open the decompressed bytes of ``path`` (``.gz`` and ``.zst`` are known by their first
     bytes).
 
@@ -58,7 +58,7 @@ def open_content(path: Path) -> Content:
             "permissions and the space for temporary files."
         ) from error
     check_text(data, path)
-    return Content(path=path, data=data, sha256=hashed(data))
+    return FileContent(path=path, data=data, sha256=hashed(data))
 
 
 def remembered(look: Callable[[Path], bool]) -> Callable[[Path], bool]:
@@ -135,7 +135,6 @@ def hashed(data: memoryview) -> Callable[[], str]:
 
 
 def _unpacked_chunks(file: IO[bytes]) -> Iterator[bytes] | None:
-    """Return what a packed file holds, piece by piece; None for one that is not packed."""
     magic = file.read(4)
     file.seek(0)
     if magic[:2] == _GZIP:

@@ -25,7 +25,7 @@ from ingest.clean import clean_cell, clean_text
 from ingest.discovery import unreadable
 from ingest.formats import drop as drops
 from ingest.formats import vllm_sweep
-from ingest.model import ClaimsTable, Content, Context, Options, Parsed, ReadResult, Unit
+from ingest.model import ClaimsTable, Context, FileContent, IngestOptions, Parsed, ReadResult, Unit
 from ingest.read import open_content
 from ingest.settings import facts_beside
 from ingest.stated import BROKEN, sentence
@@ -44,7 +44,7 @@ _SMALL = 4 << 20
 
 
 def read_unit(
-    unit: Unit, options: Options, root: Path, known: frozenset[str]
+    unit: Unit, options: IngestOptions, root: Path, known: frozenset[str]
 ) -> ReadResult | ClaimsTable | None:
     """Read a unit and return what it holds, None where that is ``known``; its requests are written
     into the warehouse at ``root``, privately.
@@ -65,7 +65,9 @@ def read_unit(
     return _file(unit, options, root, known)
 
 
-def _file(unit: Unit, options: Options, root: Path, known: frozenset[str]) -> ReadResult | None:
+def _file(
+    unit: Unit, options: IngestOptions, root: Path, known: frozenset[str]
+) -> ReadResult | None:
     content = _open(unit.path)
     vllm_sweep.check_not_failure(content)
     if content.data.nbytes < _SMALL and content.sha256() in known:
@@ -110,7 +112,9 @@ def _table(path: Path) -> ClaimsTable:
     return ClaimsTable(path.name, text)
 
 
-def _drop(unit: Unit, options: Options, root: Path, known: frozenset[str]) -> ReadResult | None:
+def _drop(
+    unit: Unit, options: IngestOptions, root: Path, known: frozenset[str]
+) -> ReadResult | None:
     try:
         drop = drops.open_drop(unit.path)
     except OSError as error:
@@ -141,14 +145,14 @@ def _drop(unit: Unit, options: Options, root: Path, known: frozenset[str]) -> Re
     return ReadResult(_drafts([(source, parsed.cells)], options, root), former=tuple(ids[:-1]))
 
 
-def _open(path: Path) -> Content:
+def _open(path: Path) -> FileContent:
     try:
         return with_companions(open_content(path))
     except OSError as error:
         raise InvalidInput(unreadable(error)) from None
 
 
-def _parsed(content: Content, context: Context, options: Options | None = None) -> Parsed:
+def _parsed(content: FileContent, context: Context, options: IngestOptions | None = None) -> Parsed:
     try:
         if options is None or options.columns is None:
             parsed = sniff(content).parse(content, context)
@@ -173,7 +177,7 @@ def _with_success(cells: Iterator[Cell]) -> Iterator[Cell]:
 
 
 def _source(
-    unit: Unit, source_id: str, content: Content | None, parsed: Parsed, options: Options
+    unit: Unit, source_id: str, content: FileContent | None, parsed: Parsed, options: IngestOptions
 ) -> Source:
     # What reads it once more (``--rebuild``).
     again = {} if options.columns is None else {"columns": dict(options.columns.said)}
@@ -188,7 +192,7 @@ def _source(
 
 
 def _drafts(
-    sources: Sequence[tuple[Source, Iterator[Cell]]], options: Options, root: Path
+    sources: Sequence[tuple[Source, Iterator[Cell]]], options: IngestOptions, root: Path
 ) -> tuple[Draft, ...]:
     """Write the draft of each source; none stays where one cannot be written."""
     drafts: list[Draft] = []

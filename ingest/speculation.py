@@ -15,7 +15,7 @@ _NAMES = {
     "revision": "draft_revision",
 }
 _CONFIG = "speculative-config"
-#: Options that give one member of it: vLLM's short forms, then those of releases without it.
+#: IngestOptions that give one member of it: vLLM's short forms, then those of releases without it.
 _MEMBERS = {
     "spec-method": "method",
     "spec-model": "model",
@@ -32,7 +32,7 @@ _MEMBERS = {
 }
 #: vLLM takes every beginning of an option that only one option has: ``-s``, ``--specul``.
 _MAY_SPECULATE = re.compile(r"(?:^|-)spec|^s$")
-#: Options that begin alike and turn no speculation on.
+#: IngestOptions that begin alike and turn no speculation on.
 _OTHERS = ("specialize-active-lora", "per-request-spec-decode-metrics",
            "speculative-disable-mqa-scorer", "disable-logprobs-during-spec-decoding")  # fmt: skip
 #: What vLLM takes for no configuration.
@@ -106,7 +106,6 @@ def _members(option: str, value: Any) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Return what a text is as JSON; itself where it is none."""
     try:
         return json.loads(text)
     except ValueError:
@@ -116,7 +115,7 @@ def _value(text: str) -> Any:
 # --- What the command line of a server says of an arm: ``vllm serve MODEL --speculative-config …``.
 
 
-#: Options that are facts of their own; every other one is an argument of the server.
+#: IngestOptions that are facts of their own; every other one is an argument of the server.
 _FACTS = {
     "tensor-parallel-size": "tensor_parallel_size",
     "tp": "tensor_parallel_size",
@@ -135,7 +134,7 @@ _SHORT = {
     "-dpe": "data-parallel-external-lb",
     "-dpm": "data-parallel-multi-port-external-lb",
 }
-#: Options that take no value, of vLLM 0.32 and before: by how they begin, and the others.
+#: IngestOptions that take no value, of vLLM 0.32 and before: by how they begin, and the others.
 _SWITCHES = re.compile(r"(?:no|enable|disable|enforce|trust|skip|use|return|allow)-|O\w")
 _MORE_SWITCHES = frozenset(
     {"aggregate-engine-logging", "async-scheduling", "calculate-kv-scales",
@@ -219,7 +218,6 @@ def _of_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _arguments(command: str) -> list[str]:
-    """Return the words after ``vllm serve``, or after the module that does the same."""
     try:
         # To a shell a line that ends in a backslash goes on in the next one.
         words = shlex.split(re.sub(r"\\\r?\n", " ", command))

@@ -405,7 +405,6 @@ def former(data: memoryview) -> tuple[str, ...]:
 
 
 def _spans(data: memoryview) -> Iterator[tuple[int, int, int]]:
-    """Yield number, begin and end of every line that is not empty."""
     whole: Any = data.obj
     start, number, size = len(data) - len(json_bytes(data)), 0, len(data)
     while start < size:

@@ -11,21 +11,22 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from analysis.matching.guess import BASELINE
-from ingest.level import STATISTICS, LevelReport, cell_of, is_number, left_out
-from ingest.model import Content, Context, Parsed
+from ingest.level import STATISTICS, LevelReport, cells_of, is_number, left_out
+from ingest.model import Context, FileContent, Parsed
 from ingest.read import json_bytes
 from ingest.settings import checked_facts
-from ingest.stated import belongs, in_its_unit, lines, load_yaml, part, refusal, shown
+from ingest.stated import belongs, in_its_unit, lines, load_yaml, refusal, shown
 from warehouse.catalogue import METRICS
 from warehouse.contract import FACT_KEYS, Facts
 from warehouse.errors import InvalidInput, UnknownKey
-from warehouse.rows import Acceptance, Cell, Measurement
+from warehouse.rows import Acceptance, Measurement
 
 # --- ``--columns FILE``: what the columns of a table of one row a run mean, in the catalogue's words.
 # docs/ingest.md shows one.
@@ -166,7 +167,7 @@ _NO_METHOD = ("baseline", "off", "no", "false", "0")
 _NOTHING = re.compile(r"(?!)")
 
 
-def parse(content: Content, context: Context, columns: ColumnMap) -> Parsed:
+def parse(content: FileContent, context: Context, columns: ColumnMap) -> Parsed:
     """Read a table; each row is a cell. Raises InvalidInput that names the row and the column."""
     rows = _rows(json_bytes(content.data), columns.rows)
     there = {name for row in rows for name in row}
@@ -176,12 +177,12 @@ def parse(content: Content, context: Context, columns: ColumnMap) -> Parsed:
             f"--columns names the column {lacking[0]!r}, which this table lacks; it has "
             f"{', '.join(sorted(there)[:40])}."
         )
-    return Parsed(NAME, {"rows": len(rows)}, _cells(rows, context, columns))
+    named = [(f"Row {number}", row) for number, row in enumerate(rows, start=1)]
+    cells = cells_of(named, partial(_level, columns), context, always=True)
+    return Parsed(NAME, {"rows": len(rows)}, cells)
 
 
 def _rows(data: memoryview, name: str | None) -> list[Row]:
-    """Return the rows of a CSV, of a list, of one a line, of an object under a name, or one object
-    alone."""
     try:
         if bytes(data[:4096]).lstrip()[:1] not in (b"{", b"["):
             return list(_csv(data))
@@ -208,7 +209,6 @@ def _object(line: memoryview, number: int) -> Any:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    """Return a row with its nested members as columns: ``ttft.p99``."""
     found: dict[str, Any] = {}
     for key, value in row.items():
         if isinstance(value, dict):
@@ -235,14 +235,7 @@ def _csv(data: memoryview) -> Iterator[Row]:
         yield dict(zip(header, row, strict=True))
 
 
-def _cells(rows: list[Row], context: Context, columns: ColumnMap) -> Iterator[Cell]:
-    for number, row in enumerate(rows, start=1):
-        with part(f"Row {number}"):
-            cell = cell_of(_level(row, columns), context, number - 1)
-        yield cell
-
-
-def _level(row: Row, columns: ColumnMap) -> LevelReport:
+def _level(columns: ColumnMap, row: Row) -> LevelReport:
     counts = {name: _number(row, one) for name, one in columns.numbers.items()}
     reported = {key: _number(row, one) for key, one in columns.metrics.items()}
     if all(value is None for value in reported.values()):

@@ -29,7 +29,7 @@ from ingest.belonging import may_belong
 from ingest.clean import clean_text
 from ingest.discovery import find_units, is_wanted, unreadable
 from ingest.formats.drop import RECORD
-from ingest.model import Options, Unit
+from ingest.model import IngestOptions, Unit
 from ingest.pipeline import IngestOutcome, ingest_units
 from warehouse import queries
 from warehouse.errors import DraftboardError, WarehouseBusy
@@ -131,7 +131,6 @@ class Scan:
 
 
 def _mark_of_record(record: Path) -> Mark | None:
-    """Return the mark of the record that makes a folder a drop; None where there is none."""
     try:
         status = record.stat()
     except OSError as error:
@@ -247,7 +246,7 @@ def _recalled(root: Path, by: str) -> dict[str, Fingerprint]:
     return {}
 
 
-def _hash_of(options: Options) -> str:
+def _hash_of(options: IngestOptions) -> str:
     """Return a hash of our code and of what was asked: with another hash, rejected files are read
     again."""
     code = hashlib.sha256()
@@ -349,7 +348,7 @@ class WatchPlan:
 
     folders: tuple[Path, ...]
     root: Path
-    options: Options
+    options: IngestOptions
     interval: float
 
 
@@ -471,7 +470,6 @@ class _Watcher:
             raise WarehouseBusy("Another process is writing.")
 
     def _units(self, ready: list[Sighting]) -> Iterator[Unit | Rejection]:
-        """Yield what to read, each looked up when its turn comes; ends early when asked to stop."""
         for sighting in ready:
             if self._stop.asked:
                 return

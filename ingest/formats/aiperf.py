@@ -26,7 +26,7 @@ from ingest.level import (
     is_number,
     reported_sections,
 )
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.read import head_of_file, remembered
 from ingest.stated import (
     count,
@@ -121,7 +121,7 @@ def is_by_product(path: Path) -> bool:
     return path.suffix == ".jsonl" and own.is_file() and _holds_requests(path)
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a summary with the requests beside it, or the requests alone: one cell. InvalidInput."""
     if is_line(head_of(content.data, _HEAD)):
         level = _of_requests(content.data)
@@ -135,7 +135,6 @@ def parse(content: Content, context: Context) -> Parsed:
 
 
 def _of_summary(said: dict[str, Any], found: LevelReport | None) -> LevelReport:
-    """Return the level of a summary; ``found``: that of the requests beside it."""
     completed = count(section(said, "request_count"), "avg")
     # It is left out where none failed.
     errored: int | None = 0

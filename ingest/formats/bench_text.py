@@ -11,9 +11,9 @@ from typing import Any
 
 from ingest.formats import sglang_bench
 from ingest.formats.sglang_bench import facts_of
-from ingest.formats.vllm_bench import Bench, acceptance, latencies, load_of, means
-from ingest.level import LevelReport, cell_of, left_out, reported
-from ingest.model import Content, Context, Parsed
+from ingest.formats.vllm_bench import BenchFields, acceptance, latencies, load_of, means
+from ingest.level import LevelReport, cells_of, left_out, reported
+from ingest.model import Context, FileContent, Parsed
 from ingest.read import head_of_file
 from ingest.stated import count, part, shown
 from warehouse.errors import InvalidInput
@@ -66,7 +66,7 @@ def sniff(data: memoryview) -> bool:
     return any(_SNIFFED.search(bytes(part)) for part in (data[:_HEAD], data[-_HEAD:]))
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a text; each result in it is a cell. Raises InvalidInput where two of them are of the same
     load, so that nothing tells which arm or repeat each is."""
     results = _results(content.data)
@@ -78,7 +78,8 @@ def parse(content: Content, context: Context) -> Parsed:
                 f"This text holds results of the same load at lines {before} and {line}, and does not say "
                 "which arm or repeat each is: give each of them a file of its own."
             )
-    return Parsed(NAME, {"results": len(results)}, _cells(results, context))
+    named = [(f"Line {line}", said) for line, said in results]
+    return Parsed(NAME, {"results": len(results)}, cells_of(named, _level, context))
 
 
 def is_repeated(path: Path, results: Sequence[Path]) -> bool:
@@ -147,27 +148,16 @@ def _value(name: str, text: str) -> Any:
         ) from None
 
 
-def _cells(results: list[tuple[int, dict[str, Any]]], context: Context) -> Iterator[Any]:
-    for index, (line, said) in enumerate(results):
-        with part(f"Line {line}", alone=len(results) == 1):
-            cell = cell_of(_level(said), context, index)
-            if cell.status == "good" and {one.metric for one in cell.measurements} <= _NO_SPEED:
-                raise InvalidInput(
-                    "This result prints no throughput and no latency: copy the whole text."
-                )
-        yield cell
-
-
-def _bench(said: dict[str, Any]) -> Bench:
+def _bench(said: dict[str, Any]) -> BenchFields:
     """Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is printed
     and no rate there was none."""
-    known: dict[str, Any] = {name: said.get(name) for name in Bench.__struct_fields__}
+    known: dict[str, Any] = {name: said.get(name) for name in BenchFields.__struct_fields__}
     known |= {name: count(said, name) for name in _WHOLE}
     if known["max_concurrency"] and "request_rate" not in said:
         known["request_rate"] = "inf"
     if "backend" in said:
         known["burstiness"] = 1.0
-    return Bench(**known)
+    return BenchFields(**known)
 
 
 def _level(said: dict[str, Any]) -> LevelReport:
@@ -175,11 +165,13 @@ def _level(said: dict[str, Any]) -> LevelReport:
     is_sglang = bench.backend is not None
     facts = facts_of({"backend": bench.backend}) if is_sglang else {}
     facts |= {"load_profile": None, "concurrency": None} | load_of(bench)
-    drafts = tuple(acceptance(bench))
+    drafts, values = tuple(acceptance(bench)), list(_reported(said, bench))
+    if bench.completed != 0 and {one.metric for one in values} <= _NO_SPEED:
+        raise InvalidInput("This result prints no throughput and no latency: copy the whole text.")
     return LevelReport(
         generator="sglang-bench" if is_sglang else "vllm-bench",
         facts=facts | ({"engine": "vllm"} if drafts else {}),
-        reported=_reported(said, bench),
+        reported=values,
         completed=bench.completed,
         errored=bench.failed,
         duration=bench.duration,
@@ -188,7 +180,7 @@ def _level(said: dict[str, Any]) -> LevelReport:
     )
 
 
-def _reported(said: dict[str, Any], bench: Bench) -> Iterator[Measurement]:
+def _reported(said: dict[str, Any], bench: BenchFields) -> Iterator[Measurement]:
     for metric, value in (
         *means(bench, bench.failed).items(),
         *((name, said.get(name)) for name in _OF_SGLANG),

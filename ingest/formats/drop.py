@@ -285,8 +285,6 @@ def _refuse(constant: str) -> float:
 
 
 def _report(folder: Path, record: Record) -> Path | None:
-    """Return the report beside the record, also compressed; never a path that leads out of the
-    folder."""
     if Path(record.report).name != record.report:
         raise InvalidInput(
             f"{RECORD} names the report {record.report!r}, which is not a file name in its folder."
@@ -304,7 +302,6 @@ def _report(folder: Path, record: Record) -> Path | None:
 
 
 def _beside(folder: Path, name: str) -> bytes | None:
-    """Return a file of the drop, unpacked; None where there is none."""
     for suffix in _PACKED:
         path = folder / (name + suffix)
         if path.is_file():

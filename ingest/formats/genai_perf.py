@@ -8,7 +8,7 @@ own tokenizer. Failed requests are not counted.
 from typing import Any
 
 from ingest.level import LevelReport, cell_of, reported_sections
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.stated import (
     count,
     head_of,
@@ -42,7 +42,7 @@ def sniff(data: memoryview) -> bool:
     return starts_object(head, b"input_config", b"perf_analyzer", b"request_latency")
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a report, which is one cell. Raises InvalidInput."""
     said, flags = json_object(content.data, "This GenAI-Perf report")
     config = object_of(said.get("input_config"))

@@ -24,7 +24,7 @@ from ingest.formats.guidellm_shape import (
     Totals,
 )
 from ingest.level import Columns, LevelReport, LevelRequests, active, cell_of
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.stated import UNREADABLE, decoded, refusal
 from warehouse.catalogue import METRICS, PERCENTILES
 from warehouse.contract import FACT_KEYS
@@ -44,7 +44,7 @@ def sniff(data: memoryview) -> bool:
     return head.lstrip()[:1] == b"{" and b'"benchmarks"' in head
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a report. Raises InvalidInput."""
     try:
         report, flags = decoded(content.data, _decode)
@@ -101,7 +101,6 @@ class _Generation:
 
 
 def _at(value: Any, *path: str) -> Any:
-    """Return the value at a path of keys; None where it ends early."""
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
     return value
@@ -116,7 +115,6 @@ def _version(report: GuidellmReport) -> tuple[int, ...]:
 
 
 def _merged(*parts: Any) -> dict[str, Any]:
-    """Lay dictionaries over each other; later ones win where they say something."""
     return {k: v for p in parts if isinstance(p, dict) for k, v in p.items() if v not in (None, "")}
 
 
@@ -397,7 +395,6 @@ _NO_TIMINGS = Timings()
 
 
 def _columns(records: list[GuidellmRequest], status: list[str], is_old: bool) -> Columns:
-    """Return times (unix s) and tokens as float64, NaN for unknown; ``is_old``: 0.2 and 0.3."""
     if is_old:
         moments: list[tuple[Any, ...]] = [
             (r.start_time, r.first_token_time, r.last_token_time, r.end_time, None) for r in records
@@ -449,7 +446,6 @@ class _Prompts:
 
 
 def _prompts(records: list[GuidellmRequest], keep_text: bool) -> _Prompts:
-    """Hash all prompts, decoding one request's arguments at a time."""
     found = _Prompts([], [], Body(), set())
     for record in records:
         body = _body(record)
@@ -522,7 +518,6 @@ def _facts(
 
 
 def _trace(report: GuidellmReport, strategy: dict[str, Any]) -> str | None:
-    """Return the name of the file that was replayed, and how fast."""
     data = _at(report.config, "spec", "data")
     first = data[0] if isinstance(data, list) and data else None
     path = _at(first, "path") or _at(first, "source")

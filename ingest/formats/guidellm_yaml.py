@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ingest.formats import guidellm
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.stated import cut_off, head_of, load_report
 from warehouse.errors import InvalidInput
 
@@ -31,7 +31,7 @@ def is_by_product(path: Path) -> bool:
     return path.suffix in _SUFFIXES and path.with_suffix(".json").is_file()
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a report. Raises InvalidInput."""
     said = load_report(content.data, KIND)
     if _ends_early(said):

@@ -17,7 +17,7 @@ import msgspec
 
 from ingest.clean import Body, prompt_text
 from ingest.level import LevelReport, LevelRequests, cell_of, error_rate, reported
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.read import json_bytes
 from ingest.stated import (
     UNREADABLE,
@@ -105,7 +105,6 @@ def is_by_product(path: Path) -> bool:
 
 
 def _stages(path: Path, prefix: str) -> list[Path]:
-    """Return the stage files in the folder of ``path``, in their order."""
     named = (
         (_NAMES.fullmatch(one.name), one) for one in path.parent.glob("*_lifecycle_metrics.json")
     )
@@ -113,7 +112,7 @@ def _stages(path: Path, prefix: str) -> list[Path]:
     return [found[stage] for stage in sorted(found)]
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read one stage, one summary, or the requests alone: one cell. Raises InvalidInput."""
     settings: dict[str, Any] = {}
     for one in content.beside:
@@ -131,7 +130,7 @@ def parse(content: Content, context: Context) -> Parsed:
     return Parsed(NAME, config, (cell_of(one, context) for one in (level,)))
 
 
-def _of_report(content: Content, settings: dict[str, Any], stage: int | None) -> LevelReport:
+def _of_report(content: FileContent, settings: dict[str, Any], stage: int | None) -> LevelReport:
     said, flags = _decoded(content)
     successes, failures = section(said, "successes"), section(said, "failures")
     if "latency" not in successes:
@@ -158,7 +157,7 @@ def _of_report(content: Content, settings: dict[str, Any], stage: int | None) ->
     )
 
 
-def _requests_of_stage(content: Content, stage: int | None) -> LevelReport | None:
+def _requests_of_stage(content: FileContent, stage: int | None) -> LevelReport | None:
     """Return the requests of this stage: stages follow one another, so each has the next ones."""
     listed = [
         one for one in content.beside if one.path.name.endswith("request_lifecycle_metrics.json")
@@ -177,7 +176,7 @@ def _requests_of_stage(content: Content, stage: int | None) -> LevelReport | Non
     return _of_requests(listed[0].data, (before, before + counts[stage]), sum(counts.values()))
 
 
-def _decoded(content: Content) -> tuple[dict[str, Any], tuple[Flag, ...]]:
+def _decoded(content: FileContent) -> tuple[dict[str, Any], tuple[Flag, ...]]:
     return json_object(content.data, f"{content.path.name} of inference-perf")
 
 
@@ -226,7 +225,6 @@ def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) 
 
 
 def _load(load: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
-    """Return the load of a stage; a summary of several stages has none."""
     stages = load.get("stages")
     listed = objects_of(stages) if isinstance(stages, list) else []
     place = 0 if stage is None and len(listed) == 1 else stage
@@ -332,8 +330,6 @@ def _of_requests(
 
 
 def _row(entry: RequestEntry) -> dict[str, Any]:
-    """Return the times and tokens of a request, as the server counted them, else as the client
-    did."""
     info = entry.info or EntryInfo()
     response = info.response_metrics
     text = (info.request_metrics or {}).get("text")

@@ -20,7 +20,7 @@ import msgspec
 
 from analysis.flags.numbers import ended_otherwise
 from ingest.level import LevelReport, cell_of, left_out, reported, reported_flat
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.read import json_bytes
 from ingest.stated import (
     UNREADABLE,
@@ -120,7 +120,7 @@ def sniff(data: memoryview) -> bool:
     return rows and (b'"hw"' in head or b'"hardware"' in head)
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read the rows; each is a cell. Raises InvalidInput."""
     said = _said(json_bytes(content.data))
     rows = said if isinstance(said, list) else [said]
@@ -152,7 +152,6 @@ def _apart(rows: list[Any], context: Context) -> dict[str, Iterator[Cell]]:
 
 
 def _cells(rows: list[Any], context: Context, first: int, of: int) -> Iterator[Cell]:
-    """Yield the cells of the rows from the ``first`` of so many."""
     for index, row in enumerate(rows, start=first):
         with part(f"Row {index + 1}", alone=of == 1):
             cell = cell_of(_level(row), context, index)
@@ -232,12 +231,10 @@ def _facts(row: dict[str, Any], gpus: int | None) -> dict[str, Any]:
 
 
 def _is_split(row: dict[str, Any]) -> bool:
-    """Return whether some of the GPUs only prefill and others only decode."""
     return row.get("disagg") in (True, "true") or row.get("is_multinode") is True
 
 
 def _gpus(row: dict[str, Any]) -> int | None:
-    """Return the number of GPUs by which the throughput was divided."""
     if _is_split(row):
         prefill, decode = count(row, "num_prefill_gpu"), count(row, "num_decode_gpu")
         return None if prefill is None or decode is None else prefill + decode or None

@@ -23,7 +23,7 @@ from ingest.level import (
     reported,
     reported_sections,
 )
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.speculation import of_arguments
 from ingest.stated import (
     count,
@@ -153,7 +153,6 @@ def _arguments(arguments: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _engine(name: Any) -> str | None:
-    """Return an engine's own name; what packs it, as llm-d does, says nothing of it."""
     text = str(name or "").lower()
     return next((known for known in _ENGINES if known in text), None)
 
@@ -163,13 +162,11 @@ def _tensor_parallel(card: dict[str, Any]) -> Any:
 
 
 def _alike(values: Iterable[Any]) -> Any:
-    """Return the value that all state; None where they differ or state nothing."""
     known = {value for value in values if isinstance(value, str | int | float)}
     return known.pop() if len(known) == 1 else None
 
 
 def _sum(counts: Sequence[Any]) -> int | None:
-    """Return the sum; None where one of them is unknown."""
     return sum(counts) or None if all(counts) else None
 
 
@@ -250,7 +247,7 @@ def _name(mark: str, rest: str) -> str:
     return f"benchmark_report{mark},_{rest}"
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a report, which is one cell. Raises InvalidInput."""
     is_yaml = head_of(content.data)[:1] != b"{"
     flags: tuple[Flag, ...] = ()
@@ -350,7 +347,6 @@ _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d*)?)S)?)
 
 
 def _duration(time: dict[str, Any]) -> float | None:
-    """Return the seconds that a run took, from a number or from ISO 8601's ``PT1M30.5S``."""
     value = time.get("duration")
     found = _ISO.fullmatch(value) if isinstance(value, str) else None
     if found is None:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ingest.level import LevelReport, LevelRequests, cell_of, reported
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.read import json_bytes
 from ingest.stated import UNREADABLE, head_of, json_object, number, positive, refusal, starts_object
 from warehouse.rows import Measurement
@@ -66,7 +66,7 @@ def is_by_product(path: Path) -> bool:
     return stem != path.name and path.with_name(stem + _SUMMARY).is_file()
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a summary with its requests, which is one cell. Raises InvalidInput."""
     said, flags = json_object(content.data, "This LLMPerf result")
     completed = _number(said, "results_num_completed_requests")
@@ -118,7 +118,6 @@ def _number(said: dict[str, Any], name: str) -> float | None:
 
 
 def _moment(ended: float | None, length: float | None) -> datetime | None:
-    """Return when the run began; the summary holds the moment at which it ended."""
     if ended is None or length is None:
         return None
     try:
@@ -127,7 +126,7 @@ def _moment(ended: float | None, length: float | None) -> datetime | None:
         return None
 
 
-def _requests(content: Content) -> LevelRequests | None:
+def _requests(content: FileContent) -> LevelRequests | None:
     if not content.beside:
         return None
     try:

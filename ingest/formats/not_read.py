@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ingest.formats import aiperf
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.stated import head_of, starts_object
 from warehouse.errors import InvalidInput
 
@@ -101,7 +101,7 @@ def is_summary(path: Path) -> bool:
     return _SUMMARY.fullmatch(path.name) is not None
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Raise InvalidInput, which says what to give instead."""
     kind = _kind(content.data)
     assert kind is not None

@@ -19,7 +19,7 @@ from ingest.level import (
     DIFFER,
     LevelReport,
     LevelRequests,
-    cell_of,
+    cells_of,
     error_rate,
     flat,
     is_number,
@@ -27,7 +27,7 @@ from ingest.level import (
     reported,
     reported_flat,
 )
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.stated import (
     count,
     decoded_lines,
@@ -35,13 +35,12 @@ from ingest.stated import (
     head_of,
     lines,
     number,
-    part,
     positive,
     starts_object,
     text_of,
 )
 from warehouse.errors import InvalidInput
-from warehouse.rows import Cell, Flag, Measurement
+from warehouse.rows import Flag, Measurement
 from warehouse.secrets.values import scrub
 
 # --- What a line of SGLang's ``bench_serving`` says beside its measurements: server, load, dataset.
@@ -95,7 +94,6 @@ def facts_of(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dataset(said: dict[str, Any]) -> str | None:
-    """Return the dataset's name; random texts are told apart by the lengths asked for."""
     name = said.get("dataset_name")
     if not isinstance(name, str) or not name.startswith(("random", "image")):
         return name if isinstance(name, str) else None
@@ -233,24 +231,16 @@ def sniff(data: memoryview) -> bool:
     return starts_object(head_of(data, _HEAD), *_MARKS)
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a file; each line is a cell. Raises InvalidInput."""
     runs = list(decoded_lines(content.data, _decode, KIND))
-    numbers = [number for number, _ in lines(content.data)]
     config = [
         {key: value for key, value in said.items() if not key.endswith("_ms")}
         for (said, _), _ in runs
     ]
-    return Parsed(NAME, {"runs": config}, _cells(runs, numbers, context), former(content.data))
-
-
-def _cells(
-    runs: list[tuple[_Decoded, tuple[Flag, ...]]], numbers: list[int], context: Context
-) -> Iterator[Cell]:
-    for index, ((said, details), flags) in enumerate(runs):
-        with part(f"Line {numbers[index]}", alone=len(runs) == 1):
-            cell = cell_of(_level(said, details, flags), context, index)
-        yield cell
+    names = (f"Line {number}" for number, _ in lines(content.data))
+    cells = cells_of(list(zip(names, runs, strict=True)), _level, context)
+    return Parsed(NAME, {"runs": config}, cells, former(content.data))
 
 
 def _decode(data: bytes | memoryview) -> _Decoded:
@@ -262,7 +252,8 @@ def _decode(data: bytes | memoryview) -> _Decoded:
     return scrub(kept), msgspec.json.decode(data, type=Details)
 
 
-def _level(said: dict[str, Any], details: Details, flags: tuple[Flag, ...]) -> LevelReport:
+def _level(run: tuple[_Decoded, tuple[Flag, ...]]) -> LevelReport:
+    (said, details), flags = run
     completed, length = count(said, "completed"), number(said, "duration")
     if completed is None or length is None:
         raise InvalidInput(

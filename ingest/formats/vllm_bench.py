@@ -21,16 +21,16 @@ from ingest.level import (
     LevelReport,
     LevelRequests,
     activity,
-    cell_of,
+    cells_of,
     contradicted,
     left_out,
     outlived,
 )
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.stated import UNREADABLE, decoded, former, lines, number, part, refusal
 from warehouse.catalogue import QUANTILES
 from warehouse.errors import InvalidInput
-from warehouse.rows import Acceptance, Cell, Flag, Measurement
+from warehouse.rows import Acceptance, Flag, Measurement
 from warehouse.secrets.values import scrub
 
 NAME, KIND = "vllm-bench", "a vllm bench result"
@@ -45,7 +45,7 @@ _PER_REQUEST = frozenset(
 )  # fmt: skip
 
 
-class Bench(msgspec.Struct, kw_only=True):
+class BenchFields(msgspec.Struct, kw_only=True):
     """The fields of a result that are read; the lists stand only with ``--save-detailed``."""
 
     model_id: str
@@ -90,7 +90,7 @@ _DERIVED = (
     r"good_completed|request_goodput|\w+_intvty|\w+_(client_queue_time|including_client_queue)_ms|"
     r"(probe|diffusion)_\w+|total_input_sequences|input_sequence_throughput"
 )
-_KNOWN = re.compile("|".join((*Bench.__struct_fields__, _DERIVED)))
+_KNOWN = re.compile("|".join((*BenchFields.__struct_fields__, _DERIVED)))
 #: A sweep adds what it varied: its numbers are arguments, but for those that are named like a latency.
 _KNOWN_OF_SWEEP = re.compile(rf"{_DERIVED}|(?!(mean|median|std|min|max|p[\d.]+)_)\S+")
 
@@ -130,7 +130,7 @@ class BenchResult:
     """A result that was read: its typed fields, its own scalar members and short lists without
     credentials, its flags."""
 
-    bench: Bench
+    bench: BenchFields
     members: dict[str, Any]
     flags: tuple[Flag, ...]
 
@@ -146,7 +146,7 @@ class BenchResult:
         }
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a result, which is one cell, or those of ``--append-result``. Raises InvalidInput."""
     parts = list(lines(content.data))
     # ``--append-result`` writes each result as one line; otherwise a file is one result.
@@ -157,18 +157,11 @@ def parse(content: Content, context: Context) -> Parsed:
         with part(f"Line {line}", alone=len(parts) == 1):
             results.append(read(one))
     config = results[0].config
-    if len(results) == 1:
-        return Parsed(NAME, config, iter([level_cell(results[0], context)]))
-    numbers = [line for line, _ in parts]
-    config = {"results": [one.config for one in results]}
-    return Parsed(NAME, config, _cells(results, numbers, context), former(content.data))
-
-
-def _cells(results: list[BenchResult], numbers: list[int], context: Context) -> Iterator[Cell]:
-    for index, one in enumerate(results):
-        with part(f"Line {numbers[index]}"):
-            cell = level_cell(one, context, index=index)
-        yield cell
+    if len(results) > 1:
+        config = {"results": [one.config for one in results]}
+    names = [f"Line {line}" for line, _ in parts]
+    cells = cells_of(list(zip(names, results, strict=True)), level_of, context)
+    return Parsed(NAME, config, cells, former(content.data) if len(results) > 1 else ())
 
 
 def read(data: memoryview) -> BenchResult:
@@ -181,15 +174,15 @@ def read(data: memoryview) -> BenchResult:
     return BenchResult(bench, members, flags)
 
 
-def _decode(data: bytes | memoryview) -> tuple[Bench, dict[str, Any]]:
+def _decode(data: bytes | memoryview) -> tuple[BenchFields, dict[str, Any]]:
     raw = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     members = {
         key: msgspec.json.decode(value) for key, value in raw.items() if key not in _PER_REQUEST
     }
-    return msgspec.json.decode(data, type=Bench), scrub(members)
+    return msgspec.json.decode(data, type=BenchFields), scrub(members)
 
 
-def _check(bench: Bench) -> None:
+def _check(bench: BenchFields) -> None:
     counts = (bench.completed, bench.num_prompts, bench.failed or 0)
     if bench.duration <= 0 or min(counts) < 0:
         raise InvalidInput(
@@ -197,16 +190,14 @@ def _check(bench: Bench) -> None:
         )
 
 
-def level_cell(
-    result: BenchResult, context: Context, extra: Mapping[str, Any] | None = None, index: int = 0
-) -> Cell:
-    """Return the cell of a result; ``extra`` facts (of a sweep) override the result's own."""
+def level_of(result: BenchResult) -> LevelReport:
+    """Return what a result states of its level."""
     bench = result.bench
     errored = bench.failed if bench.failed is not None else bench.num_prompts - bench.completed
     requests = _requests(bench)
-    level = LevelReport(
+    return LevelReport(
         generator=NAME,
-        facts=facts_of(bench) | dict(extra or {}),
+        facts=facts_of(bench),
         reported=_reported(result, errored),
         completed=bench.completed,
         errored=max(errored, 0),
@@ -217,7 +208,6 @@ def level_cell(
         flags=(*result.flags, *_doubts(result, requests)),
         requests=requests,
     )
-    return cell_of(level, context, index)
 
 
 def _doubts(result: BenchResult, requests: LevelRequests | None) -> Iterator[Flag]:
@@ -248,8 +238,7 @@ def _doubts(result: BenchResult, requests: LevelRequests | None) -> Iterator[Fla
 # --- The per-request lists of ``--save-detailed``.
 
 
-def _requests(bench: Bench) -> LevelRequests | None:
-    """Return every request with its times (monotonic s) and tokens; None without the lists."""
+def _requests(bench: BenchFields) -> LevelRequests | None:
     if bench.ttfts is None or bench.output_lens is None:
         return None
     n = len(bench.ttfts)
@@ -308,13 +297,14 @@ _MIDDLE = math.sqrt(1e3)
 
 
 def _latency_named(key: str) -> tuple[str, str, str | None] | None:
-    """Return statistic, latency and unit of a member's name; None where it is no latency."""
     match = _NAMED.fullmatch(key)
     statistic = None if match is None else _STATISTICS.get(match[1])
     return None if match is None or statistic is None else (statistic, match[2], match[3])
 
 
-def latencies(members: Mapping[str, Any], bench: Bench | None) -> dict[tuple[str, str], float]:
+def latencies(
+    members: Mapping[str, Any], bench: BenchFields | None
+) -> dict[tuple[str, str], float]:
     """Return each latency once, by metric and statistic, in the catalogue's unit: with percentile 50
     asked for, ``median_*`` and ``p50_*`` are the same number. Raises InvalidInput for one that is none.
 
@@ -333,7 +323,7 @@ def latencies(members: Mapping[str, Any], bench: Bench | None) -> dict[tuple[str
     return found
 
 
-def _bare_unit(members: Mapping[str, Any], bench: Bench | None) -> str:
+def _bare_unit(members: Mapping[str, Any], bench: BenchFields | None) -> str:
     """Return the unit of names that state none: that in which a request took about as long as so many
     at once and their rate say, or else at most as long as the run."""
 
@@ -362,7 +352,7 @@ def _reported(result: BenchResult, errored: int) -> Iterator[Measurement]:
             yield Measurement("reported", metric, "mean", rate)
 
 
-def means(bench: Bench, errored: int | None) -> dict[str, float | None]:
+def means(bench: BenchFields, errored: int | None) -> dict[str, float | None]:
     """Return what is stated of rates, and of tokens by request, by metric; None where it is not."""
     done = bench.completed
     found = {
@@ -377,7 +367,7 @@ def means(bench: Bench, errored: int | None) -> dict[str, float | None]:
     return found
 
 
-def acceptance(bench: Bench) -> Iterator[Acceptance]:
+def acceptance(bench: BenchFields) -> Iterator[Acceptance]:
     """Yield the acceptance that a result counted; nothing where none is stated."""
     if bench.spec_decode_num_drafts is None:
         return
@@ -405,7 +395,7 @@ _FORMATS = {"openai-chat": "chat_completions"} | dict.fromkeys(
 )
 
 
-def facts_of(bench: Bench) -> dict[str, Any]:
+def facts_of(bench: BenchFields) -> dict[str, Any]:
     """Return the facts that the result states or implies, in the contract's words; None for what it
     does not."""
     engine = bench.backend if bench.backend in _SERVERS else None
@@ -423,7 +413,7 @@ def facts_of(bench: Bench) -> dict[str, Any]:
     }
 
 
-def load_of(bench: Bench) -> dict[str, Any]:
+def load_of(bench: BenchFields) -> dict[str, Any]:
     """Return the load's facts; a rate that grows is a trace of its own, where its bounds are known."""
     limit, rate = bench.max_concurrency, _rate(bench.request_rate)
     if bench.ramp_up_strategy is not None and bench.ramp_up_start_rps is None:
@@ -457,7 +447,7 @@ def _rate(value: float | str | None) -> float | None:
     return None if math.isnan(number) else number
 
 
-def _started_at(bench: Bench) -> datetime | None:
+def _started_at(bench: BenchFields) -> datetime | None:
     """Return when the load began, by the clock of its machine: ``date`` is written when it has
     ended."""
     try:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ingest.level import LevelReport, cell_of, contradicted, is_number, reported
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.stated import count, head_of, json_object, number, section, starts_object, text_of
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag
@@ -39,7 +39,7 @@ def sniff(data: memoryview) -> bool:
     return starts_object(head, *_THROUGHPUT) or starts_object(head, *_LATENCY)
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read a result, which is one cell. Raises InvalidInput."""
     said, flags = json_object(content.data, "This vllm bench result")
     level = _throughput(said, flags) if "elapsed_time" in said else _latency(said, flags)

@@ -5,13 +5,15 @@ The sweep writes ``SERVE-…-BENCH-…/run=N.json``: a ``vllm bench serve`` resu
 ``warmup.json`` is not a measurement; both are left out when a folder is searched.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ingest.formats import vllm_bench
-from ingest.model import Content, Context, Parsed
+from ingest.level import cell_of
+from ingest.model import Context, FileContent, Parsed
 from ingest.speculation import facts_of
 from ingest.stated import UNREADABLE, head_of
 from warehouse.errors import InvalidInput
@@ -46,7 +48,7 @@ def sniff(data: memoryview) -> bool:
     return vllm_bench.is_result(data) and vllm_bench.is_of_sweep(data)
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """Read one run of the sweep, which is one cell. Raises InvalidInput."""
     if head_of(content.data)[:1] == b"[":
         raise InvalidInput(
@@ -54,8 +56,10 @@ def parse(content: Content, context: Context) -> Parsed:
             "files that the sweep wrote beside it."
         )
     result = vllm_bench.read(content.data)
-    cell = vllm_bench.level_cell(result, context, _facts(result.config))
-    return Parsed(NAME, result.config, iter([cell]))
+    level = vllm_bench.level_of(result)
+    # What the sweep varied wins over what the result says of it.
+    level = replace(level, facts=dict(level.facts) | _facts(result.config))
+    return Parsed(NAME, result.config, iter([cell_of(level, context)]))
 
 
 def is_by_product(path: Path) -> bool:
@@ -65,7 +69,7 @@ def is_by_product(path: Path) -> bool:
     return next(path.parent.glob("run=*.json"), None) is not None
 
 
-def check_not_failure(content: Content) -> None:
+def check_not_failure(content: FileContent) -> None:
     """Raise InvalidInput with the sweep's own words where the file records a failed run."""
     if not content.path.name.endswith("failure.json"):
         return
@@ -78,12 +82,21 @@ def check_not_failure(content: Content) -> None:
 
 
 def _facts(config: dict[str, Any]) -> dict[str, Any]:
-    given = {_spelled(key): value for key, value in config.items()}
-    facts = {fact: given[key] for key, fact in _FACTS.items() if given.get(key) is not None}
+    given = {
+        key if key.startswith("_") else key.lstrip("-").replace("-", "_"): value
+        for key, value in config.items()
+    }
+    facts = {fact: given.get(key) for key, fact in _FACTS.items()}
     facts["repeat"] = given.get("run_number")
     facts["arm"] = given.get("_benchmark_name")
     facts["dataset"] = _dataset(given)
-    facts["server_args"] = {k: v for k, v in given.items() if _is_server_argument(k)} or None
+    left_out = (*_FACTS, *_OF_THE_BENCH, "speculative_config")
+    arguments = {
+        key: value
+        for key, value in given.items()
+        if key not in left_out and not key.startswith(_BENCH_PREFIXES)
+    }
+    facts["server_args"] = arguments or None
     if "speculative_config" in given:
         facts |= _speculation(given["speculative_config"])
     return {key: value for key, value in facts.items() if value is not None}
@@ -96,16 +109,12 @@ def _dataset(given: dict[str, Any]) -> str | None:
     if None not in lengths:
         return f"{name or 'random'} {lengths[0]}/{lengths[1]}"
     file = Path(str(given.get("dataset_path") or "")).name
-    varied = [f"{key}={given[key]}" for key in sorted(given) if _is_of_prompts(key)]
+    varied = [
+        f"{key}={given[key]}"
+        for key in sorted(given)
+        if key in ("input_len", "output_len") or key.startswith(_BENCH_PREFIXES)
+    ]
     return " ".join([*([str(name)] if name else []), *([file] if file else []), *varied]) or None
-
-
-def _is_of_prompts(key: str) -> bool:
-    return key in ("input_len", "output_len") or key.startswith(_BENCH_PREFIXES)
-
-
-def _spelled(key: str) -> str:
-    return key if key.startswith("_") else key.lstrip("-").replace("-", "_")
 
 
 def _speculation(config: Any) -> dict[str, Any]:
@@ -119,9 +128,3 @@ def _speculation(config: Any) -> dict[str, Any]:
     if not config:
         return {"spec_method": "none"}
     return facts_of(config) if isinstance(config, dict) else {}
-
-
-def _is_server_argument(key: str) -> bool:
-    if key in _FACTS or key in _OF_THE_BENCH or key == "speculative_config":
-        return False
-    return not key.startswith(_BENCH_PREFIXES)

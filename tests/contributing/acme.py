@@ -4,7 +4,7 @@ import json
 from datetime import UTC, datetime
 
 from ingest.level import LevelReport, LevelRequests, cell_of
-from ingest.model import Content, Context, Parsed
+from ingest.model import Context, FileContent, Parsed
 from ingest.read import json_bytes
 
 NAME, KIND = "acme", "an Acme log"
@@ -16,7 +16,7 @@ def sniff(data: memoryview) -> bool:
     return bytes(data[:64]).lstrip().startswith(b'{"acme"')
 
 
-def parse(content: Content, context: Context) -> Parsed:
+def parse(content: FileContent, context: Context) -> Parsed:
     """One file is one cell."""
     said = json.loads(bytes(json_bytes(content.data)))["acme"]
     rows = said["requests"]

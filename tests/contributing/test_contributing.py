@@ -128,11 +128,11 @@ def test_the_format_is_read_and_listed(copy: Copy) -> None:
 
 REFUSED = """
 import json, pathlib
-from ingest.model import Content
+from ingest.model import FileContent
 from ingest.belonging import sniff
 from warehouse.errors import InvalidInput
 try:
-    sniff(Content(pathlib.Path("odd.json"), memoryview(b'{"nothing": 1}'), str))
+    sniff(FileContent(pathlib.Path("odd.json"), memoryview(b'{"nothing": 1}'), str))
 except InvalidInput as error:
     print(json.dumps(str(error)))
 """

@@ -9,7 +9,7 @@ import zstandard
 
 from ingest.belonging import sniff
 from ingest.formats import guidellm
-from ingest.model import Content, Context
+from ingest.model import Context, FileContent
 from ingest.read import hashed, open_content
 from warehouse.errors import InvalidInput
 from warehouse.loads import load_of
@@ -32,7 +32,7 @@ def cells(name: str, **facts: object) -> list[Cell]:
 def from_report(report: object) -> list[Cell]:
     data = report if isinstance(report, bytes) else msgspec.json.encode(report)
     view = memoryview(data)
-    content = Content(Path("report.json"), view, hashed(view))
+    content = FileContent(Path("report.json"), view, hashed(view))
     return list(guidellm.parse(content, Context(lambda: SOURCE)).cells)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ingest import pipeline
 from ingest.discovery import find_units
-from ingest.model import Options, Unit
+from ingest.model import IngestOptions, Unit
 from ingest.pipeline import IngestOutcome, ingest_units
 from warehouse.errors import WarehouseBusy
 from warehouse.store import current_generation, open_writer
@@ -66,7 +66,7 @@ def test_another_writer_gets_its_turn_while_a_long_ingest_goes_on(
     other = Other(root)
     other.may_go.set()
     with open_writer(root) as store:
-        outcome = ingest_units(units, store, Options(), lambda _: other.comes(store))
+        outcome = ingest_units(units, store, IngestOptions(), lambda _: other.comes(store))
         other.leaves()
     assert 0 < other.found < MANY
     assert (outcome.accepted, outcome.rejected) == (MANY, [])
@@ -80,12 +80,12 @@ def test_what_another_took_in_meanwhile_is_known(units: list[Unit], tmp_path: Pa
 
     def take_in() -> None:
         with open_writer(root) as store:
-            theirs.append(ingest_units(reversed(units), store, Options()))
+            theirs.append(ingest_units(reversed(units), store, IngestOptions()))
 
     other = threading.Thread(target=take_in)
     with open_writer(root) as store:
         other.start()
-        ours = ingest_units(units, store, Options())
+        ours = ingest_units(units, store, IngestOptions())
     other.join(60)
     assert ours.accepted + theirs[0].accepted == MANY
     assert ours.known + theirs[0].known == MANY
@@ -107,7 +107,7 @@ def test_who_gives_up_waiting_for_his_next_turn_keeps_what_he_took_in(
         other.comes(store)
 
     with open_writer(root, while_waiting=no_more) as store:
-        outcome = ingest_units(units, store, Options(), advance)
+        outcome = ingest_units(units, store, IngestOptions(), advance)
         assert 0 < outcome.accepted == len(done) < MANY
     other.may_go.set()
     other.leaves()

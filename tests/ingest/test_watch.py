@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ingest.model import Options, ReadingLimits
+from ingest.model import IngestOptions, ReadingLimits
 from ingest.watch import Stop, WatchLog, WatchPlan, watch
 from warehouse import queries
 from warehouse.errors import DraftboardError
@@ -353,7 +353,7 @@ def test_a_batch_that_is_told_to_end_is_published_as_far_as_it_came(
     for n in range(5):
         placed(f"drop-{n}")
 
-    one_at_a_time = Options(limits=ReadingLimits(workers=1))
+    one_at_a_time = IngestOptions(limits=ReadingLimits(workers=1))
     plan = WatchPlan((watching.folder,), watching.root, one_at_a_time, interval=0.1)
     watch(plan, StopOnceOneIsRead(watching.root), WatchLog())
 

@@ -27,7 +27,7 @@ from analysis.matching.guess_paths import concurrency, datasets, named, rate, re
 from commands.output import ends_of_paths, progress, show_table
 from ingest.clean import clean_text
 from ingest.discovery import find_units
-from ingest.model import Options, Unit
+from ingest.model import IngestOptions, Unit
 from ingest.pipeline import IngestOutcome, ingest_units
 from ingest.settings import checked_facts
 from warehouse import queries
@@ -142,8 +142,6 @@ def _file(
     path: Path, cells: Sequence[Row], facts: Mapping[str, Any], stated: Mapping[str, Any],
     offers: Mapping[str, Any], method_by: By,
 ) -> GuessedFile:  # fmt: skip
-    """Return what is known of a file; ``facts``: in which its cells agree, ``offers``: what can be
-    guessed, ``method_by``: from what its method can be."""
     found: dict[str, GuessedFact] = {}
     more: dict[str, Any] = {}
     for key, agreed in facts.items():
@@ -250,7 +248,7 @@ _MOST_WORDS = 6
 
 
 def agree(
-    paths: tuple[Path, ...], options: Options, given: dict[str, Any]
+    paths: tuple[Path, ...], options: IngestOptions, given: dict[str, Any]
 ) -> dict[str, dict[str, Any]] | None:
     """Show what is known and guessed of the files; return what to tell of each, by its path as it is
     stored, None to take in nothing.
@@ -278,10 +276,8 @@ def agree(
 
 
 def _looked_at(
-    paths: tuple[Path, ...], options: Options
+    paths: tuple[Path, ...], options: IngestOptions
 ) -> tuple[tuple[GuessedFile, ...], IngestOutcome]:
-    """Read everything into a warehouse that is removed before this returns."""
-
     def stated(path: Path) -> dict[str, Any]:
         try:
             facts = {} if options.facts is None else options.facts.of(path)
@@ -434,7 +430,6 @@ def _method(one: GuessedFile) -> Any:
 def _answered(
     files: tuple[GuessedFile, ...], meant: Sequence[bool], key: str, question: str
 ) -> tuple[GuessedFile, ...]:
-    """Ask for a fact of the files that are meant; asks again where an answer does not fit."""
     if not any(meant):
         return files
     what = question.replace("{}", str(sum(meant)))
