@@ -209,7 +209,7 @@ def become(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str | None], N
 def _script(name):  # type: ignore[no-untyped-def]  # its text alone becomes a script
     import streamlit as st
 
-    from dashboard.access_rules import Refused
+    from dashboard.access_rules import NotLetIn
     from tests.dashboard import test_guard_matrix as matrix
 
     # What was done draws the page again.
@@ -217,7 +217,7 @@ def _script(name):  # type: ignore[no-untyped-def]  # its text alone becomes a s
         st.session_state["asked"] = True
         try:
             matrix.ACTIONS[name].does(matrix.open_shelf())
-        except Refused as refusal:
+        except NotLetIn as refusal:
             st.error(f"refused: {refusal}")
 
 
