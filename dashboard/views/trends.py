@@ -25,7 +25,7 @@ from answers.trend.read import Meant, accept
 from answers.trend.releases import Release, comparable, release
 from dashboard import annotating
 from dashboard.access import may_edit
-from dashboard.charts.spec import Drawing, specification
+from dashboard.charts import Drawing, specification
 from dashboard.charts.trends import MOST_ROWS, forest, run_chart
 from dashboard.components import (
     copied,

@@ -165,7 +165,7 @@ WIDGETS: dict[str, str | None] = {
     "views/adding.py: 'Keep these files in the warehouse'": "keep files",
     "views/data/claims.py: f'Check a table of your own, up to {MOST_MB} MB'":
         "have a table of claims read",
-    "views/data/sql.py: 'Run'": None,
+    "views/data/questions.py: 'Run'": None,
     "views/decide.py: 'Only this on all pages'": None,
     "links.py: 'Show the page without it'": None,
     "frame.py: 'Log out'": None,
