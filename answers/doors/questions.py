@@ -189,12 +189,19 @@ class Asking:
     summary: str
     parameters: type[BaseModel]
     ask: Callable[[Reader, Any], Any]
-    as_json: Callable[[Any], Json]
+    value_json: Callable[[Any], Json]
     listed: str | None
     field: str = ""
     rows: Callable[[Json], Iterator[Json]] | None = None
     everything: bool = False
     typed: bool = False
+
+    def as_json(self, answer: Any) -> Json:
+        """Return an answer, or a part of one, as JSON, with the subject that it is about."""
+        if not isinstance(answer, AboutSubject):
+            return self.value_json(answer)
+        names = {"subject": answer.subject, "subjects": list(answer.subjects)}
+        return self.value_json(answer.value) | names
 
     def schema(self) -> Json:
         """Return the JSON schema of all its words, those of its page among them."""
@@ -248,8 +255,6 @@ def answer_json(asking: Asking, answer: Any, page: Page) -> Json:
         whole = getattr(value, asking.field) if asking.field else value
         part = whole[page.offset : page.offset + page.limit]
         value = replace(value, **{asking.field: part}) if asking.field else part
-    plain_json = asking.as_json(value)
-    if isinstance(answer, AboutSubject):
-        plain_json |= {"subject": answer.subject, "subjects": list(answer.subjects)}
-    told: Json = {"schema_version": 1} | finite(plain_json)
+    shown = replace(answer, value=value) if isinstance(answer, AboutSubject) else value
+    told: Json = {"schema_version": 1} | finite(asking.as_json(shown))
     return told | ({"page": {"total": len(whole), **vars(page)}} if asking.listed else {})
