@@ -19,10 +19,10 @@ from dashboard.access_rules import (
     ANYBODY,
     LOCAL,
     LOCAL_NAMES,
-    Limits,
+    ClientLimits,
     Login,
     LoginNeeded,
-    Refused,
+    NotLetIn,
     Role,
     User,
     decided,
@@ -50,7 +50,7 @@ _UNREADABLE = (
 def current_user() -> User:
     """Return the person whose browser shows this page.
 
-    Raises LoginNeeded, NotAllowed or Refused, whose texts are for that person.
+    Raises LoginNeeded, NotAllowed or NotLetIn, whose texts are for that person.
     """
     return user_of(host_of(st.context.headers.get("Host")), st.user.to_dict())
 
@@ -59,7 +59,7 @@ def user_of(host: str, claims: Mapping[str, Any]) -> User:
     """Return the person who asks for the dashboard under the name ``host``, with a provider's
     ``claims``.
 
-    Raises LoginNeeded, NotAllowed or Refused, whose texts are for that person.
+    Raises LoginNeeded, NotAllowed or NotLetIn, whose texts are for that person.
     """
     login = configured_login()
     require_known_name(host, login)
@@ -69,7 +69,7 @@ def user_of(host: str, claims: Mapping[str, Any]) -> User:
         return User(LOCAL, "", "admin")
     role = _OPEN_ROLES.get(os.environ.get(OPEN, ""))
     if role is None:
-        raise Refused(_NO_LOGIN)
+        raise NotLetIn(_NO_LOGIN)
     return User(ANYBODY, "", role)
 
 
@@ -126,13 +126,13 @@ def may_edit() -> bool:
 
 
 def configured_login() -> Login | None:
-    """Return the login of this server; None where none is set up. Raises Refused where it is
+    """Return the login of this server; None where none is set up. Raises NotLetIn where it is
     wrong."""
     return login_from(_secrets())
 
 
-def configured_limits() -> Limits:
-    """Return what one client may have at most. Raises Refused where the settings are wrong."""
+def configured_limits() -> ClientLimits:
+    """Return what one client may have at most. Raises NotLetIn where the settings are wrong."""
     return limits_from(_secrets())
 
 
@@ -143,7 +143,7 @@ def _secrets() -> Mapping[str, Any]:
         return dict(st.secrets.to_dict())
     except (OSError, ValueError):
         if any(Path(file).exists() for file in st.get_option("secrets.files")):
-            raise Refused(_UNREADABLE) from None
+            raise NotLetIn(_UNREADABLE) from None
         return {}
 
 
@@ -157,7 +157,7 @@ def require_known_name(host: str, login: Login | None) -> None:
     if st.get_option("server.allowedHosts") or host in known or _is_local(host):
         return
     if not _is_address(host):
-        raise Refused(
+        raise NotLetIn(
             "This dashboard is not known under the name in your browser's address bar; the person "
             "who runs it can allow the name with: draftboard dashboard --name NAME"
         )

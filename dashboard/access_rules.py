@@ -56,15 +56,15 @@ class User:
         return _ROLES.index(self.role) >= _ROLES.index(role)
 
 
-class Refused(DraftboardError):
+class NotLetIn(DraftboardError):
     """A visitor may see nothing; the text says why."""
 
 
-class LoginNeeded(Refused):
+class LoginNeeded(NotLetIn):
     """Nobody is logged in, or no longer."""
 
 
-class NotAllowed(Refused):
+class NotAllowed(NotLetIn):
     """Somebody is logged in whom the settings do not let in, or not to this."""
 
 
@@ -161,7 +161,7 @@ class _Auth(_Settings):
 _Count = Annotated[int, Field(gt=0, le=1_000_000)]
 
 
-class Limits(_Settings):
+class ClientLimits(_Settings):
     """The section ``[draftboard.limits]`` of the secrets: what one client may have at most; see
     docs/security.md."""
 
@@ -193,7 +193,7 @@ class Login:
 def login_from(secrets: Mapping[str, Any]) -> Login | None:
     """Return the login that Streamlit's secrets describe; None where they describe none.
 
-    Raises Refused where they are incomplete, wrong, or let nobody in.
+    Raises NotLetIn where they are incomplete, wrong, or let nobody in.
     """
     own = secrets.get("draftboard")
     stated = own.get("access") if isinstance(own, Mapping) else own
@@ -213,12 +213,12 @@ def login_from(secrets: Mapping[str, Any]) -> Login | None:
     return Login(providers, f"{parts.scheme}://{parts.netloc}", access)
 
 
-def limits_from(secrets: Mapping[str, Any]) -> Limits:
-    """Return the quotas that ``[draftboard.limits]`` sets, else the usual ones. Raises Refused."""
+def limits_from(secrets: Mapping[str, Any]) -> ClientLimits:
+    """Return the quotas that ``[draftboard.limits]`` sets, else the usual ones. Raises NotLetIn."""
     own = secrets.get("draftboard")
     stated = own.get("limits", {}) if isinstance(own, Mapping) else {}
     try:
-        return Limits.model_validate(stated)
+        return ClientLimits.model_validate(stated)
     except ValidationError as error:
         raise _wrong(_where(error)) from None
 
@@ -296,8 +296,8 @@ def _providers(auth: Mapping[str, Any]) -> tuple[str | None, ...]:
 
 
 _OURS = {"redirect_uri", "cookie_secret", "client_id", "client_secret", "server_metadata_url",
-         *Access.model_fields, *People.model_fields, *Limits.model_fields}  # fmt: skip
-_SECTIONS = {"_Auth": "auth", "_Provider": "auth", "Limits": "draftboard.limits"}
+         *Access.model_fields, *People.model_fields, *ClientLimits.model_fields}  # fmt: skip
+_SECTIONS = {"_Auth": "auth", "_Provider": "auth", "ClientLimits": "draftboard.limits"}
 
 
 def _where(error: ValidationError) -> str:
@@ -310,8 +310,8 @@ def _where(error: ValidationError) -> str:
     return ".".join([section, *ours]) + ("" if len(ours) == len(path) else ": an unknown entry")
 
 
-def _wrong(what: str) -> Refused:
-    return Refused(
+def _wrong(what: str) -> NotLetIn:
+    return NotLetIn(
         f"The login of this dashboard is not set up correctly ({what}), so nobody is let in; "
         "docs/sharing.md shows the settings."
     )

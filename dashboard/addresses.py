@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Scope
 
 from answers.doors.parameters import problems_of
-from dashboard.access_rules import LoginNeeded, Refused
+from dashboard.access_rules import LoginNeeded, NotLetIn
 from dashboard.components import sentence
 from dashboard.turns import TooManyWait
 from warehouse.errors import (
@@ -30,7 +30,7 @@ API, METRICS, LLMS, AGENTS = "/api/", "/metrics", "/llms.txt", "/mcp"
 PROBLEM = "application/problem+json"
 _STATUS: tuple[tuple[type[DraftboardError], HTTPStatus], ...] = (
     (LoginNeeded, HTTPStatus.UNAUTHORIZED),
-    (Refused, HTTPStatus.FORBIDDEN),
+    (NotLetIn, HTTPStatus.FORBIDDEN),
     (TooManyWait, HTTPStatus.TOO_MANY_REQUESTS),
     (WarehouseMissing, HTTPStatus.SERVICE_UNAVAILABLE),
     (WarehouseBusy, HTTPStatus.SERVICE_UNAVAILABLE),

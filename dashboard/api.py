@@ -28,7 +28,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from answers.doors.parameters import Page
-from answers.doors.questions import QUESTIONS, About, Asking, answer_json
+from answers.doors.questions import QUESTIONS, AboutSubject, Asking, answer_json
 from answers.doors.rows import GENERATION, NOT_FRESH, encoded
 from dashboard.access_rules import User
 from dashboard.addresses import handled, problem
@@ -137,7 +137,7 @@ def endpoint(asking: Asking) -> Callable[[Request], Response]:
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
         answer = ask(shelf, _answer, asking.name, words, versions)
         if form == VALUES:
-            value = answer.value if isinstance(answer, About) else answer
+            value = answer.value if isinstance(answer, AboutSubject) else answer
             headers["Draftboard-Version"] = version("draftboard")
             return Response(encoded(value), 200, headers, VALUES)
         told = answer_json(asking, answer, page)

@@ -14,7 +14,7 @@ from answers.decide.overview import Overview
 from answers.decide.subjects import Asked, Named, One, decide_one, subjects
 from answers.decide.values import Decision, Objective, Question, mix_from
 from answers.published.values import Study
-from dashboard.charts.spec import Drawing
+from dashboard.charts import Drawing
 from dashboard.components import copied, plain
 from dashboard.links import choose, follow_first, lost, set_to
 from dashboard.shelf import Shelf, ask

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import streamlit as st
 
-from dashboard.charts.spec import Drawing
+from dashboard.charts import Drawing
 from warehouse.catalogue import Metric, percentile_label
 
 #: A path from the root, of two parts or more: not a fraction, nor the path of an address.

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import streamlit as st
 
-from dashboard.charts.spec import Drawing
+from dashboard.charts import Drawing
 from dashboard.components import copied, plain
 from dashboard.links import address
 from warehouse.json_text import json_text

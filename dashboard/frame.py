@@ -12,7 +12,7 @@ import streamlit as st
 
 from dashboard import annotating, links
 from dashboard.access import configured_login, current_user
-from dashboard.access_rules import NotAllowed, Refused, User
+from dashboard.access_rules import NotAllowed, NotLetIn, User
 from dashboard.components import copied, plain, sentence, tab
 from dashboard.filters import DAYS, LABELS, filter_options, sidebar
 from dashboard.shelf import shown_shelf
@@ -58,13 +58,13 @@ def _enter() -> None:
     """Draw the page for the current user; nothing is read before it is decided who reads."""
     try:
         user = current_user()
-    except Refused as refusal:
+    except NotLetIn as refusal:
         st.navigation(_pages(functools.partial(_refused, refusal)), position="hidden").run()
         return
     _draw(user)
 
 
-def _refused(refusal: Refused, _: ModuleType) -> None:
+def _refused(refusal: NotLetIn, _: ModuleType) -> None:
     """Draw what is left of a page whose reader's login has ended: the gate has the way in."""
     st.markdown(plain(str(refusal)))
     if isinstance(refusal, NotAllowed):

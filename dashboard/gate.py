@@ -31,7 +31,7 @@ from streamlit.user_info import generate_login_redirect_url
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
 
 from dashboard.access import configured_limits, configured_login, host_of, owner_of, user_of
-from dashboard.access_rules import LoginNeeded, NotAllowed, Refused, require_role
+from dashboard.access_rules import LoginNeeded, NotAllowed, NotLetIn, require_role
 from dashboard.addresses import (
     HEALTH,
     LOGIN,
@@ -100,7 +100,7 @@ def _answer(visit: HTTPConnection) -> ASGIApp | None:
         visit.scope["draftboard.limits"] = configured_limits()
         if path_of(visit.scope).startswith(UPLOADS):
             require_role(user, "editor")
-    except Refused as refusal:
+    except NotLetIn as refusal:
         return _refused(visit, refusal)
     visit.scope["draftboard.user"] = user
     is_first_page = path_of(visit.scope) == "/" and not visit.url.query
@@ -124,11 +124,11 @@ def _elsewhere(visit: HTTPConnection) -> ASGIApp | None:
         is_own = bool(place) and place.removesuffix(usual) == host.removesuffix(usual)
         allowed = [each.strip() for each in st.get_option("server.corsAllowedOrigins")]
         if not is_own and origin not in allowed:
-            return _refused(visit, Refused(_ELSEWHERE))
+            return _refused(visit, NotLetIn(_ELSEWHERE))
     return None
 
 
-def _refused(visit: HTTPConnection, refusal: Refused) -> ASGIApp:
+def _refused(visit: HTTPConnection, refusal: NotLetIn) -> ASGIApp:
     if visit.scope["type"] == "websocket":
         return _closed
     if is_for_programs(visit.scope):
@@ -168,7 +168,7 @@ def log_in(visit: Request) -> Response:
     """Lead to the provider that was chosen, by way of Streamlit's own login."""
     try:
         login = configured_login()
-    except Refused as refusal:
+    except NotLetIn as refusal:
         return PlainTextResponse(f"{refusal}\n", status_code=HTTPStatus.FORBIDDEN)
     chosen = visit.query_params.get("provider") or None
     address = f"{base()}/"
@@ -178,7 +178,7 @@ def log_in(visit: Request) -> Response:
     return RedirectResponse(address, status_code=HTTPStatus.SEE_OTHER)
 
 
-def _ways(refusal: Refused) -> str:
+def _ways(refusal: NotLetIn) -> str:
     if isinstance(refusal, NotAllowed):
         return _way("Log out", "/auth/logout")
     login = configured_login() if isinstance(refusal, LoginNeeded) else None

@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dashboard.access_rules import Limits, User
+from dashboard.access_rules import ClientLimits, User
 from dashboard.addresses import UPLOADS, is_for_programs, path_of, problem
 
 #: How far back the bytes of uploads count, in seconds.
@@ -56,7 +56,7 @@ class Ledger:
         if self._open[client, what] <= 0:
             del self._open[client, what]
 
-    def take_bytes(self, client: str, size: int, limits: Limits, now: float) -> None:
+    def take_bytes(self, client: str, size: int, limits: ClientLimits, now: float) -> None:
         """Count an upload of ``size`` bytes. Raises OverLimit. ``now``: seconds."""
         sent = _recent(self._bytes, client, UPLOADS_S, now)
         if sum(each for _, each in sent) + size > limits.upload_mb << 20:
@@ -67,7 +67,7 @@ class Ledger:
             )  # fmt: skip
         sent.append((now, size))
 
-    def call(self, client: str, limits: Limits, now: float) -> None:
+    def call(self, client: str, limits: ClientLimits, now: float) -> None:
         """Count a question to the API. Raises OverLimit. ``now``: seconds."""
         asked = _recent(self._calls, client, _MINUTE_S, now)
         if len(asked) >= limits.calls_per_minute:
@@ -118,7 +118,7 @@ class Quotas:
             self._ledger.leave(client, what)
 
     def _admit(self, what: str, scope: Scope, client: str) -> None:
-        limits: Limits = scope["draftboard.limits"]
+        limits: ClientLimits = scope["draftboard.limits"]
         most = {"pages": limits.sessions, "uploads": limits.uploads, "questions": limits.calls}
         self._ledger.enter(client, what, most[what])
         try:

@@ -14,9 +14,9 @@ from answers.decide.values import Question
 from answers.report.answer import report
 from answers.report.words import Figure, Map, Report, Wanted
 from dashboard import links
+from dashboard.charts import Drawing, specification
 from dashboard.charts.compare import LineView, over_load
 from dashboard.charts.decide import heat_map
-from dashboard.charts.spec import Drawing, specification
 from dashboard.downloads import vega_lite
 from dashboard.shelf import Shelf
 

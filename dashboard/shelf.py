@@ -137,7 +137,7 @@ _LONG_S = 2.0
 _RECENT_S = 15 * 60.0
 
 
-class Turn:
+class Turnover:
     """What the pages show of one warehouse, and the generation that is about to follow it.
 
     Answers that took less than ``long_s`` seconds of a processor are not made ahead.
@@ -195,8 +195,8 @@ class Turn:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _turn(root: str, _newest: Shelf) -> Turn:
-    return Turn(_newest)
+def _turn(root: str, _newest: Shelf) -> Turnover:
+    return Turnover(_newest)
 
 
 def shown_shelf() -> tuple[Shelf, bool]:

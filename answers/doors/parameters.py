@@ -41,7 +41,7 @@ _Load = Annotated[_Word, BeforeValidator(_load_text)]
 _Day = Annotated[date, BeforeValidator(_day)]
 
 
-class Filtered(BaseModel):
+class FilterWords(BaseModel):
     """The filters that every question knows: values to keep, several of each."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,7 +64,7 @@ class Filtered(BaseModel):
         return Filters(**{name: getattr(self, name) for name in FILTER_FIELDS}, **days)
 
 
-class Nothing(BaseModel):
+class NoWords(BaseModel):
     """A question without words."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -79,7 +79,7 @@ class Page(BaseModel):
     offset: Annotated[int, Field(ge=0, le=10**9)] = Field(0, description="How many are left out.")
 
 
-class _OfSubject(Filtered):
+class _SubjectWords(FilterWords):
     """The filters, and which of the subjects that they show."""
 
     subject: _Word | None = Field(
@@ -87,7 +87,7 @@ class _OfSubject(Filtered):
     )
 
 
-class Compared(_OfSubject):
+class CompareWords(_SubjectWords):
     """What ``draftboard compare`` takes."""
 
     allow: _Words = Field((), description="Fields in which pairs may differ.")
@@ -95,7 +95,7 @@ class Compared(_OfSubject):
     reference: _Word = Field("baseline", description="The arm that others are compared with.")
 
 
-class Decided(_OfSubject):
+class DecideWords(_SubjectWords):
     """What ``draftboard verdict`` takes."""
 
     load: _Load | None = Field(None, description=f"Your load: {EXAMPLES}.")
@@ -117,7 +117,7 @@ class Decided(_OfSubject):
         )  # fmt: skip
 
 
-class Priced(BaseModel):
+class PriceWords(BaseModel):
     """What GPUs cost."""
 
     usd_per_hour: _Positive | None = Field(None, description="USD per hour of an instance.")
@@ -138,7 +138,7 @@ class Priced(BaseModel):
         )  # fmt: skip
 
 
-class Costed(Decided, Priced):
+class CostWords(DecideWords, PriceWords):
     """What ``draftboard cost`` takes."""
 
     tokens_per_day: _Positive | None = Field(None, description="Output tokens to serve a day.")
@@ -154,14 +154,14 @@ class Costed(Decided, Priced):
         return Terms(self.paying(), demand or None, self.whole_instances, self.investment)
 
 
-class Bounded(Filtered):
+class SloWords(FilterWords):
     """What ``draftboard slo`` takes."""
 
     slo: _Word = Field(description="The service level: `ttft:p95<200ms; itl:p99<10ms`.")
     goodput: bool = Field(False, description="Read the requests and count the good ones.")
 
 
-class Predicted(Filtered, Priced):
+class PredictWords(FilterWords, PriceWords):
     """What ``draftboard whatif`` takes."""
 
     k: Annotated[int, Field(ge=0, le=64)] = Field(description="Draft tokens; 0: none.")
@@ -189,7 +189,7 @@ class Predicted(Filtered, Priced):
         )  # fmt: skip
 
 
-class Watched(Filtered):
+class TrendsWords(FilterWords):
     """What ``draftboard gate`` takes."""
 
     max_regression: _Words = Field(

@@ -32,15 +32,15 @@ from answers.decide.values import Decisions
 from answers.doors import rows
 from answers.doors.parameters import (
     ALL,
-    Bounded,
-    Compared,
-    Costed,
-    Decided,
-    Filtered,
-    Nothing,
+    CompareWords,
+    CostWords,
+    DecideWords,
+    FilterWords,
+    NoWords,
     Page,
-    Predicted,
-    Watched,
+    PredictWords,
+    SloWords,
+    TrendsWords,
     schema_json,
 )
 from answers.predict import values as predict_contract
@@ -62,7 +62,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
-class About(Generic[Value]):
+class AboutSubject(Generic[Value]):
     """An answer, the name of its subject (None: all of them), and the names of all that there are."""
 
     value: Value
@@ -91,15 +91,15 @@ def _tried(there: Sequence[Named], subject: str | None) -> tuple[Sequence[Named]
     return wanted, names
 
 
-def _runs(reader: Reader, words: Filtered) -> pa.Table:
+def _runs(reader: Reader, words: FilterWords) -> pa.Table:
     return queries.runs(reader, words.filters())
 
 
-def _cells(reader: Reader, words: Filtered) -> pa.Table:
+def _cells(reader: Reader, words: FilterWords) -> pa.Table:
     return queries.cells(reader, words.filters())
 
 
-def _compare(reader: Reader, words: Compared) -> About[Comparison]:
+def _compare(reader: Reader, words: CompareWords) -> AboutSubject[Comparison]:
     """Compare the arms of the subject of that name; of the first that has a pair where none is named."""
     also = tuple(map(line_of, words.metrics))
     question = ComparisonQuestion(words.filters(), words.allow, words.reference, also)
@@ -109,11 +109,11 @@ def _compare(reader: Reader, words: Compared) -> About[Comparison]:
         mine = of_subject(comparison, each)
         if mine is not None or words.subject is not None:
             settings = () if mine is None else mine.settings
-            return About(replace(comparison, settings=settings), each.name, names)
-    return About(compare(reader, question), None, names)
+            return AboutSubject(replace(comparison, settings=settings), each.name, names)
+    return AboutSubject(compare(reader, question), None, names)
 
 
-def _decide(reader: Reader, words: Decided) -> About[Decisions]:
+def _decide(reader: Reader, words: DecideWords) -> AboutSubject[Decisions]:
     """Decide on the subject of that name; on the first that can be decided on where none is named."""
     question = words.question()
     there = subjects(reader, Asked(question.filters, question.allow))
@@ -122,30 +122,30 @@ def _decide(reader: Reader, words: Decided) -> About[Decisions]:
         decision = decide_one(reader, question, each)
         mine = decision.overview.decisions if decision.overview else ()
         if mine or words.subject is not None:
-            return About(Decisions(mine, decision.why_none), each.name, names)
-    return About(decide(reader, question), None, names)
+            return AboutSubject(Decisions(mine, decision.why_none), each.name, names)
+    return AboutSubject(decide(reader, question), None, names)
 
 
-def _cost(reader: Reader, words: Costed) -> About[Costs]:
+def _cost(reader: Reader, words: CostWords) -> AboutSubject[Costs]:
     decisions = _decide(reader, words)
     money = with_energy(reader, cost(decisions.value, words.terms()))
-    return About(money, decisions.subject, decisions.subjects)
+    return AboutSubject(money, decisions.subject, decisions.subjects)
 
 
-def _slo(reader: Reader, words: Bounded) -> Capacity:
+def _slo(reader: Reader, words: SloWords) -> Capacity:
     return capacity(reader, words.filters(), words.slo, Paying(), words.goodput)
 
 
-def _predict(reader: Reader, words: Predicted) -> list[Answer | Refused]:
+def _predict(reader: Reader, words: PredictWords) -> list[Answer | Refused]:
     return list(predict(reader, words.filters(), words.asked(), words.paying()))
 
 
-def _trends(reader: Reader, words: Watched) -> Trend:
+def _trends(reader: Reader, words: TrendsWords) -> Trend:
     series = read.series(reader, words.filters())
     return trend(series, budgets(words.max_regression), read.accepted(reader.root))
 
 
-def _claims(reader: Reader, words: Filtered) -> list[JudgedTable]:
+def _claims(reader: Reader, words: FilterWords) -> list[JudgedTable]:
     judged_tables = []
     for kept in published.kept(reader.root):
         tables = read_claims(kept.text, kept.name)
@@ -155,7 +155,7 @@ def _claims(reader: Reader, words: Filtered) -> list[JudgedTable]:
     return judged_tables
 
 
-def _health(reader: Reader, _: Nothing) -> int:
+def _health(reader: Reader, _: NoWords) -> int:
     return reader.generation
 
 
@@ -189,12 +189,19 @@ class Asking:
     summary: str
     parameters: type[BaseModel]
     ask: Callable[[Reader, Any], Any]
-    as_json: Callable[[Any], Json]
+    value_json: Callable[[Any], Json]
     listed: str | None
     field: str = ""
     rows: Callable[[Json], Iterator[Json]] | None = None
     everything: bool = False
     typed: bool = False
+
+    def as_json(self, answer: Any) -> Json:
+        """Return an answer, or a part of one, as JSON, with the subject that it is about."""
+        if not isinstance(answer, AboutSubject):
+            return self.value_json(answer)
+        names = {"subject": answer.subject, "subjects": list(answer.subjects)}
+        return self.value_json(answer.value) | names
 
     def schema(self) -> Json:
         """Return the JSON schema of all its words, those of its page among them."""
@@ -214,27 +221,27 @@ QUESTIONS: Mapping[str, Asking] = {
     each.name: each
     for each in (
         Asking("runs", "What the warehouse holds, a row per run; excluded ones with their reason.",
-               Filtered, _runs, _runs_json, "runs", everything=True, typed=True),
+               FilterWords, _runs, _runs_json, "runs", everything=True, typed=True),
         Asking("cells", "What was measured, a row per cell: facts, provenance, counts.",
-               Filtered, _cells, _cells_json, "cells"),
+               FilterWords, _cells, _cells_json, "cells"),
         Asking("compare", "Matched pairs of arms, load by load, with intervals and words.",
-               Compared, _compare, compare_contract.as_json, "settings", "settings",
+               CompareWords, _compare, compare_contract.as_json, "settings", "settings",
                rows.compared, typed=True),
         Asking("decide", "Whether to serve with speculation: arm, K, loads, what it stands on.",
-               Decided, _decide, decide_contract.as_json, "decisions", "decisions", rows.decided,
+               DecideWords, _decide, decide_contract.as_json, "decisions", "decisions", rows.decided,
                typed=True),
         Asking("cost", "What tokens cost, and what speculation saves.",
-               Costed, _cost, cost_contract.as_json, "costs", "rows", typed=True),
+               CostWords, _cost, cost_contract.as_json, "costs", "rows", typed=True),
         Asking("slo", "The largest load of each arm that meets a service level.",
-               Bounded, _slo, cost_contract.capacity_json, "arms", "arms"),
+               SloWords, _slo, cost_contract.capacity_json, "arms", "arms"),
         Asking("predict", "What a K, load or acceptance that was not measured would give.",
-               Predicted, _predict, predict_contract.as_json, "forecasts"),
+               PredictWords, _predict, predict_contract.as_json, "forecasts"),
         Asking("trends", "Whether anything became worse over the nights, series by series.",
-               Watched, _trends, plain.as_json, "series", "lines"),
+               TrendsWords, _trends, plain.as_json, "series", "lines"),
         Asking("claims", "Published tables, recomputed: what does not follow from its own rows.",
-               Filtered, _claims, _claims_json, "tables"),
+               FilterWords, _claims, _claims_json, "tables"),
         Asking("health", "That the server answers, and from which generation.",
-               Nothing, _health, _health_json, None),
+               NoWords, _health, _health_json, None),
     )
 }  # fmt: skip
 
@@ -242,14 +249,12 @@ QUESTIONS: Mapping[str, Asking] = {
 def answer_json(asking: Asking, answer: Any, page: Page) -> Json:
     """Return an answer as plain JSON values, with the part of its list that the page is: ``page``
     tells which, and how long the list is."""
-    value = answer.value if isinstance(answer, About) else answer
+    value = answer.value if isinstance(answer, AboutSubject) else answer
     whole: Any = ()
     if asking.listed:
         whole = getattr(value, asking.field) if asking.field else value
         part = whole[page.offset : page.offset + page.limit]
         value = replace(value, **{asking.field: part}) if asking.field else part
-    plain_json = asking.as_json(value)
-    if isinstance(answer, About):
-        plain_json |= {"subject": answer.subject, "subjects": list(answer.subjects)}
-    told: Json = {"schema_version": 1} | finite(plain_json)
+    shown = replace(answer, value=value) if isinstance(answer, AboutSubject) else value
+    told: Json = {"schema_version": 1} | finite(asking.as_json(shown))
     return told | ({"page": {"total": len(whole), **vars(page)}} if asking.listed else {})

@@ -72,13 +72,10 @@ def cost_by_load(row: Money, slo: str | None) -> Chart:
     axis = "requests a second" if row.curve[-1].load.is_rate else "requests at once"
     x = loads(sorted(rows["concurrency"].unique()), _ROOM, axis)
     low, high = _span(rows)
-    # 1, 2 and 5 of every power of ten.
-    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
-    ticks = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
     y = alt.Y(
         field="usd", type="quantitative", title=None,
         scale=alt.Scale(type="log", nice=False, domain=[low, high]),
-        axis=alt.Axis(values=[tick for tick in ticks if low <= tick <= high], format="~g"),
+        axis=alt.Axis(values=_ticks(low, high), format="~g"),
     )  # fmt: skip
     base = alt.Chart(rows).encode(x=x, y=y)
     strong = given(alt.Opacity, "strong")
@@ -151,6 +148,13 @@ def _mark(point: Point, strong: bool) -> dict[str, object]:
 def _span(rows: pd.DataFrame) -> tuple[float, float]:
     low, high = rows[["usd", "low"]].min().min(), rows[["usd", "high"]].max().max()
     return float(low) / _AROUND, float(high) * _AROUND
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Return 1, 2 and 5 of every power of ten between two ends."""
+    powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
+    return [value for value in every if low <= value <= high]
 
 
 def saved_a_year(rows: Sequence[Money], chosen: int = 0) -> Chart:

@@ -24,7 +24,7 @@ from answers.decide.overview import Overview, overviews
 from answers.wording import METHODS, known
 from dashboard.access import may_edit, require_editor
 from dashboard.charts import decide as charts
-from dashboard.charts.spec import specification
+from dashboard.charts import specification
 from dashboard.chosen import against, bullets, load_map, paste, tiles
 from dashboard.components import plain, sentence, table, texts
 from dashboard.downloads import charts_menu

@@ -1,25 +1,37 @@
 """Compare: how do arms compare, figure by figure, as the published study shows it?"""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import MATCH_FIELDS, stated_arguments
-from answers.compare.answer import compare
-from answers.compare.subjects import compared, offered
-from answers.compare.values import Line, Question
+from answers.compare import words
+from answers.compare.answer import compare, pair_lines
+from answers.compare.pair import Pair, Requests, configuration, pairs, requests
+from answers.compare.subjects import Answer, Compared, answer, compared, offered
+from answers.compare.values import Comparison, Line, PairLine, Question, Setting
+from answers.decide.answer import decide
 from answers.decide.subjects import Named
+from answers.decide.values import Question as Decide
+from answers.ground import JUDGED
 from answers.published.values import Study
+from answers.wording import bracketed
+from dashboard.charts import Drawing, specification
+from dashboard.charts import compare as charts
+from dashboard.charts.compare import LineView, over_load
 from dashboard.chosen import SubjectOffer, one_of, opens_on
-from dashboard.components import plain
+from dashboard.components import explanation, grid, plain, right, table, tabled
+from dashboard.downloads import figure_files, rows_menu
 from dashboard.filters import arms, cells, nothing
-from dashboard.links import lost
-from dashboard.shelf import Shelf, ask
-from dashboard.views import measured, printed
-from warehouse.catalogue import METRICS
+from dashboard.links import cell_link, follow_first, lost
+from dashboard.shelf import Shelf, ask, cached
+from dashboard.views import printed
+from warehouse.catalogue import METRICS, STATISTICS, percentile_label
 from warehouse.filters import Filters
 
 TITLE = "Compare"
@@ -62,9 +74,9 @@ def render(shelf: Shelf, filters: Filters) -> None:
         comparison = ask(shelf, compare, question)
         subject = None if about is None else compared(comparison, about)
         with body:
-            measured.render(shelf, question, comparison, subject, top)
+            _subject(shelf, question, comparison, subject, top)
         with last:
-            measured.left_out(comparison)
+            _left_out(comparison)
     with top:
         offer.say_default(_SUBJECT)
 
@@ -86,11 +98,11 @@ def _question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> Questio
 def _also() -> tuple[Line, ...]:
     """Return the lines beside those of the study's table that the metric's controls ask for."""
     state, link = st.session_state, st.query_params
-    key = measured.METRIC_LABELS.get(str(state.get("metric", link.get("metric"))))
+    key = _METRIC_LABELS.get(str(state.get("metric", link.get("metric"))))
     if key is None:
         return ()
     chosen = str(state.get("statistic", link.get("statistic", "median")))
-    statistic = measured.STATISTIC_LABELS.get(chosen, "p50")
+    statistic = _STATISTIC_LABELS.get(chosen, "p50")
     line = (key, statistic if METRICS[key].distribution else "mean")
     return () if line in STUDY_TABLE else (line,)
 
@@ -123,3 +135,319 @@ def _comparable(shelf: Shelf, question: Question) -> dict[str, Named]:
 def _has_pair(shelf: Shelf, question: Question, about: Named) -> bool:
     comparison = ask(shelf, compare, replace(question, filters=about.filters))
     return compared(comparison, about) is not None
+
+
+# --- A measured subject: its figures of each dataset and size, one metric of all of them, or one pair.
+
+#: Metrics that other places show: a baseline has none of them, or they judge a cell or its machine.
+_ELSEWHERE = (
+    "request_attainment", "error_rate", "acceptance_rate", "mean_acceptance_length", "gpu_clock",
+    "gpu_power", "cpu_clock", "cpu_steal", "launches_beside", "repeating_answers", "json_answers",
+)  # fmt: skip
+#: The metrics that can be drawn, those of the study's table first, and the statistics of latencies, by
+#: what their boxes call them.
+_METRIC_LABELS = {
+    METRICS[key].label: key
+    for key in dict.fromkeys(
+        (*(metric for metric, _ in STUDY_TABLE), *(key for key in METRICS if key not in _ELSEWHERE))
+    )
+}
+_OF_LATENCIES = {statistic for metric, statistic in JUDGED if METRICS[metric].distribution}
+_STATISTIC_LABELS = {percentile_label(name): name for name in STATISTICS if name in _OF_LATENCIES}
+_RELATIVE, _ABSOLUTE = "Improvement, %", "Own unit"
+DRAFTS, ONE_METRIC, ONE_PAIR = "Draft tokens", "One metric, every dataset", "One pair"
+#: Name of a figure -> the lines that it draws, as the published study groups them.
+FIGURES: dict[str, tuple[Line, ...]] = {
+    "All metrics": STUDY_TABLE,
+    "Throughput": (("output_throughput", "mean"), ("total_throughput", "mean")),
+    "First token and latency": (("ttft", "p95"), ("request_latency", "p50")),
+    "Between tokens": (("itl", "p95"), ("tpot", "p95")),
+    DRAFTS: (("output_throughput", "mean"), ("request_latency", "p50")),
+}
+_ALL = (*FIGURES, ONE_METRIC, ONE_PAIR)
+#: Charts that are drawn at once; settings that are offered side by side, and of more in a list.
+_MOST = _FEW = 6
+_HOW = (
+    "Grey is the reference. Click on a faint line's point to see that arm in colour. Bands reach "
+    "from the lowest to the highest repeat; hollow: a single one."
+)
+_HOW_IMPROVED = (
+    "Above the dashed line is better than the reference. Bands are 95 % intervals from server "
+    "starts; hollow: a single one. Throughput at a rate that every arm keeps up with is what was "
+    f"offered and is not compared ({words.KEPT_UP})."
+)
+
+
+_LEVELS = (
+    "arm", "load", "metric", "reference", "this arm", "improvement", "95 % interval",
+    "study-adjusted", "word", "launches",
+)  # fmt: skip
+_NUMBERS = right("reference", "this arm", "improvement", "95 % interval", "study-adjusted")
+
+
+def _subject(
+    shelf: Shelf,
+    question: Question,
+    comparison: Comparison,
+    subject: Compared | None,
+    top: DeltaGenerator,
+) -> None:
+    """Draw the subject, None where nothing has a partner: its answer at the top, the figure, the
+    study's table."""
+    if subject is None:
+        top.header(plain(comparison.why_none or words.why_none(True, ())))
+        nothing(shelf, "No cell has a partner among these filters. The reasons stand below.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        setting = _setting(subject)
+        if setting is None:
+            names = [each.name for each in subject.settings]
+            top.header(plain(f"Not here any more: {lost('setting', names)}"))
+            return
+        decisions = ask(shelf, decide, Decide(question.filters)).decisions
+        found = answer(setting, decisions, comparison.reference)
+        arm = _arm(setting, found)
+    # A former link that names a metric or requests leads to where they are now.
+    link = st.query_params
+    first = ONE_METRIC if "metric" in link else ONE_PAIR if "requests" in link else _ALL[0]
+    figure: str = st.segmented_control(
+        "Figure", list(_ALL), default=first, required=True, key="chart", bind="query-params"
+    )
+    with top:
+        st.header(plain(found.headline))
+        against = f"Against it: {'; '.join(found.against)}." if found.against else ""
+        with st.container(horizontal=True, vertical_alignment="center"):
+            for text in _badges(setting):
+                st.badge(text, color="gray")
+            st.caption(plain(f"Decided on {setting.name}. {against}"))
+    again = {"subject": subject.name, "setting": setting.name, "chart": figure, "in_colour": arm}
+    if figure == ONE_PAIR:
+        _one_pair(shelf, comparison, setting)
+    elif figure == ONE_METRIC:
+        _one_metric(shelf, question, subject, arm, again)
+    else:
+        _figure(shelf, question, setting, arm, again)
+    _means(setting, arm, comparison.reference)
+    with st.expander("Every arm and load, with interval and word"):
+        rows = [(each.name, *words.level_row(c)) for each in setting.arms for c in each.changes]
+        table(tabled(_LEVELS, rows), "rows", _NUMBERS)
+        rows_menu("pairs", lambda: pair_rows(ask(shelf, pair_lines, question)))
+
+
+def _means(setting: Setting, arm: str, reference: str) -> None:
+    """Draw the study's table: geometric means of one arm beside the reference."""
+    chosen = next(each for each in setting.arms if each.name == arm)
+    st.subheader(plain(f"The study's table: {arm} against {reference} on {setting.name}"))
+    st.caption(plain(words.means_over(chosen)))
+    header = ["metric, geometric mean", "reference", "this arm", "improvement"]
+    table(tabled(header, [words.mean_row(m)[:-1] for m in chosen.means]), "rows", _NUMBERS)
+    if not chosen.launches_stated:
+        st.caption(plain(words.CAPPED))
+
+
+def _left_out(comparison: Comparison) -> None:
+    """Draw what has no partner, and what is shown but decides nothing."""
+    lonely, excluded = len(comparison.unmatched), len(comparison.excluded)
+    if not lonely and not excluded:
+        st.caption("Every cell has a partner.")
+        return
+    label = f"Without a partner: {words.counted(lonely, 'cell')}"
+    if excluded:
+        label += f"; shown, but deciding nothing: {words.counted(excluded, 'cell')}"
+    with st.expander(label, expanded=not comparison.settings):
+        names = ("dataset", "arm", "load", "gpu", "model", "reason", "cell")
+        if lonely:
+            rows = [[getattr(cell, name) for name in names] for cell in comparison.unmatched]
+            table(tabled(names, rows), "cells")
+        if excluded:
+            why = [(cell.cell, cell.why) for cell in comparison.excluded]
+            table(tabled(["cell", "why it decides nothing"], why), "cells")
+
+
+def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
+    """Return one row per pair and line, values unrounded, for a file."""
+    return pd.DataFrame(
+        {
+            "setting": line.setting, "arm": line.arm,
+            "load": None if line.pair.load is None else line.pair.load.text,
+            "repeat": line.pair.repeat, "metric": line.metric, "statistic": line.statistic,
+            "reference": line.reference, "value": line.value, "improvement": line.improvement,
+            "allowed": ", ".join(line.allowed), "flags": ", ".join(line.pair.flags),
+            "reference_cell": line.pair.reference_cell, "cell": line.pair.arm_cell,
+        }
+        for line in lines
+    )  # fmt: skip
+
+
+def _setting(subject: Compared) -> Setting | None:
+    """Ask for the dataset and tensor parallel size; None where the link names one that is gone."""
+    names = [each.name for each in subject.settings]
+    follow_first("setting", names)
+    gone = lost("setting", names)
+    if len(names) == 1 and gone is None:
+        return subject.settings[0]
+    label, first = "Dataset and tensor parallel size", None if gone else names[0]
+    if len(names) > _FEW:
+        index = None if gone else 0
+        name = st.selectbox(label, names, index=index, key="setting", bind="query-params")
+    else:
+        name = st.segmented_control(
+            label, names, default=first, required=not gone, key="setting", bind="query-params"
+        )
+    return None if name is None else subject.setting(name)
+
+
+def _arm(setting: Setting, found: Answer) -> str:
+    names = sorted((arm.name for arm in setting.arms), key=lambda name: name != found.arm)
+    if len(names) == 1:
+        return names[0]
+    follow_first("in_colour", names)
+    chosen: str = st.selectbox("Arm in colour", names, key="in_colour", bind="query-params")
+    return chosen
+
+
+def _badges(setting: Setting) -> list[str]:
+    return sorted({badge for arm in setting.arms for badge in arm.badges})
+
+
+# --- Its figures.
+
+
+def _figure(
+    shelf: Shelf, question: Question, setting: Setting, arm: str, again: Mapping[str, str]
+) -> None:
+    figure = again["chart"]
+    names = [each.name for each in setting.arms]
+    seen: tuple[str, ...] = (arm,)
+    if figure == DRAFTS:
+        # Every K of the arm's method; where it has only one K, those of the method with most.
+        count = Counter(map(_without_k, names))
+        mine = _without_k(arm)
+        family = mine if count[mine] > 1 else count.most_common(1)[0][0]
+        seen = tuple(dict.fromkeys((arm, *(n for n in names if _without_k(n) == family))))
+    st.caption(_HOW)
+    badge = bracketed(*_badges(setting))
+    views = [
+        LineView(line, seen, question.reference, True,
+                 f"{words.short_name(*line)}, {METRICS[line[0]].unit}{badge}")
+        for line in FIGURES[figure]
+    ]  # fmt: skip
+    drawings = [_drawing(shelf, question, setting.name, view) for view in views]
+    grid(drawings, [_alt(setting, view) for view in views])
+    figure_files(f"{figure}: {setting.name}", drawings, again)
+
+
+def _without_k(arm: str) -> tuple[str, str]:
+    method, _, rest = arm.partition(" K=")
+    return method, rest.partition(" ")[2]
+
+
+def _one_metric(
+    shelf: Shelf, question: Question, subject: Compared, arm: str, again: Mapping[str, str]
+) -> None:
+    """Draw one metric over the load, a panel for each setting of the subject, on one scale."""
+    line, absolute = _metric_and_view()
+    metric = METRICS[line[0]]
+    name = f"{words.metric_name(*line)}, {metric.unit if absolute else 'improvement'}"
+    st.subheader(plain(name), help=explanation(metric, line[1]))
+    st.caption(_HOW if absolute else _HOW_IMPROVED)
+    if len(subject.settings) > _MOST:
+        st.caption(
+            f"{_MOST} of {len(subject.settings)} settings are drawn, those with most loads. Choose a "
+            "dataset or a GPU in the sidebar to see the others."
+        )
+    views = {}
+    for setting in subject.settings[:_MOST]:
+        # Where the arm was not measured, the first one.
+        names = [each.name for each in setting.arms]
+        seen = (arm if arm in names else names[0],)
+        title = f"{setting.name}{bracketed(*_badges(setting))}"
+        views[setting.name] = LineView(line, seen, question.reference, absolute, title)
+    beside = tuple(views)
+    drawings = [_drawing(shelf, question, each, view, beside) for each, view in views.items()]
+    grid(drawings, [_alt(each, views[each.name]) for each in subject.settings[:_MOST]])
+    figure_files(name, drawings, again)
+
+
+def _metric_and_view() -> tuple[Line, bool]:
+    """Ask for the metric that is drawn for every setting, and whether it is drawn in its own unit."""
+    left, middle, right = st.columns(3, vertical_alignment="bottom")
+    metric = METRICS[
+        _METRIC_LABELS[
+            left.selectbox("Metric", list(_METRIC_LABELS), key="metric", bind="query-params")
+        ]
+    ]
+    names = list(_STATISTIC_LABELS)
+    statistic = _STATISTIC_LABELS[
+        middle.selectbox(
+            "Statistic of latencies", names, index=names.index("median"), key="statistic",
+            bind="query-params",
+        )
+    ]  # fmt: skip
+    view = right.segmented_control(
+        "Drawn as", [_RELATIVE, _ABSOLUTE], default=_RELATIVE, required=True,
+        disabled=metric.better == "neither", key="view", bind="query-params",
+    )  # fmt: skip
+    absolute = view == _ABSOLUTE or metric.better == "neither"
+    return (metric.key, statistic if metric.distribution else "mean"), absolute
+
+
+def _alt(setting: Setting, view: LineView) -> str:
+    text = charts.answer(setting, view.line, view.seen[0])
+    return f"{words.with_unit(*view.line)} over the load on {setting.name}: {text}."
+
+
+@cached
+def _drawing(
+    shelf: Shelf, question: Question, name: str, view: LineView, beside: tuple[str, ...] = ()
+) -> Drawing:
+    settings = {each.name: each for each in ask(shelf, compare, question).settings}
+    others = [settings[other] for other in beside if other != name]
+    return specification(over_load(settings[name], view, others))
+
+
+# --- One pair of cells.
+
+
+def _one_pair(shelf: Shelf, comparison: Comparison, setting: Setting) -> None:
+    named = {pair.name: pair for pair in pairs(comparison, setting)}
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    follow_first("pair", list(named))
+    chosen = named[left.selectbox("Pair", list(named), key="pair", bind="query-params")]
+    if right.toggle("Load single requests", key="requests", bind="query-params"):
+        with st.spinner("Reading the requests of both cells"):
+            _requests(chosen, ask(shelf, requests, chosen))
+    links = " and ".join(f"[{plain(arm)}]({cell_link(cell)})" for arm, cell in chosen.cells)
+    changes = ask(shelf, configuration, chosen)
+    with st.expander("Configuration: what differs between the two", expanded=True):
+        st.markdown(f"The cells: {links}.")
+        if not changes:
+            st.caption("Nothing that is recorded differs.")
+            return
+        rows = [(c.setting, c.reference or "not stated", c.arm or "not stated") for c in changes]
+        table(tabled(["setting", *(arm for arm, _ in chosen.cells)], rows), "settings")
+
+
+def _requests(chosen: Pair, found: Requests) -> None:
+    note = bracketed(*chosen.badges)
+    if not found.distributions:
+        st.caption(
+            "No requests are held of these cells (their reports had none, or they were removed since), "
+            "so there is no distribution."
+        )
+    grid(
+        [specification(charts.distribution(each, note)) for each in found.distributions],
+        [f"{METRICS[each.metric].label}: share of requests at most so long, by arm"
+         for each in found.distributions],
+    )  # fmt: skip
+    there = [each for each in found.first_tokens if each.points]
+    if there:
+        longest, latest = (max(p[i] for each in there for p in each.points) for i in (0, 1))
+        grid(
+            [specification(charts.first_token_by_prompt(each, note, (longest, latest)))
+             for each in there],
+            [f"Time to first token over prompt length, {each.arm}" for each in there],
+        )  # fmt: skip
+    st.markdown("Did both arms answer the same?")
+    for sentence in found.outputs:
+        st.markdown(f"- {plain(sentence)}")

@@ -19,9 +19,9 @@ from answers.decide.subjects import Named
 from answers.decide.values import Decisions, Question
 from answers.wording import badge, known
 from dashboard import links
+from dashboard.charts import Drawing, specification
 from dashboard.charts import cost as charts
 from dashboard.charts.cost import CHOSEN, POINT, slo_strips
-from dashboard.charts.spec import Drawing, specification
 from dashboard.chosen import (
     SUBJECT,
     ChosenDecision,

@@ -32,8 +32,8 @@ from answers.decide.read import measured
 from answers.decide.subjects import Named
 from answers.decide.values import Decision, Question
 from answers.published.values import Study
+from dashboard.charts import Drawing, specification
 from dashboard.charts import decide as charts
-from dashboard.charts.spec import Drawing, specification
 from dashboard.chosen import (
     LOAD,
     SUBJECT,

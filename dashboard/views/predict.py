@@ -19,9 +19,8 @@ from answers.predict.values import Answer, Asked, Known, Parameters, Table
 from answers.predict.values import Offer as Reach
 from answers.predict.words import BAND, numbers, prompts_unknown
 from answers.wording import bracketed
-from dashboard.charts import forecast
+from dashboard.charts import Drawing, forecast, specification
 from dashboard.charts.forecast import DRAWN, ForecastSheet, acceptance
-from dashboard.charts.spec import Drawing, specification
 from dashboard.chosen import SubjectOffer, one_of
 from dashboard.components import explanation, fold, plain, table, tabled, titled
 from dashboard.downloads import charts_menu, rows_menu

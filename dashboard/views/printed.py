@@ -11,8 +11,8 @@ from streamlit.delta_generator import DeltaGenerator
 from answers.published.answer import studies
 from answers.published.values import BADGE, Line, Measured, Plot, Study, Table
 from answers.wording import interval, percent
+from dashboard.charts import specification
 from dashboard.charts.published import printed_values
-from dashboard.charts.spec import specification
 from dashboard.components import grid, plain, right, table, tabled
 from dashboard.downloads import figure_files
 from dashboard.shelf import Shelf, ask

@@ -25,7 +25,7 @@ from answers.trend.read import Meant, accept
 from answers.trend.releases import Release, comparable, release
 from dashboard import annotating
 from dashboard.access import may_edit
-from dashboard.charts.spec import Drawing, specification
+from dashboard.charts import Drawing, specification
 from dashboard.charts.trends import MOST_ROWS, forest, run_chart
 from dashboard.components import (
     copied,
@@ -110,7 +110,7 @@ _HOW_NIGHTS = (
 
 
 @dataclass(frozen=True)
-class Watching:
+class TrendQuestion:
     """What is watched, how much worse it may become (``itl=3% 5%``), and what was accepted."""
 
     filters: Filters
@@ -135,7 +135,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         "How much worse is still fine?", value="5%", key="budget", bind="query-params",
         help="5% for all metrics, or more exactly: itl=3% ttft.p95=10% 5%",
     )  # fmt: skip
-    watching = Watching(filters, budget or "", read.accepted(Path(shelf.root)))
+    watching = TrendQuestion(filters, budget or "", read.accepted(Path(shelf.root)))
     known = trend_of(shelf, watching)
     trend, judged = known.trend, known.trend.judged
     with top:
@@ -169,7 +169,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 
 @cached
-def trend_of(shelf: Shelf, watching: Watching) -> WatchedTrend:
+def trend_of(shelf: Shelf, watching: TrendQuestion) -> WatchedTrend:
     """Judge every series; raises UnknownKey for a budget that cannot be read."""
     allowed = budgets(watching.budget.replace(",", " ").split())
     trend = watch(ask(shelf, read.watched, watching.filters), allowed, watching.accepted)
@@ -185,14 +185,14 @@ def trend_of(shelf: Shelf, watching: Watching) -> WatchedTrend:
 
 @cached
 def drawing(
-    shelf: Shelf, watching: Watching, metric: str, name: str, noted: tuple[Placed, ...]
+    shelf: Shelf, watching: TrendQuestion, metric: str, name: str, noted: tuple[Placed, ...]
 ) -> Drawing:
     """Draw the run chart of one series, with what people noted."""
     return specification(run_chart(trend_of(shelf, watching).places[metric][name], noted))
 
 
 def _series(
-    shelf: Shelf, watching: Watching, known: WatchedTrend, controls: Sequence[DeltaGenerator]
+    shelf: Shelf, watching: TrendQuestion, known: WatchedTrend, controls: Sequence[DeltaGenerator]
 ) -> None:
     follow_first("line", list(known.places))
     metric = controls[0].selectbox("Metric", list(known.places), key="line", bind="query-params")

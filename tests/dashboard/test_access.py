@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from dashboard.access_rules import (
     LoginNeeded,
     NotAllowed,
-    Refused,
+    NotLetIn,
     User,
     decided,
     limits_from,
@@ -215,11 +215,11 @@ def test_the_claim_that_holds_the_groups_can_be_named() -> None:
 def test_wrong_settings_let_nobody_in_and_name_the_setting(
     secrets: dict[str, Any], what: str
 ) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotLetIn) as refused:
         login_from(secrets) and limits_from(secrets)
 
     assert what in str(refused.value)
-    assert type(refused.value) is Refused
+    assert type(refused.value) is NotLetIn
 
 
 def test_a_refusal_never_repeats_a_value_nor_a_name_that_is_not_ours() -> None:
@@ -230,7 +230,7 @@ def test_a_refusal_never_repeats_a_value_nor_a_name_that_is_not_ours() -> None:
         _changed("draftboard", "access", secret, to=1),
         _changed("draftboard", "access", "editors", "addresses", to=[secret]),
     ):
-        with pytest.raises(Refused) as refused:
+        with pytest.raises(NotLetIn) as refused:
             login_from(wrong)
         assert secret not in str(refused.value)
 

@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from dashboard.charts import LoadPlaces, arm_colour, axes, compare, cost, load_places
+from dashboard import charts as axes
+from dashboard.charts import LoadPlaces, arm_colour, compare, cost, load_places
 from warehouse.loads import Load
 
 

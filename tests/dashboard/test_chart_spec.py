@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from dashboard.charts.spec import specification
+from dashboard.charts import specification
 from dashboard.downloads import vega_lite
 
 ROWS = pd.DataFrame(

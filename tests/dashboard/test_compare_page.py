@@ -21,11 +21,11 @@ from answers.compare.words import interval
 from answers.decide.answer import decide
 from answers.decide.values import Question as Decide
 from answers.published.values import BADGE
-from dashboard.charts.compare import View, over_load
-from dashboard.charts.spec import specification
+from dashboard.charts import specification
+from dashboard.charts.compare import LineView, over_load
 from dashboard.downloads import csv_bytes, one_figure, png_bytes, vega_lite
 from dashboard.shelf import ask, open_shelf
-from dashboard.views.measured import FIGURES, pair_rows
+from dashboard.views.compare import FIGURES, pair_rows
 from dashboard.views.printed import kept
 from tests.commands.asking import run
 from tests.dashboard.conftest import opened as shelved
@@ -192,8 +192,8 @@ def test_each_figure_is_one_click_away_and_has_one_picture_and_one_link(figure: 
 @pytest.mark.usefixtures("warehouse")
 def test_the_picture_of_a_figure_holds_all_its_charts() -> None:
     one = found().settings[0]
-    view = View(SPEED, (one.arms[0].name,), "baseline", True, "speed")
-    other = View(("ttft", "p95"), (one.arms[0].name,), "baseline", True, "first token")
+    view = LineView(SPEED, (one.arms[0].name,), "baseline", True, "speed")
+    other = LineView(("ttft", "p95"), (one.arms[0].name,), "baseline", True, "first token")
     drawings = [specification(over_load(one, each)) for each in (view, other)]
 
     figure = vega_lite(one_figure("Two", drawings))
@@ -242,7 +242,7 @@ def test_other_arms_are_faint_until_they_are_clicked_and_the_reference_is_not() 
     one = found().settings[0]
     chosen = one.arms[0].name
 
-    spec = over_load(one, View(SPEED, (chosen,), "baseline", True, "speed")).to_dict()
+    spec = over_load(one, LineView(SPEED, (chosen,), "baseline", True, "speed")).to_dict()
 
     (picked,) = spec["params"]
     assert picked["value"] == [{"arm": chosen}, {"arm": "baseline"}]
@@ -333,7 +333,7 @@ def test_every_encoded_field_is_a_column_and_the_loads_are_ticks_of_a_log_axis(
 ) -> None:
     one = setting()
 
-    view = View(SPEED, (one.arms[0].name,), "baseline", absolute, "code")
+    view = LineView(SPEED, (one.arms[0].name,), "baseline", absolute, "code")
     spec = over_load(one, view).to_dict()
 
     columns = {column for rows in spec["datasets"].values() for column in rows[0]}
@@ -351,7 +351,7 @@ def test_the_band_of_the_chart_is_the_interval() -> None:
     one = setting()
     told = [c for arm in one.arms for c in arm.changes if c.line == SPEED]
 
-    chart = over_load(one, View(SPEED, (one.arms[0].name,), "baseline", False, "code"))
+    chart = over_load(one, LineView(SPEED, (one.arms[0].name,), "baseline", False, "code"))
 
     rows = next(layer.data for layer in chart.layer if isinstance(layer.data, pd.DataFrame))
     assert sorted(rows["high"]) == sorted(c.high or 0 for c in told)
@@ -470,7 +470,9 @@ def test_loads_of_other_kinds_are_drawn_by_their_own_names(
         fill_cells(empty_place, arm["spec_method"], [make_facts(**(arm | load)) for load in LOADS])
 
     one = setting(also=(("ttft", "p50"),))
-    drawing = over_load(one, View(("ttft", "p50"), (one.arms[0].name,), "baseline", False, "code"))
+    drawing = over_load(
+        one, LineView(("ttft", "p50"), (one.arms[0].name,), "baseline", False, "code")
+    )
 
     spec = drawing.to_dict()
     axes = [layer["encoding"]["x"]["axis"] for layer in spec["layer"] if "x" in layer["encoding"]]

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dashboard import downloads
-from dashboard.charts.spec import Drawing, specification
+from dashboard.charts import Drawing, specification
 
 ROWS = pd.DataFrame(
     {

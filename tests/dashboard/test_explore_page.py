@@ -32,9 +32,8 @@ from dashboard.charts.explore import key_colours
 from dashboard.links import cell_link
 from dashboard.shelf import ask as asked
 from dashboard.shelf import open_shelf
-from dashboard.views.data import sql as box
-from dashboard.views.data.charts import cell_rows
-from dashboard.views.data.sql import EXAMPLES
+from dashboard.views.data import questions as box
+from dashboard.views.data.questions import EXAMPLES, cell_rows
 from tests.dashboard.opening import opened
 from warehouse import queries
 from warehouse.filters import Filters

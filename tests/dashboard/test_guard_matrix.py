@@ -165,7 +165,7 @@ WIDGETS: dict[str, str | None] = {
     "views/adding.py: 'Keep these files in the warehouse'": "keep files",
     "views/data/claims.py: f'Check a table of your own, up to {MOST_MB} MB'":
         "have a table of claims read",
-    "views/data/sql.py: 'Run'": None,
+    "views/data/questions.py: 'Run'": None,
     "views/decide.py: 'Only this on all pages'": None,
     "links.py: 'Show the page without it'": None,
     "frame.py: 'Log out'": None,
@@ -209,7 +209,7 @@ def become(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str | None], N
 def _script(name):  # type: ignore[no-untyped-def]  # its text alone becomes a script
     import streamlit as st
 
-    from dashboard.access_rules import Refused
+    from dashboard.access_rules import NotLetIn
     from tests.dashboard import test_guard_matrix as matrix
 
     # What was done draws the page again.
@@ -217,7 +217,7 @@ def _script(name):  # type: ignore[no-untyped-def]  # its text alone becomes a s
         st.session_state["asked"] = True
         try:
             matrix.ACTIONS[name].does(matrix.open_shelf())
-        except Refused as refusal:
+        except NotLetIn as refusal:
             st.error(f"refused: {refusal}")
 
 

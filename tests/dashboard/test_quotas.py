@@ -5,10 +5,10 @@ import threading
 import pytest
 
 from dashboard.components import plain, sentence
-from dashboard.quotas import Ledger, Limits, OverLimit
+from dashboard.quotas import ClientLimits, Ledger, OverLimit
 from dashboard.turns import MOST_OF_ONE, TooManyWait, Turns
 
-LIMITS = Limits(sessions=2, uploads=1, upload_mb=1)
+LIMITS = ClientLimits(sessions=2, uploads=1, upload_mb=1)
 
 
 def test_a_client_has_as_many_pages_open_as_it_may_and_others_theirs() -> None:

@@ -16,7 +16,7 @@ from answers.trend.answer import Trend, names
 from commands.gate import gate
 from dashboard.charts import trends as charts_trends
 from dashboard.shelf import ask, open_shelf
-from dashboard.views.trends import Watching, trend_of
+from dashboard.views.trends import TrendQuestion, trend_of
 from tests.dashboard.conftest import cell, facts, source
 from tests.dashboard.opening import encoded, opened, page_of
 from warehouse import annotations
@@ -72,7 +72,7 @@ def test_what_was_stated_of_where_the_nights_come_from_stands_once_below_the_tit
 
 
 def _trend(budget: str = "5%") -> Trend:
-    return trend_of(open_shelf(), Watching(Filters(), budget, ())).trend
+    return trend_of(open_shelf(), TrendQuestion(Filters(), budget, ())).trend
 
 
 @pytest.mark.usefixtures("nightly")

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from answers.doors.agents import answer
 from dashboard.downloads import csv_bytes, parquet_bytes
-from dashboard.views.data.sql import flat, named_once
+from dashboard.views.data.questions import flat, named_once
 from draftboard import cli
 from warehouse.errors import DraftboardError, InvalidInput, WarehouseMissing
 from warehouse.store_question import VIEWS, Bounds, ask

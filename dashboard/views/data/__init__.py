@@ -10,7 +10,8 @@ from dashboard.access_rules import require_role
 from dashboard.components import table, tabled
 from dashboard.shelf import Shelf
 from dashboard.views import adding
-from dashboard.views.data import charts, claims, runs, sql
+from dashboard.views.data import claims, runs
+from dashboard.views.data.questions import free_charts, sql_box
 from warehouse import audit
 from warehouse.filters import Filters
 
@@ -47,8 +48,8 @@ def audit_trail(shelf: Shelf, _: Filters) -> None:
 #: What the reader can do here -> the part of the page that does it.
 _PARTS = {
     "Runs": runs.render,
-    "Charts": charts.render,
-    "SQL": sql.render,
+    "Charts": free_charts,
+    "SQL": sql_box,
     "Published figures": claims.render,
     "Your own report": _own,
 }

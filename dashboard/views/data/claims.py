@@ -15,8 +15,8 @@ from analysis.verdicts.finding import Finding
 from answers.published import checked
 from answers.published.words import headline_of_claims, mistakes
 from dashboard.access import may_edit, require_editor
+from dashboard.charts import Drawing, specification
 from dashboard.charts.published import MOST_DRAWN, claimed
-from dashboard.charts.spec import Drawing, specification
 from dashboard.components import fold, listing, plain, table, titled
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.shelf import Shelf, ask, cached

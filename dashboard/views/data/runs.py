@@ -14,7 +14,7 @@ from answers.runs import read, words
 from answers.runs.values import CellRow, OneRun, Run, Runs, Server
 from answers.wording import badge, bracketed
 from dashboard import annotating, links
-from dashboard.charts import arm_colour
+from dashboard.charts import Drawing, arm_colour, specification
 from dashboard.charts.cell import (
     CHARTS,
     acceptance_by_position,
@@ -22,7 +22,6 @@ from dashboard.charts.cell import (
     over_time,
     sampled,
 )
-from dashboard.charts.spec import Drawing, specification
 from dashboard.components import (
     ACROSS,
     TableRows,
