@@ -12,7 +12,7 @@ from warehouse.errors import InvalidInput
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from answers.again.words import Again
+    from answers.again import Again
 
 #: As ``draftboard gate``: fine, something is worse or other, not enough evidence.
 EXIT = {"repeats": 0, "differs": 1, "likely differs": 2, "open": 2}
@@ -20,7 +20,7 @@ EXIT = {"repeats": 0, "differs": 1, "likely differs": 2, "open": 2}
 
 def compared(original: Path, siblings: Sequence[Path], launches: Sequence[Path]) -> "Again":
     """Ingest these drops and compare them. Raises InvalidInput where one cannot be read."""
-    from answers.again.answer import again
+    from answers.again import again
     from warehouse.store import Reader
 
     with tempfile.TemporaryDirectory(prefix="draftboard-again-") as folder:
@@ -41,16 +41,16 @@ def _ingest(root: Path, drops: Sequence[Path]) -> None:
 
 def show(found: "Again", as_json: bool) -> None:
     """Print the answer."""
-    from answers.again import words
-    from answers.again import words as contract
+    from answers import again as contract
+    from answers.again import HEADER, is_shown, row, stands_on
     from commands.output import show_table
 
     if as_json:
         click.echo(json_text(contract.as_json(found)))
         return
     click.echo(f"{found.cell}: {found.headline}")
-    click.echo(words.stands_on(found))
-    show_table(words.HEADER, [words.row(line) for line in found.lines if words.is_shown(line)])
+    click.echo(stands_on(found))
+    show_table(HEADER, [row(line) for line in found.lines if is_shown(line)])
     for sentence in found.outputs:
         click.echo(sentence)
     if found.differs:

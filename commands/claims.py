@@ -68,7 +68,7 @@ def _beside(
     and none is there."""
     from dataclasses import replace
 
-    from answers.published.checked import measured_here
+    from answers.published.answer import measured_here
     from warehouse.errors import WarehouseMissing
     from warehouse.store import Reader, warehouse_path
 
@@ -82,8 +82,7 @@ def _beside(
 
 
 def _show(judged: "Claims", everything: bool) -> None:
-    from answers.published.checked import checked, here
-    from answers.published.words import figure, headline_of_claims, in_words
+    from answers.published.words import checked, figure, headline_of_claims, here, in_words
     from commands.output import show_table
 
     for number, error in enumerate(judged.errors, 1):

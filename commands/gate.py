@@ -20,8 +20,8 @@ from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from analysis.nightly.nights import Series
-    from answers.trend.answer import Line, Trend
+    from analysis.nightly.nights import NightSeries
+    from answers.trend.answer import Trend, TrendLine
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}
@@ -102,8 +102,8 @@ def accept(
 
     Example: draftboard gate accept 2026-11-21 --why "the new sampler is slower, and right"
     """
-    from answers.trend.read import Meant
-    from answers.trend.read import accept as accept_night
+    from answers.trend.answer import Meant
+    from answers.trend.answer import accept as accept_night
     from warehouse.store import Reader, warehouse_path
 
     parent = ctx.parent.params.get("warehouse") if ctx.parent else None
@@ -118,7 +118,7 @@ def _judge(
     warehouse: Path | None, max_regression: tuple[str, ...], given: dict[str, Any]
 ) -> "Trend":
     from analysis.nightly.regressions import budgets
-    from answers.trend import read
+    from answers.trend import answer as read
     from answers.trend.answer import trend
     from warehouse.store import Reader, warehouse_path
 
@@ -130,11 +130,11 @@ def _judge(
     return trend(series, allowed, read.accepted(root))
 
 
-def _export(series: "list[Series]", folder: Path) -> None:
-    from analysis.nightly.otava import files
+def _export(series: "list[NightSeries]", folder: Path) -> None:
+    from analysis.nightly.nights import otava_files
 
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files(series).items():
+    for name, text in otava_files(series).items():
         (folder / name).write_text(text, encoding="utf-8")
 
 
@@ -178,7 +178,7 @@ def _tell_others(found: "Trend", warehouse: Path | None, given: dict[str, Any]) 
 
 
 def _print_json(found: "Trend") -> None:
-    from answers.trend.plain import as_json
+    from answers.trend.answer import as_json
 
     told = as_json(found) | {"exit": EXIT[found.status]}
     click.echo(json_text(told))
@@ -199,13 +199,13 @@ def _show(found: "Trend") -> None:
             changed = f"changed with {line.since}: {line.changed_text}"
             click.echo(f"{line.name}, {line.metric}: {changed}")
         if line.drift is not None:
-            click.echo(f"{line.name}, {line.metric} {line.drift.said}")
+            click.echo(f"{line.name}, {line.metric} {line.drift_text}")
 
 
 HEADER = ["series", "metric", "change", "95 % interval", "budget", "since", "against", "why"]
 
 
-def _row(line: "Line") -> list[str]:
+def _row(line: "TrendLine") -> list[str]:
     return [
         line.name, line.metric, line.change, line.interval, f"{line.budget:.1%}", line.since or "",
         line.against, line.why,

@@ -17,7 +17,7 @@ from warehouse.errors import InvalidInput
 
 if TYPE_CHECKING:
     from answers.decide.overview import Overview
-    from answers.trend.answer import Line, Trend
+    from answers.trend.answer import Trend, TrendLine
 
 
 # --- What the gate found, as a comment on a pull request: the verdict, what became worse, the decision.
@@ -40,7 +40,7 @@ def comment(found: "Trend", decided: "Sequence[Overview]") -> str:
     return "\n\n".join(parts)[:_LONGEST] + "\n"
 
 
-def _worse(lines: "Sequence[Line]") -> list[str]:
+def _worse(lines: "Sequence[TrendLine]") -> list[str]:
     if not lines:
         return []
     rows = [_row(_HEADER), "|" + "---|" * len(_HEADER), *map(_cells, lines[:_MOST_LINES])]
@@ -48,7 +48,7 @@ def _worse(lines: "Sequence[Line]") -> list[str]:
     return ["\n".join(rows), *([f"{left:,} more became worse."] if left > 0 else [])]
 
 
-def _cells(line: "Line") -> str:
+def _cells(line: "TrendLine") -> str:
     told = (line.name, line.metric, line.change, line.interval, line.budget_text, line.since_text)
     return _row((*told, line.changed_text))
 
@@ -210,7 +210,7 @@ def junit(found: "Trend") -> str:
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _case(suite: ElementTree.Element, line: "Line") -> None:
+def _case(suite: ElementTree.Element, line: "TrendLine") -> None:
     case = ElementTree.SubElement(
         suite, "testcase", name=_xml(f"{line.name}, {line.metric}"),
         classname=_xml(f"draftboard.{line.study or 'gate'}"), time="0",
@@ -227,7 +227,7 @@ def _xml(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
 
 
-def _told(line: "Line") -> str:
+def _told(line: "TrendLine") -> str:
     return f"{line.said}\nChanged with {line.since}: {line.changed_text}"
 
 
@@ -258,7 +258,7 @@ def _driver() -> Json:
     return {"name": "draftboard", "semanticVersion": version("draftboard"), "rules": rules}
 
 
-def _result(line: "Line", rule: str, place: str | None) -> Json:
+def _result(line: "TrendLine", rule: str, place: str | None) -> Json:
     name = f"{line.name}, {line.metric}"
     location: Json = {"logicalLocations": [{"fullyQualifiedName": name, "kind": "series"}]}
     if place is not None:

@@ -13,8 +13,7 @@ from warehouse.filters import FILTER_FIELDS
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from answers.search.live import Live
-    from answers.search.values import Played, Proof, Terms
+    from answers.search.values import LiveSearch, SearchReport, SearchTerms, WinnerProof
     from commands.search_board import Telling
 
 _WIDTH = 80
@@ -114,8 +113,8 @@ def _only(given: dict[str, Any], names: Sequence[str], why: str) -> None:
 
 
 def _replay(warehouse: Path, given: dict[str, Any]) -> None:
-    from answers.search.contract import as_json as contract
-    from answers.search.replay import replay
+    from answers.search.live import replay
+    from answers.search.values import as_json as contract
     from warehouse.store import Reader, warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:
@@ -130,7 +129,7 @@ def _replay(warehouse: Path, given: dict[str, Any]) -> None:
 
 
 def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
-    from answers.search.contract import as_json as contract
+    from answers.search.values import as_json as contract
     from commands.output import ended_by_signals
     from commands.search_study import Place, laid_out, look, search_on
 
@@ -171,7 +170,7 @@ def _telling(warehouse: Path | None) -> "Telling":
     return Telling(root, named=root == named_warehouse(warehouse))
 
 
-def _stands(now: "Live") -> None:
+def _stands(now: "LiveSearch") -> None:
     """Print how a search stands that measures nothing now."""
     from datetime import UTC, datetime
 
@@ -181,7 +180,7 @@ def _stands(now: "Live") -> None:
     show(board(now, datetime.now(UTC)), err=False)
 
 
-def _show_proof(one: "Proof") -> None:
+def _show_proof(one: "WinnerProof") -> None:
     from answers.search import words
     from commands.output import show_table
 
@@ -191,15 +190,15 @@ def _show_proof(one: "Proof") -> None:
         click.echo(f"What to paste: --speculative-config {shlex.quote(one.paste)}")
 
 
-def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "Terms":
+def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "SearchTerms":
     from analysis.service.slo import parse
     from answers.decide.values import mix_from
-    from answers.search.values import Terms
+    from answers.search.values import SearchTerms
 
     budget = given["budget"]
     if given["slo"] is not None:
         parse(given["slo"])  # A slip is said before anything is measured.
-    return Terms(
+    return SearchTerms(
         _share("--stake", given["stake"]), _share("--error", given["error"]),
         None if budget is None else _minutes(budget, usd_per_min), given["objective"] == "latency",
         given["slo"], mix_from(given["mix"]), (budget or "").endswith("usd"),
@@ -240,7 +239,7 @@ def _minutes(text: str, usd_per_min: float | None) -> float:
     return minutes
 
 
-def _show(one: "Played", dry_run: bool) -> None:
+def _show(one: "SearchReport", dry_run: bool) -> None:
     from answers.search import words
     from commands.output import show_table
 

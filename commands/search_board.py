@@ -17,7 +17,7 @@ from warehouse.errors import DraftboardError
 
 if TYPE_CHECKING:
     from answers.search.board import Board
-    from answers.search.live import Live
+    from answers.search.values import LiveSearch
 
 
 class Telling:
@@ -31,7 +31,7 @@ class Telling:
         self._root, self._named, self._warned = root, named, False
         self._last: Board | None = None
 
-    def next(self, now: "Live") -> None:
+    def next(self, now: "LiveSearch") -> None:
         """Say what is known and which launch comes next, or that nothing more is to be chosen."""
         from answers.search.board import board
 
@@ -39,14 +39,14 @@ class Telling:
         show(one)
         self._keep(one)
 
-    def proving(self, now: "Live", doing: str, minutes: float) -> None:
+    def proving(self, now: "LiveSearch", doing: str, minutes: float) -> None:
         """Say that the winner is measured in fresh launches, which take so long."""
         from answers.search.board import Board
 
         click.echo(doing, err=True)
         self._keep(Board(now.told, "proving", doing, _now(), minutes))
 
-    def over(self, now: "Live") -> None:
+    def over(self, now: "LiveSearch") -> None:
         """Keep how the search ended, with its proof; the command itself prints it."""
         from answers.search.board import board
 
@@ -83,12 +83,12 @@ class Telling:
 def show(one: "Board", err: bool = True) -> None:
     """Print how a search stands, on stderr or else on stdout."""
     from answers.search import words
-    from answers.search.board import candidates, lines
+    from answers.search.board import lines
     from commands.output import show_table
 
     first, *rest = lines(one)
     click.echo(first, err=err)
-    show_table(*candidates(one), err=err)
+    show_table(*words.candidate_rows(one.told.candidates), err=err)
     if one.told.found:
         show_table(*words.standings(one.told.found), err=err)
     for line in rest:

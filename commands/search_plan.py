@@ -14,8 +14,7 @@ from warehouse.arms import TABLE
 from warehouse.errors import InvalidInput, RunnerError
 
 if TYPE_CHECKING:
-    from answers.search.live import Planned
-    from answers.search.winner import Winner
+    from answers.search.values import SearchPlan, Winner
 
 
 # --- The proof of a search: its winner and the runner-up as arms of their own, beside the baseline, in
@@ -94,10 +93,10 @@ def _for_all(dataset: dict[str, Any]) -> dict[str, Any]:
 # --- A study as a search takes it, by what `draftboard plan` says of it.
 
 
-def planned(said: dict[str, Any], at_once: int = 1, one_machine: bool = True) -> "Planned":
+def planned(said: dict[str, Any], at_once: int = 1, one_machine: bool = True) -> "SearchPlan":
     """Return what `draftboard plan --json` says, for so many launches side by side, on one machine or on
     one each. Raises InvalidInput for a study that cannot be searched."""
-    from answers.search.live import Planned
+    from answers.search.values import SearchPlan
 
     first = [launch for launch in said["launches"] if launch["repeat"] == 0]
     sizes = {launch["tensor_parallel_size"] for launch in said["launches"]}
@@ -113,7 +112,7 @@ def planned(said: dict[str, Any], at_once: int = 1, one_machine: bool = True) ->
             "alike; search into another folder of results."
         )
     costs, many = said["estimate"], len(said["launches"])
-    return Planned(
+    return SearchPlan(
         said["study"], _arms(first), _places(first), _ids(said["launches"]),
         costs["sequential_hours"] * 60 / many, said["attempts"], _usd_per_min(costs),
         {one["id"]: tuple(one["cells"]) for one in said["launches"]}, at_once, one_machine,
@@ -151,11 +150,11 @@ def _arms(first: list[dict[str, Any]]) -> tuple[Any, ...]:
 def _arm(launch: dict[str, Any], usual: list[str]) -> Any:
     """An arm by the command line of its server; ``usual``: the baseline's. Raises InvalidInput where K
     is not fixed."""
-    from analysis.search.space import Arm, family_of
+    from analysis.search.space import SearchArm, family_of
 
     words = list(launch["command"])
     if "--speculative-config" not in words:
-        return Arm(launch["arm"], "", 0)
+        return SearchArm(launch["arm"], "", 0)
     at = words.index("--speculative-config")
     config = json.loads(words[at + 1])
     del words[at : at + 2]
@@ -165,16 +164,16 @@ def _arm(launch: dict[str, Any], usual: list[str]) -> Any:
             f"The arm {launch['arm']} drafts no fixed number of tokens, so a search cannot place it; "
             "state num_speculative_tokens."
         )
-    return Arm(launch["arm"], family_of(config, words, usual), int(k))
+    return SearchArm(launch["arm"], family_of(config, words, usual), int(k))
 
 
 def _places(first: list[dict[str, Any]]) -> tuple[Any, ...]:
     """The datasets and loads of every arm. Raises InvalidInput where one has others than the rest."""
-    from analysis.search.space import Place
+    from analysis.search.space import SearchPlace
 
     by_arm = {one["arm"]: {dataset_and_load(key) for key in one["cells"]} for one in first}
     keys = set.union(*by_arm.values())
-    found = {Place(dataset, _at_once(load)) for dataset, load in keys}
+    found = {SearchPlace(dataset, _at_once(load)) for dataset, load in keys}
     for arm, own in by_arm.items():
         for dataset, load in sorted(keys - own):
             raise InvalidInput(

@@ -25,8 +25,7 @@ from warehouse.attempts import failed_of
 from warehouse.errors import InvalidInput, RunnerError
 
 if TYPE_CHECKING:
-    from answers.search.live import Live, Order, Planned
-    from answers.search.values import Out, Terms
+    from answers.search.values import ExcludedArm, LaunchOrder, LiveSearch, SearchPlan, SearchTerms
     from commands.search_board import Telling
     from warehouse.store import Reader
 
@@ -62,13 +61,13 @@ def check(folder: Path, command: str) -> None:
     (folder / _NAME).write_text(json.dumps(said), encoding="utf-8")
 
 
-def refused(drops: Path, command: str) -> "tuple[Out, ...]":
+def refused(drops: Path, command: str) -> "tuple[ExcludedArm, ...]":
     """Return the arms that the command puts out, by what it said of them."""
-    from answers.search.values import Out
+    from answers.search.values import ExcludedArm
 
     told = {path.parent.name: _said(path.parent) for path in sorted(drops.glob(f"*/{_NAME}"))}
     return tuple(
-        Out(arm, f"{command} refuses its answers: {said['said']}")
+        ExcludedArm(arm, f"{command} refuses its answers: {said['said']}")
         for arm, said in told.items()
         if said.get("command") == command and said["status"]
     )
@@ -92,20 +91,20 @@ def good(folder: Path) -> Iterator[Path]:
     return (path for path in found if failed_of(path.parent.name) is None)
 
 
-def given_up(folder: Path, attempts: int) -> "tuple[Out, ...]":
+def given_up(folder: Path, attempts: int) -> "tuple[ExcludedArm, ...]":
     """Return the arms that are out: a cell of theirs failed as often as the study allows, and was not
     measured since."""
-    from answers.search.values import Out
+    from answers.search.values import ExcludedArm
 
     done = {key_of(path) for path in good(folder)}
-    found: dict[str, Out] = {}
+    found: dict[str, ExcludedArm] = {}
     for path, name, attempt in _failed(folder):
         cell = _key(path.parent.with_name(name)) if name else ""
         if attempt >= attempts and cell not in done:
             arm, _, dataset, load = cell.split("/")
             why = json.loads(path.read_bytes()).get("failure") or "it does not say why"
             where = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}"
-            found[arm] = Out(arm, f"{where}: {why}")
+            found[arm] = ExcludedArm(arm, f"{where}: {why}")
     return tuple(found.values())
 
 
@@ -181,7 +180,7 @@ class Place:
         return self.results / name
 
 
-def laid_out(place: Place) -> "Planned":
+def laid_out(place: Place) -> "SearchPlan":
     """Return the study as a search takes it. Raises InvalidInput for one that cannot be searched, and
     whatever `draftboard plan` refuses."""
     said = json.loads(_ours("plan", str(place.study), "--results", str(place.results), "--json"))
@@ -189,7 +188,9 @@ def laid_out(place: Place) -> "Planned":
     return planned(said, place.parallel or here, place.on == "local")
 
 
-def search_on(place: Place, study: "Planned", terms: "Terms", telling: "Telling") -> "Live":
+def search_on(
+    place: Place, study: "SearchPlan", terms: "SearchTerms", telling: "Telling"
+) -> "LiveSearch":
     """Measure until the search is over, and tell before every launch what is known. Raises
     RunnerError where a launch leaves nothing behind, and where the machine is not to be trusted."""
     pauses, measured = 0, False
@@ -206,7 +207,7 @@ def search_on(place: Place, study: "Planned", terms: "Terms", telling: "Telling"
         measured = True
 
 
-def _gated(place: Place, study: "Planned") -> None:
+def _gated(place: Place, study: "SearchPlan") -> None:
     """Let the user's command look at all arms that were measured and that it did not see yet, where
     there is one; also at those that were measured before this command began."""
     if place.check is not None:
@@ -231,7 +232,7 @@ def _paused(troubles: tuple[str, ...], pauses: int, pause_s: float = _PAUSE_S) -
     return pauses + 1
 
 
-def look(place: Place, study: "Planned", terms: "Terms") -> "Live":
+def look(place: Place, study: "SearchPlan", terms: "SearchTerms") -> "LiveSearch":
     """Return what the drops so far tell, and what comes next."""
     from answers.search.live import live
     from warehouse.store import Reader
@@ -246,7 +247,7 @@ def look(place: Place, study: "Planned", terms: "Terms") -> "Live":
         return live(reader, study, terms, out, lost_min(drops))
 
 
-def _refused(place: Place, reader: "Reader", name: str, baseline: str) -> "tuple[Out, ...]":
+def _refused(place: Place, reader: "Reader", name: str, baseline: str) -> "tuple[ExcludedArm, ...]":
     """Return the arms of a study whose answers keep them from being taken."""
     from answers.search.winner import answering_otherwise
 
@@ -254,10 +255,12 @@ def _refused(place: Place, reader: "Reader", name: str, baseline: str) -> "tuple
     return out if place.any_outputs else out + answering_otherwise(reader, name, baseline)
 
 
-def _proven(place: Place, study: "Planned", now: "Live", telling: "Telling") -> "Live":
+def _proven(
+    place: Place, study: "SearchPlan", now: "LiveSearch", telling: "Telling"
+) -> "LiveSearch":
     """Measure the winner beside the baseline and the runner-up in fresh launches, where there is one
     that drafts."""
-    from answers.search.proven import LAUNCHES, proven
+    from answers.search.winner import LAUNCHES, proven
     from warehouse.store import Reader
 
     best = now.winner
@@ -301,7 +304,7 @@ def _alone(drops: Path) -> None:
         lock.release()
 
 
-def _measure(place: Place, study: "Planned", orders: "Sequence[Order]") -> None:
+def _measure(place: Place, study: "SearchPlan", orders: "Sequence[LaunchOrder]") -> None:
     """Measure some launches side by side. Raises RunnerError where one leaves no new good cell and its
     arm is not out: what comes next would be the same launch again."""
     drops = place.drops(study.study)
@@ -319,7 +322,7 @@ def _measure(place: Place, study: "Planned", orders: "Sequence[Order]") -> None:
             raise RunnerError(nothing_left(place, study.study, order.launch_id, status))
 
 
-def _keys(study: "Planned", order: "Order") -> tuple[str, ...]:
+def _keys(study: "SearchPlan", order: "LaunchOrder") -> tuple[str, ...]:
     """Return the cells of a launch: all loads of some datasets."""
     wanted = {(dataset, f"c{load}") for dataset in order.datasets for load in order.loads}
     return tuple(key for key in study.cells[order.launch_id] if dataset_and_load(key) in wanted)

@@ -20,8 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from analysis.nightly.regressions import budgets
-from answers.trend import read
-from answers.trend.answer import Line, Trend, watch
+from answers.trend.answer import Trend, TrendLine, accepted, watch, watched
 from dashboard.api.problems import refused
 from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, queries
@@ -55,7 +54,7 @@ def metrics(_: Request) -> Response:
 def _nights(reader: Reader, noted: str) -> Trend:
     """Return the series that have enough nights. ``noted``: the version of what people accepted."""
     del noted
-    return watch(read.watched(reader, Filters()), budgets(()), read.accepted(reader.root))
+    return watch(watched(reader, Filters()), budgets(()), accepted(reader.root))
 
 
 def _refusals(reader: Reader) -> int:
@@ -97,7 +96,7 @@ def _of_bucket(root: Path) -> Iterator[Metric]:
     )
 
 
-def _of_nights(lines: tuple[Line, ...]) -> Iterator[Metric]:
+def _of_nights(lines: tuple[TrendLine, ...]) -> Iterator[Metric]:
     value = _gauge("value", "Geometric mean over the newest night, in the unit of its label.")
     at = _gauge("timestamp_seconds", "When the newest night began.")
     change = _gauge("change_ratio", "Against the best level before; positive is better.")
@@ -116,7 +115,7 @@ def _gauge(name: str, said: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"draftboard_night_{name}", said, labels=LABELS)
 
 
-def _labels(line: Line) -> list[str]:
+def _labels(line: TrendLine) -> list[str]:
     series = line.assessed.series
     facts = (series.about.get(name) for name in ("study", "model", "gpu", "arm_label", "dataset"))
     known = (*facts, series.metric, series.statistic, series.measure.unit, line.evidence)

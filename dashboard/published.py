@@ -7,14 +7,14 @@ import pandas as pd
 import streamlit as st
 
 from answers.published.answer import studies
-from answers.published.values import BADGE, Line, Study
+from answers.published.values import BADGE, PrintedLine, PublishedStudy
 from dashboard.components import plain, shown, table
 from dashboard.shelf import Shelf, ask
 from warehouse import published
 from warehouse.filters import Filters
 
 
-def kept(shelf: Shelf, filters: Filters) -> tuple[Study, ...]:
+def kept(shelf: Shelf, filters: Filters) -> tuple[PublishedStudy, ...]:
     """Return the published studies, but for those that a filter of model, GPU or dataset rules
     out."""
     version = published.version(Path(shelf.root))
@@ -22,7 +22,7 @@ def kept(shelf: Shelf, filters: Filters) -> tuple[Study, ...]:
     return tuple(one for one in known if one.meets(filters))
 
 
-def say(study: Study) -> None:
+def say(study: PublishedStudy) -> None:
     """Draw a study's headline, where it was printed, and that it is no measurement of ours."""
     st.header(plain(study.headline))
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -30,7 +30,7 @@ def say(study: Study) -> None:
         st.caption(plain(study.about))
 
 
-def overview(study: Study) -> None:
+def overview(study: PublishedStudy) -> None:
     """Draw every improvement that was printed against the baseline, a row for each dataset and
     size; then what does not follow, and the money. No advice: nothing here is known to repeat."""
     tables = [one for one in study.tables if one.arms[0] == "baseline"]
@@ -49,13 +49,13 @@ def overview(study: Study) -> None:
     money(study)
 
 
-def _improvement(line: Line) -> str:
+def _improvement(line: PrintedLine) -> str:
     if line.flag is None:
         return line.printed
     return f"{line.printed} ({line.flag}; its row gives {line.recomputed})"
 
 
-def mistakes(study: Study) -> None:
+def mistakes(study: PublishedStudy) -> None:
     """Draw the errors in print, each with the figures that are wrong through it folded under it."""
     count = len(study.mistakes)
     if not count:
@@ -70,7 +70,7 @@ def mistakes(study: Study) -> None:
             st.markdown("\n".join(f"- {plain(text)}" for text in more))
 
 
-def money(study: Study) -> None:
+def money(study: PublishedStudy) -> None:
     """Draw the money as printed, and recomputed beside it."""
     if not study.money:
         return

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jinja2
 
-from answers.report.words import Figure, Map, Report
+from answers.report import ReportFigure, ReportMap, StakeholderReport
 from dashboard.charts.compare import View, over_load
 from dashboard.charts.decide import heat_map
 from dashboard.charts.spec import Drawing, specification
@@ -18,7 +18,7 @@ from dashboard.downloads import vega_lite
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 
-def html(report: Report) -> str:
+def html(report: StakeholderReport) -> str:
     """Return the page. Every text is escaped; the charts and the code that draws them stand inside
     it."""
     environment = jinja2.Environment(
@@ -51,14 +51,14 @@ def _bundle() -> str:
 _BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
 
 
-def _specs(charts: list[Figure]) -> str:
+def _specs(charts: list[ReportFigure]) -> str:
     """Return the charts as JSON that cannot end the script it stands in."""
     text = json.dumps([vega_lite(_drawn(figure)) for figure in charts], separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
-def _drawn(figure: Figure) -> Drawing:
-    if isinstance(figure, Map):
+def _drawn(figure: ReportFigure) -> Drawing:
+    if isinstance(figure, ReportMap):
         return specification(heat_map(figure.decision))
     view = View(figure.line, (figure.arm,), figure.reference, True, figure.title)
     return specification(over_load(figure.setting, view))

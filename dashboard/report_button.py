@@ -3,8 +3,7 @@
 import streamlit as st
 
 from answers.decide.values import Question
-from answers.report.answer import report
-from answers.report.words import Wanted
+from answers.report import ReportRequest, report
 from dashboard import links
 from dashboard.report import html
 from dashboard.shelf import Shelf
@@ -12,7 +11,7 @@ from dashboard.shelf import Shelf
 
 def report_button(shelf: Shelf, question: Question, subject: str) -> None:
     """Offer the report on a subject, named as its overview."""
-    wanted = Wanted(question, subject, link=links.address())
+    wanted = ReportRequest(question, subject, link=links.address())
     st.download_button(
         "Report",
         lambda: html(report(shelf.reader, wanted)),

@@ -1,18 +1,216 @@
 """Published tables, judged: which figures do not follow from their own row, and why."""
 
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
-from analysis.matching.comparison import improvement
+from analysis.matching.comparison import geometric_mean, improvement
+from analysis.metric_words import read_metric
 from analysis.money.paying import PRICES, Price
-from analysis.published.claims_acceptance import acceptances, beyond_drafts
 from analysis.published.claims_costs import costs
-from analysis.published.claims_file import Row, Tables, positive
-from analysis.published.claims_improvements import better_of, improvements, means
-from analysis.published.conventions import gains
-from analysis.published.printed import decimal
-from analysis.verdicts.finding import Finding, shown
+from analysis.published.claims_file import Row, Tables, number, positive
+from analysis.published.printed import (
+    NAMED,
+    Printed,
+    PrintedRange,
+    convention_of,
+    decimal,
+    exactly,
+    follows,
+    gains,
+    measures,
+    printed,
+    told,
+)
+from analysis.verdicts.finding import Figure, Finding, shown
+from warehouse.catalogue import Better
+from warehouse.errors import InvalidInput
+
+# --- Published improvements and geometric means, recomputed from their rows.
+#
+# A column of a section is read by the convention that most of its rows follow (``conventions``); only
+# what contradicts its row under that convention is flagged.
+
+
+#: What a row's ``concurrency`` says where it is the mean over the levels.
+MEAN = ("geomean", "geometric mean", "geometric_mean")
+_VALUES = ("baseline", "speculative")
+
+
+def _improvements(rows: Sequence[Row]) -> tuple[list[Finding], list[str]]:
+    """Return every printed gain, in order, and a sentence on the convention of each column; two
+    whose values are exchanged say so."""
+    columns: dict[tuple[str, str, str], list[Printed]] = defaultdict(list)
+    read = []
+    for row in rows:
+        old, new = (printed(positive(row, name)) for name in _VALUES)
+        for name in gains(row.fields):
+            one = Printed(name, str(number(row, name)), (old, new), better_of(row))
+            columns[row.section, one.column, one.form].append(one)
+            read.append((row, one))
+    chosen = {key: convention_of(found) for key, found in columns.items()}
+    figures = []
+    for row, one in read:
+        by = chosen[row.section, one.column, one.form]
+        figures.append(
+            Figure(
+                row.section, row.about, row.name, printed(one.text),
+                by.follows(one.values, one.better), by.unit, by.name, one.better,
+            )
+        )  # fmt: skip
+    said = [f"{key[0]}, {key[1]}: {told(columns[key], one)}" for key, one in chosen.items()]
+    return [_judge(one, figures) for one in figures], said
+
+
+def as_improvement(finding: Finding) -> Finding:
+    """Return a printed gain in ``%`` with positive being better, whatever its convention."""
+    by, better = NAMED[finding.convention], finding.better
+    if better is None or by.name == "improvement":
+        return finding
+    ends = (finding.published, finding.recomputed, finding.low, finding.high)
+    published, recomputed, *span = (by.improvement(value, better) for value in ends)
+    return replace(
+        finding, published=published, recomputed=recomputed, low=min(span), high=max(span),
+        unit="%", convention="improvement",
+    )  # fmt: skip
+
+
+def _means(rows: Sequence[Row]) -> Iterator[Finding]:
+    """Yield every printed mean over the load, for which the file has the levels too."""
+    groups: dict[tuple[str, ...], dict[bool, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        about = (f"{k}={v}" for k, v in sorted(row.about.items()) if k != "concurrency")
+        is_mean = str(row.fields.get("concurrency", "")).strip().casefold() in MEAN
+        groups[row.section, row.name, *about][is_mean].append(row)
+    for group in groups.values():
+        levels = group[False]
+        if len([level for level in levels if "concurrency" in level.fields]) < 2:
+            continue
+        for row, arm in product(group[True], _VALUES):
+            values = [printed(positive(level, arm)) for level in levels]
+            value, low, high = (
+                geometric_mean([getattr(one, end) for one in values])
+                for end in ("value", "low", "high")
+            )
+            mean = float("nan") if value is None else value
+            follows = exactly(mean)
+            if low is not None:
+                follows = PrintedRange(mean, low, float("nan") if high is None else high)
+            named = {**row.about, "arm": arm, "levels": str(len(levels))}
+            claimed = printed(positive(row, arm))
+            name = f"geometric mean of {row.name}"
+            figure = Figure(row.section, named, name, claimed, follows, "")
+            yield figure.finding() if figure.agrees else figure.differs()
+
+
+def better_of(row: Row) -> Better:
+    """Return the direction of a row's metric. Raises InvalidInput where neither file nor catalogue
+    say."""
+    told = row.fields.get("better")
+    if told in ("higher", "lower"):
+        return "higher" if told == "higher" else "lower"
+    known = read_metric(row.name)
+    if known is None:
+        raise InvalidInput(
+            f"{row.place}: {row.name!r} is no metric of the catalogue; add better: higher or "
+            "better: lower to the row."
+        )
+    return known.better
+
+
+def _judge(figure: Figure, others: Sequence[Figure]) -> Finding:
+    if figure.agrees:
+        return figure.finding()
+    if figure.unit == "%" and figure.printed.scaled(-1).meets(figure.follows):
+        loses = (figure.follows.value < 0) == (
+            figure.convention != "change" or figure.better == "higher"
+        )
+        word = "regression" if loses else "improvement"
+        return figure.finding(
+            f"Its own row is a {word} of {abs(figure.follows.value):.1f} %, printed as "
+            f"{shown(figure.printed.value, '%')}: the sign is wrong.",
+            "sign",
+        )
+    for other in others:
+        # Two rows of one printed table are alike in all but the metric.
+        together = (figure.section, figure.about) == (other.section, other.about)
+        crosswise = figure.printed.meets(other.follows) and other.printed.meets(figure.follows)
+        if other is not figure and together and crosswise and not other.agrees:
+            return figure.finding(
+                f"Its own row gives {shown(figure.follows.value, figure.unit)}; the printed "
+                f"{shown(figure.printed.value, figure.unit)} is what the {other.metric} row gives: "
+                "the two are swapped.",
+                "swapped",
+            )
+    return figure.differs()
+
+
+# --- Published acceptance, recomputed wherever it stands in a table, and speedups that it cannot explain.
+
+
+_METRICS = {"length": "mean_acceptance_length", "rate": "acceptance_rate"}
+#: Fields that say which servers a row is about.
+_LABEL = re.compile(
+    r"(.*[ _])?(model|method|arm|dataset|task|tp|k|num_speculative_tokens|concurrency|batch[ _]size)"
+)
+#: Prompts are not drafted, and drafts are not gained from drafts.
+_NOT_DRAFTED = ("ttft", "acceptance_rate", "mean_acceptance_length")
+
+
+def _acceptances(rows: Sequence[Row]) -> Iterator[Finding]:
+    """Recompute printed lengths and rates: length = 1 + accepted / drafts, 1 + the sum over the
+    positions, or 1 + K x rate where every draft has K tokens; rate = accepted / drafted tokens."""
+    for row in rows:
+        told, about = measures(row.fields), _labels(row) or {"row": str(row.number)}
+        for what, given in follows(told).items():
+            if what in told:
+                figure = Figure(row.section, about, _METRICS[what], told[what], given, "")
+                yield figure.finding() if figure.agrees else figure.differs()
+
+
+def _labels(row: Row) -> dict[str, str]:
+    """Return the fields that say which server and load a row is about."""
+    return {name: str(v) for name, v in row.fields.items() if _LABEL.fullmatch(name.casefold())}
+
+
+def _beyond_drafts(rows: Sequence[Row], acceptance: Sequence[Row]) -> Iterator[Finding]:
+    """Yield the speedups at one request at once that are above the tokens of a step: there a step
+    with drafts takes no less time than one without, so something else made the server faster.
+
+    ``acceptance``: the rows that say the tokens of a step, by themselves or of the same server.
+    """
+    for row in rows:
+        named, loads = read_metric(row.name), {v for n, v in _labels(row).items() if _is_load(n)}
+        if loads != {"1"} or named is None or named.metric in _NOT_DRAFTED:
+            continue
+        values = [printed(positive(row, name)) for name in _VALUES]
+        speedup = NAMED["factor"].follows(values, better_of(row))
+        steps: list[PrintedRange] = []
+        for those in ([row], [other for other in acceptance if _same_server(row, other)]):
+            # The tokens of a step as rows print them, else as they follow.
+            measured = [measures(one.fields) for one in those]
+            found = [told.get("length", follows(told).get("length")) for told in measured]
+            steps = steps or [step for step in found if step is not None and step.value > 1]
+        most = max(steps, key=lambda step: step.high, default=speedup)
+        if speedup.low > most.high:
+            yield Figure(row.section, row.about, row.name, speedup, most, "x").finding(
+                f"{speedup.value:.2f}x at one request at once is more than the "
+                f"{most.value:.2f} tokens of a step: not from these drafts alone.",
+                "drafts",
+            )
+
+
+def _is_load(label: str) -> bool:
+    return label.casefold().endswith(("concurrency", "batch_size", "batch size"))
+
+
+def _same_server(one: Row, other: Row) -> bool:
+    ours, theirs = _labels(one), _labels(other)
+    return all(ours[n] == theirs[n] for n in ours.keys() & theirs.keys() if not _is_load(n))
+
 
 # --- The errors behind flagged figures: one wrong price is one error, whatever was calculated with it.
 
@@ -30,25 +228,6 @@ class Error:
     sentence: str
     findings: tuple[Finding, ...]
 
-    @property
-    def consequences(self) -> tuple[Finding, ...]:
-        """The figures that are wrong because the first one is."""
-        return self.findings[1:]
-
-
-def errors(flagged: Sequence[Finding]) -> tuple[Error, ...]:
-    """Put each flagged figure under the error that it comes from, in the order of the file."""
-    return tuple(_error(group) for group in _groups(flagged))
-
-
-def _groups(flagged: Sequence[Finding]) -> Iterator[tuple[Finding, ...]]:
-    waiting = list(flagged)
-    while waiting:
-        first = waiting[0]
-        group = [one for one in waiting if one is first or _same_error(first, one)]
-        yield tuple(group)
-        waiting = [one for one in waiting if not any(one is taken for taken in group)]
-
 
 def _same_error(first: Finding, other: Finding) -> bool:
     """Return whether both figures stand in one row or table and were made wrong by the same
@@ -61,15 +240,9 @@ def _same_error(first: Finding, other: Finding) -> bool:
         )
     if first.kind == "basis":
         return True
-    return _is_money(first) and _is_money(other) and _near(_factor(first), _factor(other))
-
-
-def _is_money(one: Finding) -> bool:
-    return one.unit == "USD" and one.kind == "arithmetic" and bool(one.recomputed)
-
-
-def _factor(one: Finding) -> float:
-    return one.published / one.recomputed
+    money = (one.unit == "USD" and one.kind == "arithmetic" and one.recomputed
+             for one in (first, other))  # fmt: skip
+    return all(money) and _near(*(one.published / one.recomputed for one in (first, other)))
 
 
 def _near(one: float, other: float) -> bool:
@@ -77,21 +250,18 @@ def _near(one: float, other: float) -> bool:
 
 
 def _error(group: tuple[Finding, ...]) -> Error:
-    first, *others = group
+    first, count = group[0], len(group) - 1
     kind = first.kind or ""
-    if not others or kind == "swapped":
+    if not count or kind == "swapped":
         return Error(kind, first.reason, group)
     if kind == "basis":
         told = first.reason.partition(" On the per-GPU basis")[0]
-        return Error(kind, f"{told} {_also(len(others))}", group)
-    more = "figure of this row is" if len(others) == 1 else "figures of this row are"
-    told = f"That is {_factor(first):.3g} times what follows, and {len(others)} more {more} wrong"
+        figures = "figure stands" if count == 1 else "figures stand"
+        return Error(kind, f"{told} {count} more {figures} on the same price.", group)
+    more = "figure of this row is" if count == 1 else "figures of this row are"
+    factor = first.published / first.recomputed
+    told = f"That is {factor:.3g} times what follows, and {count} more {more} wrong"
     return Error(kind, f"{first.reason} {told} by the same factor.", group)
-
-
-def _also(count: int) -> str:
-    figures = "figure stands" if count == 1 else "figures stand"
-    return f"{count} more {figures} on the same price."
 
 
 # --- Published tables, judged: which figures do not follow from their own row, and why.
@@ -115,8 +285,14 @@ class Claims:
 
     @property
     def errors(self) -> tuple[Error, ...]:
-        """The flagged figures, each under the error that it comes from."""
-        return errors(self.flagged)
+        """The flagged figures, each under the error that it comes from, in the order of the file."""
+        found, waiting = [], list(self.flagged)
+        while waiting:
+            first = waiting[0]
+            group = [one for one in waiting if one is first or _same_error(first, one)]
+            found.append(_error(tuple(group)))
+            waiting = [one for one in waiting if not any(one is taken for taken in group)]
+        return tuple(found)
 
     def as_json(self) -> dict[str, Any]:
         """Return ``{"checked", "flagged", "errors": [...], "rows": [...], "not_checked": [...],
@@ -141,35 +317,25 @@ class Claims:
 
 def judge(tables: Tables, prices: Sequence[Price] = PRICES) -> Claims:
     """Recompute everything in the tables. Raises InvalidInput that names a row it cannot read."""
-    printed, conventions = improvements(tables.improvements)
+    gained, conventions = _improvements(tables.improvements)
     findings = [
-        *printed,
-        *means(tables.improvements),
-        *acceptances(tables.acceptances),
-        *beyond_drafts(tables.improvements, tables.acceptances),
+        *gained,
+        *_means(tables.improvements),
+        *_acceptances(tables.acceptances),
+        *_beyond_drafts(tables.improvements, tables.acceptances),
         *costs(tables.costs, tables.improvements, prices),
     ]
-    silent = [row for row in tables.improvements if not gains(row.fields)]
-    return Claims(
-        tuple(findings),
-        (
-            *(_unprinted(row) for row in silent),
-            *(_alone(row) for row in tables.acceptances if "geomean" in row.fields),
-            *(f"{name}: nothing to recompute." for name in tables.ignored),
-        ),
-        tuple(conventions),
-    )
-
-
-def _unprinted(row: Row) -> str:
-    old, new = (float(decimal(positive(row, name))) for name in ("baseline", "speculative"))
-    value = improvement(old, new, better_of(row))
-    about = ", ".join(f"{name} {text}" for name, text in row.about.items())
-    return (
-        f"{row.place} ({row.name}, {about}) prints no improvement; its values give "
-        f"{shown(100 * (value or 0.0), '%')}."
-    )
-
-
-def _alone(row: Row) -> str:
-    return f"{row.place}: its means over the load stand without the levels they are taken over."
+    unclaimed = []
+    for row in tables.improvements:
+        if not gains(row.fields):
+            old, new = (float(decimal(positive(row, name))) for name in _VALUES)
+            value = improvement(old, new, better_of(row))
+            about = ", ".join(f"{name} {text}" for name, text in row.about.items())
+            unclaimed.append(
+                f"{row.place} ({row.name}, {about}) prints no improvement; its values give "
+                f"{shown(100 * (value or 0.0), '%')}."
+            )
+    alone = "its means over the load stand without the levels they are taken over."
+    unclaimed += [f"{row.place}: {alone}" for row in tables.acceptances if "geomean" in row.fields]
+    unclaimed += [f"{name}: nothing to recompute." for name in tables.ignored]
+    return Claims(tuple(findings), tuple(unclaimed), tuple(conventions))

@@ -8,21 +8,22 @@ throughputs as printed.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import product
 
 from analysis.money.cost import DAYS_PER_YEAR, MILLION, Basis, saving, usd_per_million
 from analysis.money.paying import PRICES, Price, instances_at, is_gpu
 from analysis.published.claims_file import Row, number, positive
-from analysis.published.printed import Range, decimal, decimals, printed, propagated
+from analysis.published.printed import PrintedRange, decimal, decimals, printed, propagated
 from analysis.verdicts.finding import Figure, Finding, shown
 from warehouse.errors import InvalidInput
 
-#: Printed cost -> its unit, and USD per million tokens (and tokens a day) -> that cost.
-_COSTS: dict[str, tuple[str, Callable[[float, float], float]]] = {
-    "usd": ("USD", lambda usd, _: usd),
-    "usd_per_1m": ("USD", lambda usd, _: usd),
-    "usd_per_million_output_tokens": ("USD", lambda usd, _: usd),
-    "usd_per_1k": ("USD", lambda usd, _: usd / 1000),
-    "usd_per_day": ("USD", lambda usd, daily: usd * daily / MILLION),
+#: Printed cost -> USD per million tokens (and tokens a day) -> that cost in USD.
+_COSTS: dict[str, Callable[[float, float], float]] = {
+    "usd": lambda usd, _: usd,
+    "usd_per_1m": lambda usd, _: usd,
+    "usd_per_million_output_tokens": lambda usd, _: usd,
+    "usd_per_1k": lambda usd, _: usd / 1000,
+    "usd_per_day": lambda usd, daily: usd * daily / MILLION,
 }
 _ARMS = {"baseline": ("baseline_", ""), "speculative": ("speculative_",)}
 
@@ -33,22 +34,24 @@ class _Bill:
 
     row: Row
     price: float
-    rates: Mapping[str, Range]
+    rates: Mapping[str, PrintedRange]
     tokens_per_day: float
     priced: int | None
     """GPUs that the price buys."""
     measured: int | None
     """GPUs behind the throughput."""
 
-    def usd_per_million(self, arm: str) -> Range:
-        """Return the arm's cost at the whole price, as a printed formula has it that knows no
+    def usd_per_million(self, rate: PrintedRange) -> PrintedRange:
+        """Return an arm's cost at the whole price, as a printed formula has it that knows no
         basis."""
-        return propagated(lambda rate: usd_per_million(rate, Basis(self.price)), self.rates[arm])
+        return propagated(lambda tok_s: usd_per_million(tok_s, Basis(self.price)), rate)
 
-    @property
-    def mismatched(self) -> bool:
-        """Whether the price buys another number of GPUs than the throughput is of."""
-        return None not in (self.priced, self.measured) and self.priced != self.measured
+    def figure(self, name: str, follows: PrintedRange, unit: str) -> Figure:
+        """Return a printed number of the row, with what follows for it."""
+        about = {x: text for x, text in self.row.about.items() if x in ("dataset", "tp")}
+        about["usd_per_hour"] = f"{self.price:g}"
+        claimed = printed(number(self.row, name))
+        return Figure(self.row.section, about, name, claimed, follows, unit)
 
 
 def costs(
@@ -61,49 +64,45 @@ def costs(
     number of GPUs than the throughput: by the row (``gpus_per_instance``, ``gpus_used``, ``tp``),
     else by the price list and the tables' ``tp``. Savings in percent do not depend on the basis.
     """
-    known = [_bill(row, tables, prices) for row in rows]
-    return [finding for bill in known for finding in _findings(bill)]
+    bills = []
+    for row in rows:
+        rates = {
+            arm: printed(positive(row, f"{prefix}tok_s"))
+            for arm, prefixes in _ARMS.items()
+            for prefix in prefixes
+            if f"{prefix}tok_s" in row.fields
+        }
+        price = positive(row, "usd_per_hour")
+        daily = positive(row, "tokens_per_day") if "tokens_per_day" in row.fields else 0
+        bills.append(
+            _Bill(
+                row, float(decimal(price)), rates, float(decimal(daily)),
+                _stated(row, "gpus_per_instance") or _listed(row, price, prices),
+                _stated(row, "gpus_used") or _stated(row, "tp") or _gpus_of(row, tables),
+            )
+        )  # fmt: skip
+    return [finding for bill in bills for finding in (*_costs(bill), *_savings(bill))]
 
 
-def _bill(row: Row, tables: Sequence[Row], prices: Sequence[Price]) -> _Bill:
-    rates = {
-        arm: printed(positive(row, f"{prefix}tok_s"))
-        for arm, prefixes in _ARMS.items()
-        for prefix in prefixes
-        if f"{prefix}tok_s" in row.fields
-    }
-    price = positive(row, "usd_per_hour")
-    daily = positive(row, "tokens_per_day") if "tokens_per_day" in row.fields else 0
-    return _Bill(
-        row, float(decimal(price)), rates, float(decimal(daily)),
-        _stated(row, "gpus_per_instance") or _listed(row, price, prices),
-        _stated(row, "gpus_used") or _stated(row, "tp") or _gpus_of(row, tables),
-    )  # fmt: skip
+def _costs(bill: _Bill) -> Iterator[Finding]:
+    for arm, rate in bill.rates.items():
+        for prefix, (cost, convert) in product(_ARMS[arm], _COSTS.items()):
+            name = f"{prefix}{cost}"
+            if name in bill.row.fields and (bill.tokens_per_day or cost != "usd_per_day"):
+                follows = propagated(
+                    lambda usd, c=convert: c(usd, bill.tokens_per_day), bill.usd_per_million(rate)
+                )
+                yield _money(bill, name, follows, "USD")
 
 
-def _findings(bill: _Bill) -> Iterator[Finding]:
-    for arm, prefixes in _ARMS.items():
-        if arm in bill.rates:
-            for prefix in prefixes:
-                yield from _arm_findings(bill, arm, prefix)
-    if len(bill.rates) == len(_ARMS):
-        yield from _saving_findings(bill)
-
-
-def _arm_findings(bill: _Bill, arm: str, prefix: str) -> Iterator[Finding]:
-    per_million = bill.usd_per_million(arm)
-    for name, (unit, convert) in _COSTS.items():
-        if f"{prefix}{name}" in bill.row.fields and (bill.tokens_per_day or name != "usd_per_day"):
-            follows = propagated(lambda usd, c=convert: c(usd, bill.tokens_per_day), per_million)
-            yield _money(bill, f"{prefix}{name}", follows, unit)
-
-
-def _saving_findings(bill: _Bill) -> Iterator[Finding]:
-    old, new = (bill.usd_per_million(arm) for arm in _ARMS)
-    share = propagated(lambda b, s: 100 * saving(1 / b, 1 / s), *bill.rates.values())
+def _savings(bill: _Bill) -> Iterator[Finding]:
+    if len(bill.rates) < len(_ARMS):
+        return
+    old, new = (bill.usd_per_million(bill.rates[arm]) for arm in _ARMS)
     saved = propagated(lambda one, other: one - other, old, new)
     if "saving_pct" in bill.row.fields:
-        figure = _figure(bill, "saving_pct", share, "%")
+        share = propagated(lambda b, s: 100 * saving(1 / b, 1 / s), *bill.rates.values())
+        figure = bill.figure("saving_pct", share, "%")
         reason = "Follows from the throughputs, whatever the price and its basis."
         yield figure.finding(reason) if figure.agrees else figure.differs()
     if "saving_usd" in bill.row.fields:
@@ -113,13 +112,17 @@ def _saving_findings(bill: _Bill) -> Iterator[Finding]:
         yield _money(bill, "usd_saved_per_year", yearly, "USD")
 
 
-def _money(bill: _Bill, name: str, follows: Range, unit: str) -> Finding:
+def _money(bill: _Bill, name: str, follows: PrintedRange, unit: str) -> Finding:
     """Judge a sum of money: it must follow from its row, and from a price of the same GPUs."""
-    figure = _figure(bill, name, follows, unit)
+    figure = bill.figure(name, follows, unit)
     if not figure.agrees:
         return figure.differs()
-    if not bill.mismatched or bill.priced is None or bill.measured is None:
-        return figure.finding(_unsaid(bill))
+    if bill.priced is None or bill.measured is None:
+        return figure.finding(
+            "Follows from its own row, which does not say how many GPUs the price buys."
+        )
+    if bill.priced == bill.measured:
+        return figure.finding()
     share = follows.value * bill.measured / bill.priced
     gpus = f"{bill.measured} GPU" + ("" if bill.measured == 1 else "s")
     return figure.finding(
@@ -128,22 +131,6 @@ def _money(bill: _Bill, name: str, follows: Range, unit: str) -> Finding:
         f"it is {share:,.3f} {unit}.",
         "basis",
     )
-
-
-def _unsaid(bill: _Bill) -> str:
-    if bill.priced is None or bill.measured is None:
-        return "Follows from its own row, which does not say how many GPUs the price buys."
-    return ""
-
-
-def _figure(bill: _Bill, name: str, follows: Range, unit: str) -> Figure:
-    claimed = printed(number(bill.row, name))
-    return Figure(bill.row.section, _about(bill), name, claimed, follows, unit)
-
-
-def _about(bill: _Bill) -> dict[str, str]:
-    told = {name: text for name, text in bill.row.about.items() if name in ("dataset", "tp")}
-    return {**told, "usd_per_hour": f"{bill.price:g}"}
 
 
 def _stated(row: Row, name: str) -> int | None:

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 
 from analysis.evidence.words import Word
+from analysis.metric_words import Named
+from analysis.published.claims_file import Row
+from analysis.published.printed import decimal
+from analysis.verdicts.finding import Finding
 from warehouse.filters import Filters
 
 #: What stands in every title that shows a published figure.
@@ -12,7 +16,7 @@ MEAN, PEAK = "mean over the loads", "peak"
 
 
 @dataclass(frozen=True)
-class Value:
+class PrintedValue:
     """One printed value of an arm. ``of``: the load, MEAN or PEAK; ``text``: with the digits that
     were printed."""
 
@@ -23,7 +27,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredHere:
     """What was measured here of a printed line: an arm's mean over its loads, or one load.
 
     ``reference`` and ``value`` are in the printed unit. ``low``, ``high`` and ``word`` are those of
@@ -42,7 +46,58 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Line:
+class PrintedRow:
+    """A row of a published table that is about a metric of the catalogue; ``finding`` is None where it
+    prints no improvement."""
+
+    row: Row
+    named: Named
+    finding: Finding | None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Dataset and tensor parallel size, as printed."""
+        about = self.row.about
+        return about.get("dataset", "unknown"), about.get("tp", "unknown")
+
+    @property
+    def of(self) -> str:
+        """What the values were measured over: a load, the best load, or the mean over the loads."""
+        level = self.row.about.get("concurrency", "")
+        if self.named.peak:
+            return f"{PEAK} ({level} at once)" if level.isdigit() else PEAK
+        return f"{level} at once" if level.isdigit() else MEAN
+
+    @property
+    def unit(self) -> str:
+        """The printed unit, ``tok/s``, ``s`` or ``ms``, from what the table calls the metric."""
+        if self.named.metric.endswith("throughput"):
+            return "tok/s"
+        return "ms" if self.row.name.rstrip(")").casefold().endswith("ms") else "s"
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """The value of the baseline, and that of the other arm."""
+        old, new = (float(decimal(self.row.fields[x])) for x in ("baseline", "speculative"))
+        return old, new
+
+    def printed(self, arms: tuple[str, str]) -> tuple[PrintedValue, ...]:
+        """Return the two values, each with the name of its arm."""
+        texts = (grouped(self.row.fields[x]) for x in ("baseline", "speculative"))
+        return tuple(
+            PrintedValue(arm, self.of, value, text)
+            for arm, value, text in zip(arms, self.values, texts, strict=True)
+        )
+
+
+def grouped(value: object) -> str:
+    """Write a printed number with commas, ``1171.7`` as ``1,171.7``, with the digits that were
+    printed."""
+    return f"{decimal(value):,}"
+
+
+@dataclass(frozen=True)
+class PrintedLine:
     """One row of a printed table. ``printed`` and ``recomputed`` are improvements as text, positive
     is better; ``flag``: what is wrong with the printed one, in words, None where it follows."""
 
@@ -56,11 +111,11 @@ class Line:
     printed: str
     recomputed: str
     flag: str | None
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[MeasuredHere, ...] = ()
 
 
 @dataclass(frozen=True)
-class Table:
+class PrintedTable:
     """The printed rows of one dataset at one tensor parallel size. ``arms``: what the two columns of
     values are of."""
 
@@ -68,7 +123,7 @@ class Table:
     dataset: str
     tensor_parallel_size: str
     arms: tuple[str, str]
-    lines: tuple[Line, ...]
+    lines: tuple[PrintedLine, ...]
 
 
 @dataclass(frozen=True)
@@ -79,13 +134,13 @@ class Plot:
     statistic: str
     name: str
     unit: str
-    values: tuple[Value, ...]
+    values: tuple[PrintedValue, ...]
     notes: tuple[str, ...]
-    measured: tuple[Measured, ...] = ()
+    measured: tuple[MeasuredHere, ...] = ()
 
 
 @dataclass(frozen=True)
-class Figure:
+class PrintedFigure:
     """One drawing of the article, as far as numbers of it were printed. ``answer``: what they say."""
 
     number: int
@@ -108,7 +163,7 @@ class Drafts:
 
 
 @dataclass(frozen=True)
-class Sum:
+class PrintedSum:
     """Money as it was printed, and what its own row and a price of the GPUs used give. None:
     nothing says how many GPUs the price buys, or they are the GPUs used."""
 
@@ -127,7 +182,7 @@ class Mistake:
 
 
 @dataclass(frozen=True)
-class Study:
+class PublishedStudy:
     """All that a published study says. ``headline`` is what it prints, never advice; ``about``: one
     line on what was run; ``arm``: the speculative one of its tables."""
 
@@ -138,10 +193,10 @@ class Study:
     model: str | None
     gpu: str | None
     arm: str
-    tables: tuple[Table, ...]
-    figures: tuple[Figure, ...]
+    tables: tuple[PrintedTable, ...]
+    figures: tuple[PrintedFigure, ...]
     drafts: tuple[Drafts, ...]
-    money: tuple[Sum, ...]
+    money: tuple[PrintedSum, ...]
     mistakes: tuple[Mistake, ...]
     checked: int
     flagged: int

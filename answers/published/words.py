@@ -1,16 +1,15 @@
 """What a published study says, in sentences: what was printed, and what does not follow from it."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from analysis.matching.comparison import improvement
 from analysis.metric_words import read_metric
-from analysis.published.claims import Claims
-from analysis.published.claims_improvements import as_improvement, better_of
+from analysis.published.claims import Claims, as_improvement, better_of
 from analysis.verdicts.finding import Finding, shown
 from answers.compare.words import counted, metric_name
-from answers.published.lines import Read
-from answers.published.values import MEAN, Line, Mistake, Plot, Sum
-from answers.wording import arm_words, known
+from answers.published.values import MEAN, Mistake, Plot, PrintedRow, PrintedSum
+from answers.wording import UNKNOWN, arm_words, badge, between, known
 
 _SPEED = "output_throughput"
 #: How figures of money are called in a table.
@@ -20,6 +19,10 @@ _MONEY = {
     "usd_per_1k": "cost of a thousand output tokens", "usd_per_day": "cost a day",
     "saving_pct": "saving", "saving_usd": "saved per million output tokens",
     "usd_saved_per_year": "saved a year",
+}  # fmt: skip
+_SHORTER = {
+    "Time to first token (TTFT)": "TTFT", "Time per output token (TPOT)": "TPOT",
+    "Inter-token latency (ITL)": "ITL",
 }  # fmt: skip
 _ARMS = {"baseline_": "baseline", "speculative_": "with speculation"}
 
@@ -40,7 +43,7 @@ def about(facts: Mapping[str, str]) -> str:
     return f"{', '.join(filter(None, told))}. Printed in: {known(facts.get('source'))}."
 
 
-def headline(means: Sequence[Read], arm: str, loads: Sequence[object]) -> str:
+def headline(means: Sequence[PrintedRow], arm: str, loads: Sequence[object]) -> str:
     """Return what the tables print of output throughput, over all datasets; recomputed from their
     rows."""
     speeds = [_gain(row) for row in means if row.named.metric == _SPEED]
@@ -54,33 +57,28 @@ def headline(means: Sequence[Read], arm: str, loads: Sequence[object]) -> str:
     return f"Published: {told}, {span} % more output tokens per second on average{over}."
 
 
-def _gain(row: Read) -> float:
+def _gain(row: PrintedRow) -> float:
     old, new = row.values
     return 100 * (improvement(old, new, better_of(row.row)) or 0.0)
 
 
-def answer(plots: Sequence[Plot], rows: Sequence[Read]) -> str:
+def answer(plots: Sequence[Plot], rows: Sequence[PrintedRow]) -> str:
     """Return what a figure's means say: ``Output throughput +20.7 %, total throughput +21.0 %.``"""
-    wanted = [(plot.metric, plot.statistic) for plot in plots]
-    told = {
-        (row.named.metric, row.named.statistic): f"{_short(row)} {_said(row):+.1f} %"
-        for row in rows
-        if row.of == MEAN
-    }
+    told = {}
+    for row in rows:
+        if row.of != MEAN:
+            continue
+        key, finding = (row.named.metric, row.named.statistic), row.finding
+        # The improvement as printed, where it follows from its row; else what its row gives.
+        followed = finding is not None and not finding.flagged
+        gain = as_improvement(finding).published if finding and followed else _gain(row)
+        label = metric_name(*key)
+        for long, short in _SHORTER.items():
+            label = label.replace(long, short)
+        told[key] = f"{label} {gain:+.1f} %"
+    wanted = ((plot.metric, plot.statistic) for plot in plots)
     parts = [told[line] for line in wanted if line in told]
     return f"Means over the loads against the baseline: {', '.join(parts)}." if parts else ""
-
-
-def _said(row: Read) -> float:
-    """Return the improvement as printed, where it follows from its row; else what its row gives."""
-    told = row.finding
-    return _gain(row) if told is None or told.flagged else as_improvement(told).published
-
-
-def _short(row: Read) -> str:
-    label = metric_name(row.named.metric, row.named.statistic)
-    return label.replace("Time to first token (TTFT)", "TTFT").replace(
-        "Time per output token (TPOT)", "TPOT").replace("Inter-token latency (ITL)", "ITL")  # fmt: skip
 
 
 def drafts_answer(plots: Sequence[Plot]) -> str:
@@ -88,26 +86,22 @@ def drafts_answer(plots: Sequence[Plot]) -> str:
     parts = []
     for plot in plots:
         best, how = (max, "highest") if plot.metric.endswith("throughput") else (min, "lowest")
-        means = [one for one in plot.values if one.of == MEAN]
-        if means:
-            one = best(means, key=lambda value: value.value)
-            name = plot.name.lower()
-            parts.append(f"{name} {how} with {one.arm} ({one.text} {plot.unit})")
+        one = best(
+            (value for value in plot.values if value.of == MEAN),
+            key=lambda value: value.value, default=None,
+        )  # fmt: skip
+        if one is not None:
+            parts.append(f"{plot.name.lower()} {how} with {one.arm} ({one.text} {plot.unit})")
     return f"Means over the loads: {'; '.join(parts)}."
 
 
-def flag_note(line: Line) -> str:
-    """Say what is wrong with a printed improvement."""
-    return f"printed {line.printed}, its row gives {line.recomputed}: {line.flag}"
-
-
-def money(findings: Sequence[Finding]) -> Iterator[Sum]:
+def money(findings: Sequence[Finding]) -> Iterator[PrintedSum]:
     """Yield every printed sum, as printed and recomputed."""
     for one in findings:
         per_gpu = one.reason.partition("On the per-GPU basis it is ")[2].rstrip(".")
-        price = f" at {float(one.about['usd_per_hour']):,.2f} USD/h"
-        yield Sum(
-            f"{_sum(one.metric)[:1].upper()}{_sum(one.metric)[1:]}{price}", shown(one.published, one.unit),
+        name, price = _sum(one.metric), float(one.about["usd_per_hour"])
+        yield PrintedSum(
+            f"{name[:1].upper()}{name[1:]} at {price:,.2f} USD/h", shown(one.published, one.unit),
             shown(one.recomputed, one.unit), per_gpu or None,
         )  # fmt: skip
 
@@ -181,3 +175,79 @@ def headline_of_claims(judged: Claims) -> str:
         f"{flagged} of {counted(count, 'published figure')} {verb} not follow from their own row: "
         f"{made}."
     )
+
+
+# --- A published table that was recomputed, in words: which figures do not follow, and why.
+
+
+#: Words of keys that are written large.
+_SHORT = ("tp", "usd", "gpu")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFigure:
+    """One figure: where it stands, what is printed, and what its own row gives."""
+
+    where: str
+    metric: str
+    published: str
+    follows: str
+    flag: str
+    why: str
+    span: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimHere:
+    """Our own measurement of the same thing."""
+
+    metric: str
+    about: str
+    published: str
+    measured: str
+    interval: str
+    word: str
+    arm: str
+    model: str
+    gpu: str
+    loads: str
+    evidence: str
+
+
+def checked(finding: Finding) -> CheckedFigure:
+    """Put one figure in words."""
+    low, high = shown(finding.low, finding.unit), shown(finding.high, finding.unit)
+    return CheckedFigure(
+        ", ".join([_key_words(finding.section), *_about(finding)]), metric_words(finding.metric),
+        shown(finding.published, finding.unit), shown(finding.recomputed, finding.unit),
+        finding.kind or "follows", finding.reason, low if low == high else f"{low} to {high}",
+    )  # fmt: skip
+
+
+def place(finding: Finding) -> str:
+    """Say where a figure stands: ``Output throughput, dataset code, TP 1``."""
+    return ", ".join([metric_words(finding.metric), *_about(finding)])
+
+
+def _about(finding: Finding) -> list[str]:
+    return [f"{_key_words(key)} {value}" for key, value in finding.about.items()]
+
+
+def _key_words(name: str) -> str:
+    """Write a key of a table as words: ``usd_per_hour`` as ``USD per hour``."""
+    words = name.replace("_", " ").split(" ")
+    return " ".join(word.upper() if word in _SHORT else word for word in words)
+
+
+def here(findings: Sequence[Finding]) -> Iterator[ClaimHere]:
+    """Yield our own measurements that stand beside the figures."""
+    for finding in findings:
+        for told in finding.measured:
+            word = told["word"] or ("over several loads" if len(told["loads"]) > 1 else UNKNOWN)
+            span = between(told["low"], told["high"], "{:+.1f}".format, " %")
+            yield ClaimHere(
+                metric_words(finding.metric), ", ".join(_about(finding)), shown(finding.published, finding.unit),
+                shown(told["improvement"], "%"), span or f"{UNKNOWN}: a single launch", word,
+                told["arm"], told["model"] or UNKNOWN, told["gpu"] or UNKNOWN,
+                ", ".join(told["loads"]), badge(told["evidence"]) or "GPU",
+            )  # fmt: skip

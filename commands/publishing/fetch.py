@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx
 
-from answers.publication.claims import contradictions, recompute
+from answers.publication import contradictions, recompute
 from commands.publishing.croissant import RESULTS, as_written
 from commands.publishing.write import CLAIMS, DATA
 from warehouse import attestation

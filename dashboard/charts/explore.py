@@ -8,8 +8,7 @@ from typing import Any, Literal
 import altair as alt
 import pandas as pd
 
-from answers.explore import words
-from answers.explore.values import Amount, Mark, Marks, Panel, Pick
+from answers.explore import ChartPanel, Mark, Marks, Measure, Pick, axis_title, subtitle
 from dashboard.charts import Chart
 from dashboard.charts.axes import Channel, tip, title
 from dashboard.palette import arm_colour
@@ -67,18 +66,18 @@ def axes(found: Marks, pick: Pick) -> Axes:
     low, high = min(min(m.low for m in marks), 0.0), max(m.high for m in marks)
     return Axes(
         kind, ticks, low, high * 1.06 or 1.0, tuple(sorted({m.series for m in marks})),
-        pick.series.column == "arm_label", words.axis_title(pick.x), pick.series.label,
+        pick.series.column == "arm_label", axis_title(pick.x), pick.series.label,
         f",.{METRICS[pick.y.metric].decimals}f",
     )  # fmt: skip
 
 
 def _kind(pick: Pick) -> Kind:
-    if isinstance(pick.x, Amount):
+    if isinstance(pick.x, Measure):
         return "path"
     return "text" if pick.x.kind == "several" else pick.x.kind
 
 
-def panel(one: Panel, pick: Pick, name: str, shared: Axes) -> Chart:
+def panel(one: ChartPanel, pick: Pick, name: str, shared: Axes) -> Chart:
     """Draw one line per series with the extremes of its cells; points can be clicked. ``name``:
     title."""
     rows = mark_rows(one.marks)
@@ -87,7 +86,7 @@ def panel(one: Panel, pick: Pick, name: str, shared: Axes) -> Chart:
     if shared.kind != "text":
         layers.insert(1, _lines(base, shared))
     heading = title(name)
-    heading.subtitle = list(words.subtitle(one, pick))
+    heading.subtitle = list(subtitle(one, pick))
     height = HEIGHT + _LINE * -(-len(shared.series) // _ACROSS)
     return alt.layer(*layers, title=heading, height=height)
 

@@ -5,7 +5,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from answers.runs.values import Curve
+from answers.runs.read import CellCurve
 from answers.wording import bracketed
 from dashboard.charts import Chart
 from dashboard.charts.axes import title as heading
@@ -14,7 +14,7 @@ from warehouse.catalogue import METRICS
 HEIGHT = 220
 
 
-def distribution(curve: Curve, colour: str, note: str = "") -> Chart:
+def distribution(curve: CellCurve, colour: str, note: str = "") -> Chart:
     """Draw the empirical distribution of a metric (the name of ``curve``) over the requests.
 
     ``note`` is the badge of evidence other than a real GPU run.
@@ -36,7 +36,7 @@ def distribution(curve: Curve, colour: str, note: str = "") -> Chart:
     )
 
 
-def acceptance_by_position(curve: Curve, colour: str, note: str = "") -> Chart:
+def acceptance_by_position(curve: CellCurve, colour: str, note: str = "") -> Chart:
     """Draw the share of drafts whose token at each position was accepted, a step each; ``name``:
     the source."""
     rows = pd.DataFrame(curve.points, columns=["position", "rate"])

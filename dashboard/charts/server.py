@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from answers.runs.values import Curve
+from answers.runs.read import CellCurve
 from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET
 from dashboard.charts.axes import title as heading
@@ -27,7 +27,7 @@ CHARTS: dict[str, tuple[tuple[str, ...], bool]] = {
 }
 
 
-def over_time(curves: Sequence[Curve], title: str, colour: str, share: bool) -> Chart:
+def over_time(curves: Sequence[CellCurve], title: str, colour: str, share: bool) -> Chart:
     """Draw one or several lines over the seconds since the first sample, each with its name at its
     end.
 
@@ -57,7 +57,7 @@ def over_time(curves: Sequence[Curve], title: str, colour: str, share: bool) -> 
     return alt.layer(*layers).properties(title=heading(title), height=HEIGHT)
 
 
-def sampled(curve: Curve, note: str) -> Chart:
+def sampled(curve: CellCurve, note: str) -> Chart:
     """Draw one server metric as it was sampled."""
     rows = pd.DataFrame(curve.points, columns=["at", "value"])
     return (
@@ -72,7 +72,7 @@ def sampled(curve: Curve, note: str) -> Chart:
     )
 
 
-def _rows(curves: Sequence[Curve]) -> pd.DataFrame:
+def _rows(curves: Sequence[CellCurve]) -> pd.DataFrame:
     rows = [
         (curve.name, at, value, curve.name if place == len(curve.points) - 1 else "")
         for curve in curves

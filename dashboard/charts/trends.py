@@ -8,9 +8,9 @@ import altair as alt
 import pandas as pd
 
 from analysis.nightly.nights import NOON
-from answers.runs.notes import UNKNOWN_NIGHT, Placed, by_night
-from answers.trend.answer import Line, names
-from answers.trend.releases import Effect
+from analysis.nightly.regressions import ReleaseEffect
+from answers.runs.notes import UNKNOWN_NIGHT, PlacedNote, by_night
+from answers.trend.answer import TrendLine, names
 from answers.wording import badge, bracketed
 from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET
@@ -27,7 +27,7 @@ _TOP = 8
 _HALF_DAY = NOON / pd.Timedelta(milliseconds=1)
 
 
-def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Chart:
+def run_chart(line: TrendLine, notes: Sequence[PlacedNote] = ()) -> Chart:
     """Draw one series over nights: noise band, levels, the reference, points, and ticks where
     something changed, where the level moved, and where people wrote ``notes``."""
     metric = line.assessed.series.measure
@@ -50,7 +50,7 @@ def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Chart:
     return alt.layer(*layers).properties(title=heading(title, line.name), height=HEIGHT)
 
 
-def run_rows(line: Line) -> pd.DataFrame:
+def run_rows(line: TrendLine) -> pd.DataFrame:
     """Return one row per night: ``at`` (ms since 1970, UTC), ``night``, ``value``, ``level``,
     ``low``, ``high`` (NaN: no noise known), ``part``, ``repeats``, ``solid`` (0 for a single
     repeat), ``changed`` (empty: as the night before)."""
@@ -67,7 +67,7 @@ def run_rows(line: Line) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"low": float, "high": float})
 
 
-def _marks(rows: pd.DataFrame, notes: Sequence[Placed]) -> pd.DataFrame:
+def _marks(rows: pd.DataFrame, notes: Sequence[PlacedNote]) -> pd.DataFrame:
     """Return one row per night of the chart's time of which something was said: ``at``, ``night``,
     ``said``. A night that has no point, or no longer, stands at its midnight."""
     points = dict(zip(rows["night"].str[:10][::-1], rows["at"][::-1], strict=True))
@@ -87,12 +87,12 @@ def _marks(rows: pd.DataFrame, notes: Sequence[Placed]) -> pd.DataFrame:
     return known[known["at"].astype(float).between(first, last)]
 
 
-def _reference(rows: pd.DataFrame, line: Line, metric: Metric) -> list[Any]:
+def _reference(rows: pd.DataFrame, line: TrendLine, metric: Metric) -> list[Any]:
     """Draw the level that the last nights are compared with, from its first night to the last
     one."""
-    if line.reference is None:
+    if line.assessed.against is None:
         return []
-    first = rows.iloc[line.reference[0]]
+    first = rows.iloc[line.assessed.against[0]]
     ends = pd.DataFrame(
         {"at": [first["at"], rows["at"].max()], "level": first["level"], "told": ["reference", ""]}
     )
@@ -141,7 +141,7 @@ def _noted(rows: pd.DataFrame, notes: pd.DataFrame) -> list[Any]:
     return [mark.encode(x=_nights(rows), y=alt.value(_TOP), tooltip=said)]
 
 
-def forest(effects: Sequence[Effect]) -> Chart:
+def forest(effects: Sequence[ReleaseEffect]) -> Chart:
     """Draw the change of each series of one metric between two releases, with its interval."""
     rows = forest_rows(effects)
     badges = sorted({bracketed(badge(effect.series.about.get("evidence"))) for effect in effects})
@@ -180,7 +180,7 @@ def forest(effects: Sequence[Effect]) -> Chart:
     return alt.layer(zero, interval, points).properties(title=heading(title), height=high)
 
 
-def forest_rows(effects: Sequence[Effect]) -> pd.DataFrame:
+def forest_rows(effects: Sequence[ReleaseEffect]) -> pd.DataFrame:
     """Return a row per series: ``series``, ``arm``, ``value``, ``low``, ``high`` (ratios, positive
     is better), ``status``."""
     return pd.DataFrame(
@@ -195,7 +195,7 @@ def forest_rows(effects: Sequence[Effect]) -> pd.DataFrame:
     )
 
 
-def _short(effects: Sequence[Effect]) -> list[str]:
+def _short(effects: Sequence[ReleaseEffect]) -> list[str]:
     """Return the names without the words that all of them begin with; they have to fit beside a
     chart."""
     told = [name.split(", ") for name in names([effect.series for effect in effects])]

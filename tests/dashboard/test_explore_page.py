@@ -11,21 +11,22 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from answers.explore import read, words
-from answers.explore.values import (
+from answers import explore as read
+from answers.explore import (
     AGGREGATIONS,
     EACH,
     KEYS,
-    Amount,
-    Behind,
+    MOST_MARKS,
+    CellBehind,
     Clicked,
     Mark,
     Marks,
+    Measure,
     Pick,
     cells_sql,
     marks_sql,
+    titles,
 )
-from answers.explore.words import MOST_MARKS
 from dashboard.charts import explore as charts_explore
 from dashboard.charts.explore import key_colours
 from dashboard.links import cell_link
@@ -41,7 +42,7 @@ from warehouse.filters import Filters
 from warehouse.store_question import VIEWS, ask
 
 PANELS = 6
-RATE, TTFT = Amount("output_throughput", "mean"), Amount("ttft", "p95")
+RATE, TTFT = Measure("output_throughput", "mean"), Measure("ttft", "p95")
 PICK = Pick(RATE, KEYS["Concurrency"], KEYS["Arm"], KEYS["Setting"], "median")
 PICKS = {
     "over a number": PICK,
@@ -61,7 +62,7 @@ def _marks(pick: Pick, filters: Filters | None = None) -> Marks:
     return asked(open_shelf(), read.marks, pick, filters or Filters(), 99)
 
 
-def _cells(pick: Pick, filters: Filters | None = None) -> tuple[Behind, ...]:
+def _cells(pick: Pick, filters: Filters | None = None) -> tuple[CellBehind, ...]:
     return asked(open_shelf(), read.cells, pick, filters or Filters()).first
 
 
@@ -186,7 +187,7 @@ def test_the_best_is_said_of_one_setting_and_does_not_change_with_the_others_sho
     every = {panel.name: panel.answer for panel in _marks(PICK).panels}
     one = _marks(PICK, Filters(dataset=("structured",)))
 
-    assert words.titles(_marks(PICK), PICK)[0] == "lab/tiny-target, H200, code  [CPU lab]"
+    assert titles(_marks(PICK), PICK)[0] == "lab/tiny-target, H200, code  [CPU lab]"
     (panel,) = one.panels
     assert every[panel.name] == panel.answer
     assert panel.answer.startswith("best ")
@@ -225,7 +226,7 @@ def test_more_than_can_be_drawn_is_cut_and_it_is_said() -> None:
 def test_the_headline_knows_which_direction_is_better(metric: str, best: str) -> None:
     marks = [replace(mark, y=float(at + 1)) for at, mark in enumerate(_made(3))]
 
-    headline = read.placed(marks, replace(PICK, y=Amount(metric, "mean")), PANELS).headline
+    headline = read.placed(marks, replace(PICK, y=Measure(metric, "mean")), PANELS).headline
 
     assert best in headline
 
@@ -287,8 +288,8 @@ def test_a_link_reproduces_every_choice() -> None:
         colours1="Dataset", pooled1="maximum", y2="Error rate", **{"y1-statistic": "P95"},
     )  # fmt: skip
 
-    x = Amount("output_throughput", "mean")
-    first = Pick(Amount("request_latency", "p95"), x, KEYS["Dataset"], None, "maximum")
+    x = Measure("output_throughput", "mean")
+    first = Pick(Measure("request_latency", "p95"), x, KEYS["Dataset"], None, "maximum")
     assert page.code[0].value == marks_sql(first, Filters())
     assert len(page.code) == 2
     assert "error_rate" in page.code[1].value

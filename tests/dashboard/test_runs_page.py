@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from answers.runs import read, words
-from answers.runs.values import CellRow, Run
+from answers.runs import read
+from answers.runs.read import CellRow, RunRow, again, how_it_went, log_excerpt
 from dashboard import offered
 from dashboard.shelf import ask, open_shelf
 from dashboard.views.data.cell import server_drawings
@@ -116,13 +116,13 @@ def test_unknown_everywhere_is_shown_as_unknown(
     assert any("unknown" in code.value for code in page.code)
 
 
-def _run(**changes: Any) -> Run:
+def _run(**changes: Any) -> RunRow:
     commands = {"vllm": ["vllm", "serve", "a model"], "guidellm": ["guidellm", "benchmark"]}
-    values: dict[str, Any] = dict.fromkeys(Run.__dataclass_fields__) | {
+    values: dict[str, Any] = dict.fromkeys(RunRow.__dataclass_fields__) | {
         "commands": json.dumps(commands), "report_config": "{}", "gpu": "H200", "study": "spring",
         "load_generator": "guidellm", "load_generator_version": "0.8.1",
     }  # fmt: skip
-    return Run(**(values | changes))
+    return RunRow(**(values | changes))
 
 
 def _cell(dataset: str) -> CellRow:
@@ -137,7 +137,7 @@ CELLS = [_cell("code"), _cell("chat")]
 
 
 def test_the_instructions_state_software_commands_and_facts() -> None:
-    said = words.again(_run(), CELLS)
+    said = again(_run(), CELLS)
 
     assert "vllm 0.32.0, guidellm 0.8.1" in said
     assert "vllm serve 'a model' &" in said
@@ -159,20 +159,20 @@ def test_the_instructions_wait_where_the_server_listens(
     engine: str, more: list[str], port: int
 ) -> None:
     commands = json.dumps({engine: ["serve", *more], "guidellm": ["guidellm"]})
-    said = words.again(_run(commands=commands), [replace(_cell("code"), engine=engine)])
+    said = again(_run(commands=commands), [replace(_cell("code"), engine=engine)])
 
     assert f"serve {' '.join(more)}".rstrip() + " &" in said
     assert f"http://localhost:{port}/health" in said
 
 
 def test_a_name_with_a_line_break_cannot_leave_its_comment() -> None:
-    said = words.again(_run(gpu="H200\nrm -rf /", study="x\nrm -rf /"), CELLS)
+    said = again(_run(gpu="H200\nrm -rf /", study="x\nrm -rf /"), CELLS)
 
     assert not [line for line in said.splitlines() if line.startswith("rm")]
 
 
 def test_without_commands_the_instructions_say_what_is_missing() -> None:
-    said = words.again(_run(commands="{}", study=None), CELLS)
+    said = again(_run(commands="{}", study=None), CELLS)
 
     assert said.count("The record does not state") == 2
     assert "STUDY.yaml" not in said
@@ -183,7 +183,7 @@ def test_a_log_excerpt_and_how_it_went_are_read_where_the_record_kept_them() -> 
               "timeline": {"server_start": 41.04}}  # fmt: skip
     run = _run(report_config=json.dumps({"record": record}))
 
-    assert words.log_excerpt(run) == ("one", "two")
-    assert words.how_it_went(run) == ("attempt 2, failed: out of memory, server start 41.0 s")
-    assert words.log_excerpt(_run()) == ()
-    assert words.how_it_went(_run()) == ""
+    assert log_excerpt(run) == ("one", "two")
+    assert how_it_went(run) == ("attempt 2, failed: out of memory, server start 41.0 s")
+    assert log_excerpt(_run()) == ()
+    assert how_it_went(_run()) == ""

@@ -9,7 +9,7 @@ from answers.compare.answer import compare
 from answers.compare.subjects import compared, offered
 from answers.compare.values import Question
 from answers.decide.subjects import Named
-from answers.published.values import Study
+from answers.published.values import PublishedStudy
 from dashboard import offered as there
 from dashboard.chosen import Offer, offer, one_of, opens_on
 from dashboard.components import plain
@@ -39,7 +39,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     _draw(shelf, filters, studies)
 
 
-def _draw(shelf: Shelf, filters: Filters, studies: tuple[Study, ...]) -> None:
+def _draw(shelf: Shelf, filters: Filters, studies: tuple[PublishedStudy, ...]) -> None:
     """Draw what the filters keep; ``studies``: all published ones."""
     studied = {one.title: one for one in studies if one.meets(filters)}
     top, choice, body, folded = *(st.container() for _ in range(3)), st.empty()
@@ -77,7 +77,7 @@ def _why_none(choices: Offer, name: str | None) -> str:
 
 
 def _choices(
-    shelf: Shelf, question: Question, studies: Sequence[Study], ours: Mapping[str, Named]
+    shelf: Shelf, question: Question, studies: Sequence[PublishedStudy], ours: Mapping[str, Named]
 ) -> Offer:
     """Return what the page can be about: the published studies that the filters keep, then ``ours``,
     those that are ``_comparable``."""

@@ -4,7 +4,15 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from answers.published.values import BADGE, Figure, Line, Measured, Plot, Study, Table
+from answers.published.values import (
+    BADGE,
+    MeasuredHere,
+    Plot,
+    PrintedFigure,
+    PrintedLine,
+    PrintedTable,
+    PublishedStudy,
+)
 from answers.wording import interval, percent
 from dashboard.charts.published import printed_values
 from dashboard.charts.spec import specification
@@ -15,7 +23,7 @@ from dashboard.views.compare.pair import files, grid
 _RIGHT = ("baseline", "speculative", "printed", "its row gives", "recomputed")
 
 
-def render(study: Study, top: DeltaGenerator) -> None:
+def render(study: PublishedStudy, top: DeltaGenerator) -> None:
     """Draw the study: one figure, its table, what does not follow, the money."""
     with top:
         say(study)
@@ -34,7 +42,7 @@ def render(study: Study, top: DeltaGenerator) -> None:
     money(study)
 
 
-def _figure(study: Study) -> Figure | None:
+def _figure(study: PublishedStudy) -> PrintedFigure | None:
     if not study.figures:
         return None
     named = {one.name.removeprefix("Figure "): one for one in study.figures}
@@ -45,7 +53,7 @@ def _figure(study: Study) -> Figure | None:
     return named[str(chosen)]
 
 
-def _draw(study: Study, figure: Figure) -> None:
+def _draw(study: PublishedStudy, figure: PrintedFigure) -> None:
     st.subheader(plain(figure.name))
     st.caption(plain(f"{figure.answer} Drawn are the numbers that were printed of this figure."))
     drawings = [specification(printed_values(plot)) for plot in figure.plots]
@@ -60,7 +68,7 @@ def _alt(plot: Plot) -> str:
     return f"{plot.name} in {plot.unit}, {BADGE}: {values}. {'; '.join(plot.notes)}"
 
 
-def _table(one: Table) -> None:
+def _table(one: PrintedTable) -> None:
     old, new = one.arms
     rows = [
         (f"{line.name} ({line.unit})", line.baseline, line.speculative, line.printed,
@@ -76,18 +84,18 @@ def _table(one: Table) -> None:
     table(shown(pd.DataFrame(rows, columns=header)), "rows", right)
 
 
-def _here(line: Line) -> str:
+def _here(line: PrintedLine) -> str:
     return "; ".join(map(_measured, line.measured)) or "not measured"
 
 
-def _measured(one: Measured) -> str:
+def _measured(one: MeasuredHere) -> str:
     badge = "".join(f" [{text}]" for text in one.badges)
     ends = interval(one.low, one.high)
     sure = f" ({ends}: {one.word})" if ends and one.word else ""
     return f"{one.arm} {percent(one.improvement)}{sure}{badge}"
 
 
-def _drafts(study: Study) -> None:
+def _drafts(study: PublishedStudy) -> None:
     if not study.drafts:
         return
     rows = [

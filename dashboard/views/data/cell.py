@@ -4,7 +4,7 @@ import streamlit as st
 
 from analysis.server_series import WINDOW_S
 from answers.runs import read
-from answers.runs.values import CellRow, Server
+from answers.runs.read import CellRow, ServerCurves
 from answers.wording import badge, bracketed
 from dashboard.charts.requests import acceptance_by_position, distribution
 from dashboard.charts.server import CHARTS, over_time, sampled
@@ -81,7 +81,7 @@ def _server(shelf: Shelf, cell: CellRow) -> None:
         st.vega_lite_chart(specification(sampled(names[name], note)), alt=name)
 
 
-def server_drawings(known: Server, cell: CellRow) -> list[Drawing]:
+def server_drawings(known: ServerCurves, cell: CellRow) -> list[Drawing]:
     """Return a chart for each thing that the samples tell."""
     colour, note = arm_colour(cell.arm), bracketed(badge(cell.evidence))
     curves = {curve.name: curve for curve in known.lines}

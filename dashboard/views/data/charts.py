@@ -7,16 +7,17 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from answers import explore as read
+from answers import explore as words
 from answers.compare.words import metric_name
-from answers.explore import read, words
-from answers.explore.values import (
+from answers.explore import (
     AGGREGATIONS,
     KEYS,
-    Amount,
-    Behind,
+    CellBehind,
+    ChartPanel,
     Clicked,
     Key,
-    Panel,
+    Measure,
     Pick,
     marks_sql,
 )
@@ -106,22 +107,22 @@ def _pick(which: int, count: int) -> Pick:
     return Pick(y, x, series, KEYS.get(chosen), how)
 
 
-def _x(which: int) -> Key | Amount:
+def _x(which: int) -> Key | Measure:
     """Ask what the chart stands over: a key, or one of the numbers."""
     chosen = _choose("Over", [*KEYS, *_LABELS], f"x{which}")
     return KEYS[chosen] if chosen in KEYS else _statistic("Over", f"x{which}", _LABELS[chosen])
 
 
-def _amount(label: str, name: str, first: str) -> Amount:
+def _amount(label: str, name: str, first: str) -> Measure:
     chosen = _choose(label, list(_LABELS), name, METRICS[first].label)
     return _statistic(label, name, _LABELS[chosen])
 
 
-def _statistic(label: str, name: str, metric: str) -> Amount:
+def _statistic(label: str, name: str, metric: str) -> Measure:
     if not METRICS[metric].distribution:
-        return Amount(metric, "mean")
+        return Measure(metric, "mean")
     statistic = _choose(f"{label}: statistic", list(_STATISTICS), f"{name}-statistic", "median")
-    return Amount(metric, _STATISTICS[statistic])
+    return Measure(metric, _STATISTICS[statistic])
 
 
 def _choose(label: str, options: list[str], name: str, first: str | None = None) -> str:
@@ -138,14 +139,16 @@ def _how(pick: Pick) -> str:
     return f"{explanation(METRICS[pick.y.metric], pick.y.statistic)}\n\n{pooled}"
 
 
-def _places(panels: Sequence[Panel], count: int) -> Iterator[tuple[DeltaGenerator, Panel]]:
+def _places(
+    panels: Sequence[ChartPanel], count: int
+) -> Iterator[tuple[DeltaGenerator, ChartPanel]]:
     wide = max(min(3 if count == 1 else 1, len(panels)), 1)
     for start in range(0, len(panels), wide):
         yield from zip(st.columns(wide), panels[start : start + wide], strict=False)
 
 
 def _drawn(
-    place: DeltaGenerator, drawing: Drawing, chart: tuple[int, Pick], one: Panel
+    place: DeltaGenerator, drawing: Drawing, chart: tuple[int, Pick], one: ChartPanel
 ) -> list[Clicked]:
     """Return the marks that are clicked in a chart."""
     which, pick = chart
@@ -156,7 +159,7 @@ def _drawn(
         alt=words.alternative(one, pick),
     )
     marks = event.get("selection", {}).get(PICKED, []) if event else []
-    along = "load" if isinstance(pick.x, Amount) else "x"
+    along = "load" if isinstance(pick.x, Measure) else "x"
     return [Clicked(one.name, str(mark.get("series")), mark.get(along)) for mark in marks]
 
 
@@ -180,7 +183,7 @@ def _cells(
     rows_menu(f"explore-{which}", every)
 
 
-def cell_rows(cells: Sequence[Behind], pick: Pick) -> pd.DataFrame:
+def cell_rows(cells: Sequence[CellBehind], pick: Pick) -> pd.DataFrame:
     """Return the cells of a chart under the names that it gives them."""
     names = {"series": pick.series.label, "x": words.axis_title(pick.x)}
     if pick.panel:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from analysis.published.claims import Claims, judge
+from analysis.published.claims import Claims, as_improvement, judge
 from analysis.published.claims_file import Tables, read_claims
-from analysis.published.claims_improvements import as_improvement
 from analysis.verdicts.finding import Finding
-from answers.published import checked
+from answers.published import words as checked
+from answers.published.answer import measured_here
 from answers.published.words import headline_of_claims, mistakes
 from dashboard.access import may_edit, require_editor
 from dashboard.charts.published import MOST_DRAWN, claimed
@@ -179,7 +179,7 @@ def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) ->
         return
     with part:
         st.caption(_HOW_MEASURED)
-        found = ask(shelf, checked.measured_here, judged, tables.model, filters)
+        found = ask(shelf, measured_here, judged, tables.model, filters)
         rows = list(checked.here(found))
         if not rows:
             st.caption("Nothing here was measured with the model, dataset and size that the table "

@@ -7,8 +7,17 @@ import pandas as pd
 import streamlit as st
 from streamlit import column_config as col
 
-from answers.runs import read, words
-from answers.runs.values import CellRow, OneRun, Run, Runs
+from answers.runs import read
+from answers.runs.read import (
+    CellRow,
+    OneRun,
+    RunRow,
+    Runs,
+    again,
+    command_lines,
+    how_it_went,
+    log_excerpt,
+)
 from dashboard import annotating, links
 from dashboard.components import Shown, copied, folded, listing, plain, table
 from dashboard.downloads import rows_menu
@@ -87,7 +96,7 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
         st.caption("No run holds this text.")
         return
     links.follow_first("run", list(offered))
-    chosen = st.selectbox("Run", list(offered), key="run", bind="query-params")
+    chosen = st.selectbox("RunRow", list(offered), key="run", bind="query-params")
     one = ask(
         shelf, read.one_run, filters, offered[chosen], annotating.notes_version(shelf)
     )  # fmt: skip
@@ -103,7 +112,7 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
     _one_cell(shelf, one)
 
 
-def _offered(known: Runs) -> dict[str, Run]:
+def _offered(known: Runs) -> dict[str, RunRow]:
     """Return the runs that can be chosen: all where they are few; of many the newest and those
     searched for."""
     if len(known.runs) <= _NEWEST:
@@ -121,19 +130,19 @@ def _offered(known: Runs) -> dict[str, Run]:
 
 
 def _how_it_was_run(one: OneRun) -> None:
-    went = words.how_it_went(one.run)
+    went = how_it_went(one.run)
     if went:
         st.caption(plain(went))
-    log = words.log_excerpt(one.run)
+    log = log_excerpt(one.run)
     if log:
         st.text("The server's log ended with")
         copied("\n".join(log))
     st.text("Run it again")
-    copied(words.again(one.run, one.cells), "bash")
+    copied(again(one.run, one.cells), "bash")
     part = folded("Commands, environment and configuration", "commands")
     if part is not None:
         with part:
-            for name, line in words.command_lines(one.run):
+            for name, line in command_lines(one.run):
                 st.text(name)
                 copied(line)
             for name in ("environment", "settings", "report_config"):

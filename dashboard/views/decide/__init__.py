@@ -10,7 +10,7 @@ from answers.decide.answer import decide
 from answers.decide.overview import Overview
 from answers.decide.read import measured
 from answers.decide.values import Question
-from answers.published.values import Study
+from answers.published.values import PublishedStudy
 from dashboard import published
 from dashboard.chosen import (
     SUBJECT,
@@ -67,7 +67,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         details.draw(shelf, told)
 
 
-def _undecided(study: Study | None, lost: str | None, top: DeltaGenerator) -> None:
+def _undecided(study: PublishedStudy | None, lost: str | None, top: DeltaGenerator) -> None:
     """Draw a published study, as printed; without one, say what the link names and is gone."""
     if study is None or lost is not None:
         with top:

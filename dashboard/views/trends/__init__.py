@@ -5,8 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 from answers.runs import read as read_runs
-from answers.trend import read
-from answers.trend.answer import Trend
+from answers.trend.answer import Trend, accepted
 from dashboard.components import folded, listing, plain, table
 from dashboard.downloads import rows_menu
 from dashboard.offered import nothing
@@ -45,7 +44,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         "How much worse is still fine?", value="5%", key="budget", bind="query-params",
         help="5% for all metrics, or more exactly: itl=3% ttft.p95=10% 5%",
     )  # fmt: skip
-    asked = Asked(filters, budget or "", read.accepted(Path(shelf.root)))
+    asked = Asked(filters, budget or "", accepted(Path(shelf.root)))
     known = trend_of(shelf, asked)
     with top:
         st.header(plain(known.trend.headline), help=_HOW)

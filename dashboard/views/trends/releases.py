@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from answers.trend import read
-from answers.trend.releases import Release, comparable, release
+from analysis.nightly.regressions import comparable_releases
+from answers.trend.answer import Release, release, watched
 from dashboard.charts.spec import Drawing, specification
 from dashboard.charts.trends import MOST_ROWS, forest
 from dashboard.components import folded, plain, titled
@@ -25,7 +25,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         return
     with part:
         st.caption(_BOTH)
-        known = dict(comparable(ask(shelf, read.watched, filters)))
+        known = comparable_releases(ask(shelf, watched, filters).series)
         if known:
             _chosen(shelf, filters, known)
         else:
@@ -58,7 +58,7 @@ def _chosen(shelf: Shelf, filters: Filters, known: dict[str, tuple[str, ...]]) -
 
 @cached
 def _released(shelf: Shelf, filters: Filters, before: str, after: str) -> Release:
-    return release(ask(shelf, read.watched, filters).series, before, after)
+    return release(ask(shelf, watched, filters).series, before, after)
 
 
 @cached

@@ -50,7 +50,7 @@ def _shown(root: str, filters: Filters) -> None:
     for line in rest:
         st.markdown(plain(line))
     st.caption(plain(board.heard(one, _now())))
-    table(texts(*board.candidates(one)), "candidates")
+    table(texts(*words.candidate_rows(one.told.candidates)), "candidates")
     if one.told.found:
         st.markdown("By dataset and load:")
         table(texts(*words.standings(one.told.found)), "loads")

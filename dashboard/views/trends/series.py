@@ -9,13 +9,10 @@ from streamlit import column_config as col
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.frames import number
-from analysis.nightly.acceptance import Acceptance
-from analysis.nightly.regressions import budgets
+from analysis.nightly.regressions import AcceptedNight, budgets
 from answers.runs import notes
-from answers.runs.notes import Placed
-from answers.trend import read
-from answers.trend.answer import Line, Trend, names, watch
-from answers.trend.read import Meant, accept
+from answers.runs.notes import PlacedNote
+from answers.trend.answer import Meant, Trend, TrendLine, accept, names, watch, watched
 from dashboard import annotating
 from dashboard.access import may_edit
 from dashboard.charts.spec import Drawing, specification
@@ -34,7 +31,7 @@ class Asked:
 
     filters: Filters
     budget: str
-    accepted: tuple[Acceptance, ...]
+    accepted: tuple[AcceptedNight, ...]
 
 
 @dataclass(frozen=True)
@@ -43,15 +40,15 @@ class Known:
     series."""
 
     trend: Trend
-    places: dict[str, dict[str, Line]]
+    places: dict[str, dict[str, TrendLine]]
 
 
 @cached
 def trend_of(shelf: Shelf, asked: Asked) -> Known:
     """Judge every series; raises UnknownKey for a budget that cannot be read."""
     allowed = budgets(asked.budget.replace(",", " ").split())
-    trend = watch(ask(shelf, read.watched, asked.filters), allowed, asked.accepted)
-    places: dict[str, dict[str, Line]] = {}
+    trend = watch(ask(shelf, watched, asked.filters), allowed, asked.accepted)
+    places: dict[str, dict[str, TrendLine]] = {}
     told = names([line.assessed.series for line in trend.judged])
     for name, line in zip(told, trend.judged, strict=True):
         places.setdefault(line.metric, {})[name] = line
@@ -60,7 +57,7 @@ def trend_of(shelf: Shelf, asked: Asked) -> Known:
 
 @cached
 def drawing(
-    shelf: Shelf, asked: Asked, metric: str, name: str, noted: tuple[Placed, ...]
+    shelf: Shelf, asked: Asked, metric: str, name: str, noted: tuple[PlacedNote, ...]
 ) -> Drawing:
     """Draw the run chart of one series, with what people noted."""
     return specification(run_chart(trend_of(shelf, asked).places[metric][name], noted))
@@ -108,14 +105,14 @@ def render(shelf: Shelf, asked: Asked, known: Known, controls: Sequence[DeltaGen
         )
 
 
-def _noted(shelf: Shelf, asked: Asked, line: Line) -> tuple[Placed, ...]:
+def _noted(shelf: Shelf, asked: Asked, line: TrendLine) -> tuple[PlacedNote, ...]:
     version = annotating.notes_version(shelf)
     if not version:
         return ()
     return ask(shelf.with_excluded(), notes.of_series, asked.filters, line.about, version)
 
 
-def _accept(shelf: Shelf, line: Line) -> None:
+def _accept(shelf: Shelf, line: TrendLine) -> None:
     """Draw the form that accepts a night, as ``draftboard gate accept`` does: from it on the night
     is the reference of what follows."""
     if not may_edit():
@@ -132,7 +129,7 @@ def _accept(shelf: Shelf, line: Line) -> None:
             _accepted(shelf, Meant(night, *_meant(line, of)), why or "")
 
 
-def _meant(line: Line, of: str | None) -> tuple[str | None, str | None]:
+def _meant(line: TrendLine, of: str | None) -> tuple[str | None, str | None]:
     """Return the study, and the parts of the series' name, that are accepted."""
     parts = ", ".join(line.assessed.series.words) if of == _THIS else None
     return (None if of == _EVERY else line.study), parts
@@ -148,7 +145,7 @@ def _accepted(shelf: Shelf, what: Meant, why: str) -> None:
     st.rerun()
 
 
-def _behind(line: Line, noted: tuple[Placed, ...]) -> None:
+def _behind(line: TrendLine, noted: tuple[PlacedNote, ...]) -> None:
     part = folded("What changed in the configuration, and the nights behind it", "behind")
     if part is None:
         return
@@ -161,7 +158,7 @@ def _behind(line: Line, noted: tuple[Placed, ...]) -> None:
         table(_nights(line, noted), "nights", _NIGHT_COLUMNS)
 
 
-def _changes(line: Line) -> Shown:
+def _changes(line: TrendLine) -> Shown:
     rows = [
         (point.night, change.field, _said(change.before), _said(change.after))
         for point in reversed(line.points)
@@ -174,7 +171,7 @@ def _said(value: object) -> str:
     return "not stated" if value is None else str(value)
 
 
-def _nights(line: Line, noted: Sequence[Placed]) -> Shown:
+def _nights(line: TrendLine, noted: Sequence[PlacedNote]) -> Shown:
     metric = line.assessed.series.measure
     said = dict(notes.by_night(noted))
     rows = [
@@ -192,7 +189,7 @@ def _nights(line: Line, noted: Sequence[Placed]) -> Shown:
     return shown(pd.DataFrame(rows))
 
 
-def file_rows(lines: Sequence[Line]) -> pd.DataFrame:
+def file_rows(lines: Sequence[TrendLine]) -> pd.DataFrame:
     """Return every series unrounded, for a file: what it is, how it is judged, since when."""
     told = [
         {
