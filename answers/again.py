@@ -1,12 +1,11 @@
 """A cell that was measured again, held against its original by the rules of every decision."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from analysis.evidence.effects import again as evidence
 from analysis.evidence.output_check import COLUMNS, OutputCheck, check_outputs
@@ -22,9 +21,6 @@ from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
-
-# --- A repetition in words and lines of text.
-
 
 # --- A cell measured again beside its original, as values: the command and its JSON render these.
 
@@ -50,12 +46,6 @@ class RepeatedLine:
     adjusted_low: float | None
     adjusted_high: float | None
     word: Word
-
-    @property
-    def settled(self) -> bool:
-        """Whether the figure differs beyond chance, all figures that were compared taken
-        together."""
-        return self.word in SETTLED
 
 
 @dataclass(frozen=True)
@@ -98,52 +88,36 @@ _UNBOUNDED = "beyond ±1000 %"
 _UNSURE = "one launch each says nothing of how much launches scatter"
 
 
-def status_of(lines: Sequence[RepeatedLine]) -> Status:
-    """Return the word for the outcome. *differs*: a difference is settled; *likely differs*: one is
-    likely; *repeats*: neither, and the main figure's adjusted interval lies within EQUIVALENCE;
-    else *open*."""
-    words = {line.word for line in lines}
-    if words & SETTLED:
-        return "differs"
-    if words - {OPEN}:
-        return "likely differs"
-    main = _main(lines)
-    if main is None or main.adjusted_low is None or main.adjusted_high is None:
-        return "open"
-    within = main.adjusted_low >= -EQUIVALENCE and main.adjusted_high <= EQUIVALENCE
-    return "repeats" if within else "open"
+def outcome(lines: Sequence[RepeatedLine]) -> tuple[Status, str]:
+    """Return the word for the outcome, and whether the cell came out as it did, in one sentence.
 
-
-def headline(lines: Sequence[RepeatedLine]) -> str:
-    """Say in one sentence whether the cell came out as it did."""
-    status, main = status_of(lines), _main(lines)
-    if status in ("differs", "likely differs"):
-        chosen = [line for line in lines if line.settled or status == "likely differs"]
-        worst = [line for line in chosen if line.word != OPEN]
-        first = main if main in worst else worst[0]
-        assert first is not None
-        does = "It does not repeat" if status == "differs" else "It probably does not repeat"
-        how = "differ" if status == "differs" else "are likely to differ"
-        return f"{does}: {len(worst)} of {len(lines)} figures {how}, {_difference(first)}."
+    *differs*: a difference is settled; *likely differs*: one is likely; *repeats*: neither, and the main
+    figure's adjusted interval lies within EQUIVALENCE; else *open*.
+    """
+    main = next((line for line in lines if (line.metric, line.statistic) == MAIN), None)
+    settled = [line for line in lines if line.word in SETTLED]
+    worst = settled or [line for line in lines if line.word != OPEN]
+    if worst:
+        first = main if main is not None and main in worst else worst[0]
+        better = first.improvement >= 0
+        change = METRICS[first.metric].changes[0 if better else 1]
+        size, sure = percent(first.improvement, sign=False), directed(first.low, first.high, better)
+        told = f"{metric_name(first.metric, first.statistic)}: {size} {change} (95 %: {sure}): {first.word}"
+        count = f"{len(worst)} of {len(lines)} figures"
+        if settled:
+            return "differs", f"It does not repeat: {count} differ, {told}."
+        return (
+            "likely differs",
+            f"It probably does not repeat: {count} are likely to differ, {told}.",
+        )
     if main is None or main.low is None:
-        return f"Open: {_UNSURE}; --repeats 3 measures it more often."
+        return "open", f"Open: {_UNSURE}; --repeats 3 measures it more often."
     told = f"{METRICS[main.metric].label.lower()} {percent(main.improvement)}"
     sure = f"95 %: {interval(main.low, main.high)}"
-    if status == "repeats":
-        return f"It repeats: no figure is shown to differ, {told} ({sure})."
-    return f"Open: no figure is shown to differ, and none to be the same: {told} ({sure})."
-
-
-def _main(lines: Sequence[RepeatedLine]) -> RepeatedLine | None:
-    return next((line for line in lines if (line.metric, line.statistic) == MAIN), None)
-
-
-def _difference(line: RepeatedLine) -> str:
-    better = line.improvement >= 0
-    change = METRICS[line.metric].changes[0 if better else 1]
-    name = metric_name(line.metric, line.statistic)
-    sure = directed(line.low, line.high, better)
-    return f"{name}: {percent(line.improvement, sign=False)} {change} (95 %: {sure}): {line.word}"
+    low, high = main.adjusted_low, main.adjusted_high
+    if low is not None and high is not None and low >= -EQUIVALENCE and high <= EQUIVALENCE:
+        return "repeats", f"It repeats: no figure is shown to differ, {told} ({sure})."
+    return "open", f"Open: no figure is shown to differ, and none to be the same: {told} ({sure})."
 
 
 def is_shown(line: RepeatedLine) -> bool:
@@ -157,13 +131,11 @@ def row(line: RepeatedLine) -> tuple[str, ...]:
     return (
         with_unit(line.metric, line.statistic), number(line.original, line.metric),
         number(line.again, line.metric), span, percent(line.improvement),
-        _bounds(line.low, line.high), _bounds(line.adjusted_low, line.adjusted_high), line.word,
+        _interval_or_none(line.low, line.high), _interval_or_none(line.adjusted_low, line.adjusted_high), line.word,
     )  # fmt: skip
 
 
-def _bounds(low: float | None, high: float | None) -> str:
-    """Write an interval; one so wide that it says nothing, as few launches give it, is not spelt
-    out."""
+def _interval_or_none(low: float | None, high: float | None) -> str:
     if low is None or high is None:
         return "none: one launch each"
     return interval(low, high) if max(-low, high) < _NOTHING else _UNBOUNDED
@@ -178,24 +150,9 @@ def stands_on(found: Again) -> str:
     return f"The original launch against {again} of the repetition{more}."
 
 
-def outputs(found: OutputCheck) -> tuple[str, ...]:
-    """Say how long the answers of the original and the repetition were, and how many are
-    identical."""
-    told = []
-    if found.median_tokens is not None:
-        then, now = found.median_tokens
-        told.append(
-            f"Median answer over {found.prompts} prompts: {then:.0f} tokens then, {now:.0f} now."
-        )
-    if found.identical is not None:
-        told.append(f"{found.identical:.0%} of the texts are identical at temperature 0.")
-    return tuple(told)
-
-
 # ---
 
 
-Floats = NDArray[np.float64]
 #: What says when, where and by which command something was measured: what matters of it is a fact, and
 #: the prompts were found to be the same.
 _PASSING = (
@@ -218,21 +175,29 @@ def again(reader: Reader, original: str, siblings: Sequence[str], launches: Sequ
     one, others, later = cells[original], [cells[p] for p in siblings], [cells[p] for p in launches]
     lines = _lines(rows, one, others, later)
     found = rows.cells.set_index("cell_id")
+    temperature = found.loc[[one, later[0]], "temperature"]
+    greedy = None if temperature.isna().any() else bool((temperature == 0).all())
+    then, now = (queries.requests(reader, x, COLUMNS).to_pandas() for x in (one, later[0]))
+    differs = configuration(reader, Pair("", one, later[0], "original", "again", ()))
+    status, headline = outcome(lines)
     return Again(
         cell=str(found.loc[one, "run_id"]).rpartition("#")[0],
-        status=status_of(lines),
-        headline=headline(lines),
+        status=status,
+        headline=headline,
         launches=len(later),
         siblings=len(others),
         lines=lines,
-        differs=_differs(reader, one, later[0]),
-        outputs=_outputs(reader, rows, one, later[0]),
-        doubts=tuple(_doubts(rows, one, later)),
+        differs=tuple(
+            each
+            for each in differs
+            if not any(each.setting == p or each.setting.startswith(f"{p}.") for p in _PASSING)
+        ),
+        outputs=tuple(_outputs(check_outputs(then, now, greedy))),
+        doubts=_doubts(rows, one, later),
     )
 
 
 def _lines(rows: Rows, one: str, others: list[str], later: list[str]) -> tuple[RepeatedLine, ...]:
-    """Return the judged figures that every launch has, where all of their values are above zero."""
     wide = rows.measurements.astype({"metric": str, "statistic": str}).pivot(
         index="cell_id", columns=["metric", "statistic"], values="value"
     )
@@ -244,52 +209,41 @@ def _lines(rows: Rows, one: str, others: list[str], later: list[str]) -> tuple[R
     values = table[whole].to_numpy(dtype=np.float64)
     split = 1 + len(others)
     lower = np.array([METRICS[metric].better == "lower" for metric, _ in whole])
-    told = evidence(values[0], values[1:split], values[split:], lower)
-    return tuple(
-        _line(name, values[0, at], values[split:, at], row)
-        for at, (name, row) in enumerate(zip(whole, records(told), strict=True))
+    told = records(evidence(values[0], values[1:split], values[split:], lower))
+    found = []
+    for at, (name, row) in enumerate(zip(whole, told, strict=True)):
+        now = values[split:, at]
+        low, high, adjusted_low, adjusted_high = (
+            None if pd.isna(row[end]) else float(row[end])
+            for end in ("low", "high", "adjusted_low", "adjusted_high")
+        )
+        found.append(
+            RepeatedLine(
+                *name, original=float(values[0, at]), again=float(np.exp(np.log(now).mean())),
+                lowest=float(now.min()), highest=float(now.max()),
+                improvement=float(row["improvement"]), low=low, high=high,
+                adjusted_low=adjusted_low, adjusted_high=adjusted_high, word=row["word"],
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _doubts(rows: Rows, one: str, later: list[str]) -> tuple[str, ...]:
+    flags = rows.flags[rows.flags["severity"] != "info"]
+    then, now = (
+        list(dict.fromkeys(flags.loc[flags["cell_id"].isin(cells), "sentence"].astype(str)))
+        for cells in ([one], later)
     )
-
-
-def _line(name: tuple[str, str], then: float, now: Floats, row: dict[str, Any]) -> RepeatedLine:
-    ends = ("low", "high", "adjusted_low", "adjusted_high")
-    low, high, adjusted_low, adjusted_high = (
-        None if pd.isna(row[end]) else float(row[end]) for end in ends
-    )
-    return RepeatedLine(
-        *name, original=float(then), again=float(np.exp(np.log(now).mean())),
-        lowest=float(now.min()), highest=float(now.max()), improvement=float(row["improvement"]),
-        low=low, high=high, adjusted_low=adjusted_low, adjusted_high=adjusted_high,
-        word=row["word"],
-    )  # fmt: skip
-
-
-def _differs(reader: Reader, one: str, other: str) -> tuple[Differs, ...]:
-    found = configuration(reader, Pair("", one, other, "original", "again", ()))
-    return tuple(
-        each
-        for each in found
-        if not any(each.setting == p or each.setting.startswith(f"{p}.") for p in _PASSING)
-    )
-
-
-def _outputs(reader: Reader, rows: Rows, one: str, other: str) -> tuple[str, ...]:
-    then, now = (queries.requests(reader, cell, COLUMNS).to_pandas() for cell in (one, other))
-    told = rows.cells.set_index("cell_id").loc[[one, other], "temperature"]
-    greedy = None if told.isna().any() else bool((told == 0).all())
-    return outputs(check_outputs(then, now, greedy))
-
-
-def _doubts(rows: Rows, one: str, later: list[str]) -> list[str]:
-    """Return what flags say of the original and of its repetition; what they say of both, once."""
-    then, now = _sentences(rows, [one]), _sentences(rows, later)
-    return [
+    return (
         *(sentence for sentence in then if sentence in now),
         *(f"original: {sentence}" for sentence in then if sentence not in now),
         *(f"again: {sentence}" for sentence in now if sentence not in then),
-    ]
+    )
 
 
-def _sentences(rows: Rows, cells: list[str]) -> list[str]:
-    flags = records(rows.flags[rows.flags["cell_id"].isin(cells)])
-    return list(dict.fromkeys(str(f["sentence"]) for f in flags if f["severity"] != "info"))
+def _outputs(found: OutputCheck) -> Iterator[str]:
+    if found.median_tokens is not None:
+        then, now = found.median_tokens
+        yield f"Median answer over {found.prompts} prompts: {then:.0f} tokens then, {now:.0f} now."
+    if found.identical is not None:
+        yield f"{found.identical:.0%} of the texts are identical at temperature 0."

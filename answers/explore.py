@@ -208,11 +208,11 @@ _SUBJECT = (
 def cells_sql(pick: Pick, filters: Filters) -> str:
     """Return the SQL of one row per cell: cell_id, panel, series, x, y, load, setting, subject,
     evidence, synthetic."""
-    parts = [f"select\n{_columns(pick)}", "from cells", _join("own", pick.y)]
+    parts = [f"select\n{_columns_sql(pick)}", "from cells", _join_sql("own", pick.y)]
     if isinstance(pick.x, Measure):
-        parts.append(_join("other", pick.x))
+        parts.append(_join_sql("other", pick.x))
     if filters != Filters():
-        parts.insert(2, f"semi join {_chosen(filters)} using (cell_id)")
+        parts.insert(2, f"semi join {_chosen_sql(filters)} using (cell_id)")
     return "\n".join(parts)
 
 
@@ -246,7 +246,7 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _columns(pick: Pick) -> str:
+def _columns_sql(pick: Pick) -> str:
     if isinstance(pick.x, Measure):
         x = "other.value"
     else:
@@ -277,7 +277,7 @@ def _text_of(key: Key) -> str:
     return f"concat_ws(', ', {', '.join(sized)})"
 
 
-def _join(name: str, amount: Measure) -> str:
+def _join_sql(name: str, amount: Measure) -> str:
     return (
         f"join measurements as {name}\n"
         f"    on {name}.cell_id = cells.cell_id\n"
@@ -286,8 +286,7 @@ def _join(name: str, amount: Measure) -> str:
     )
 
 
-def _chosen(filters: Filters) -> str:
-    """Write the SQL of the filters: the warehouse's own macro, with those that are set."""
+def _chosen_sql(filters: Filters) -> str:
     told = [
         f"{name}_in := [{', '.join(map(quoted, values))}]"
         for name in FILTER_FIELDS
@@ -308,7 +307,6 @@ MOST_MARKS = 5000
 
 
 def _headline(panels: Sequence[ChartPanel], pick: Pick) -> str:
-    """Say what is drawn, and the best value only where all marks are of one subject."""
     if not panels:
         return f"{pick.y.label}: unknown for every cell that the filters keep"
     if len(panels) == 1 and _one_subject(panels[0].marks):
@@ -321,12 +319,10 @@ def _headline(panels: Sequence[ChartPanel], pick: Pick) -> str:
 
 
 def _one_subject(marks: Sequence[Mark]) -> bool:
-    """Whether the marks are of one model, hardware, dataset and size, so that one can be the best."""
     return len({mark.subject for mark in marks}) == 1 and all(m.subjects == 1 for m in marks)
 
 
-def _answer(marks: Sequence[Mark], pick: Pick) -> str:
-    """Say the best value, or the span of a number that has no better direction."""
+def _best_value(marks: Sequence[Mark], pick: Pick) -> str:
     if not _one_subject(marks):
         return "settings that cannot be pooled, so none is the best"
     y, better = pick.y, METRICS[pick.y.metric].better
@@ -432,7 +428,7 @@ def placed(rows: Sequence[Mark], pick: Pick, most: int) -> Marks:
     for mark in drawn:
         by_panel.setdefault(mark.panel, []).append(mark)
     charts = tuple(
-        ChartPanel(name, _answer(own, pick), tuple(own))
+        ChartPanel(name, _best_value(own, pick), tuple(own))
         for name, own in sorted(by_panel.items(), key=lambda one: -len(one[1]))
     )
     notes = []

@@ -1,6 +1,6 @@
 """Collects a report from the answers that every page shows, so that it says the same as they do."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -34,9 +34,6 @@ from warehouse.catalogue import METRICS
 from warehouse.errors import NothingToReport, UnknownKey
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
-
-# --- What a report says in words and tables, short enough for four printed pages.
-
 
 # --- A report as values: words, tables and figures, before they become a page.
 
@@ -154,121 +151,88 @@ _LABELS = {
 }  # fmt: skip
 
 
-def definitions() -> tuple[str, ...]:
-    """Return what the metrics of the study's table are."""
-    keys = dict.fromkeys(metric for metric, _ in STUDY_TABLE)
-    return tuple(
-        f"{METRICS[key].label} ({METRICS[key].unit}, {METRICS[key].better} is better): "
-        f"{METRICS[key].definition}"
-        for key in keys
-    )
-
-
-def question(overview: Overview, filters: Filters) -> str:
-    """Return what the report answers."""
-    where = f" on {', '.join(filters.dataset)}" if filters.dataset else ""
-    model = known(overview.decisions[0].subject.model)
-    return f"Should {model} be served with speculative decoding{where}?"
-
-
-def tiles(one: Decision) -> tuple[tuple[str, str, str], ...]:
-    """Return the gain at the operating load, what it saves, and what is at stake."""
+def _tiles(one: Decision) -> Iterator[tuple[str, str, str]]:
     level, gain = one.operating, one.operating.difference
-    saved = () if one.saving is None else (
-        ("Cost per output token", percent(-one.saving.per_output_token), "on the same hardware"),
-    )  # fmt: skip
-    return (
-        (tables.line_name(gain), tables.size(gain), f"{gain.word} at {level.load.text}"),
-        *saved,
-        ("At stake in the choice", tables.at_stake(one), "of arm and K, at most"),
-    )
+    yield tables.line_name(gain), tables.size(gain), f"{gain.word} at {level.load.text}"
+    if one.saving is not None:
+        saved = percent(-one.saving.per_output_token)
+        yield "Cost per output token", saved, "on the same hardware"
+    yield "At stake in the choice", tables.at_stake(one), "of arm and K, at most"
 
 
-def against(overview: Overview) -> tuple[str, ...]:
-    """Return what became worse, of the decisions that lead."""
-    sentences = (loss.sentence for one in overview.leads for loss in one.against)
-    return first(tuple(dict.fromkeys(sentences))) or ("nothing that was measured",)
-
-
-def scope(
-    overview: Overview, filters: Filters, period: str, cells: int
-) -> tuple[tuple[str, str], ...]:
-    """Return what the report is about, and how many cells that is."""
-    narrowed = [(label, _text(getattr(filters, name))) for name, label in _LABELS.items()]
+def _scope(overview: Overview, filters: Filters, cells: pd.DataFrame) -> Iterator[tuple[str, str]]:
     about = overview.decisions[0].subject
-    arms = dict.fromkeys(tables.arm_taken(one) for one in overview.leads)
-    return (
-        ("Model", known(about.model)), ("Hardware", known(about.gpu)),
-        ("Engine", f"{known(about.engine)} {known(about.engine_version)}"),
-        ("Speculation", ", ".join(arms)),
-        *((label, text) for label, text in narrowed if text),
-        ("Measured", period), ("Cells", f"{cells:,}"),
-    )  # fmt: skip
+    yield "Model", known(about.model)
+    yield "Hardware", known(about.gpu)
+    yield "Engine", f"{known(about.engine)} {known(about.engine_version)}"
+    yield "Speculation", ", ".join(dict.fromkeys(map(tables.arm_taken, overview.leads)))
+    for name, label in _LABELS.items():
+        value = getattr(filters, name)
+        if value:
+            yield label, value if isinstance(value, str) else ", ".join(value)
+    days = pd.to_datetime(cells["started_at"].dropna(), utc=True).dt.strftime("%Y-%m-%d")
+    period = "unknown when"
+    if not days.empty:
+        first, last = str(days.min()), str(days.max())
+        period = first if first == last else f"{first} to {last} (UTC)"
+    yield "Measured", period
+    yield "Cells", f"{len(cells):,}"
 
 
-def _text(value: tuple[str, ...] | str) -> str:
-    return value if isinstance(value, str) else ", ".join(value)
+def _first_and_how_many_more(sentences: Iterable[str]) -> tuple[str, ...]:
+    every = tuple(sentences)
+    more = len(every) - MOST_POINTS
+    return every if more <= 0 else (*every[:MOST_POINTS], f"{more} more in the dashboard.")
 
 
-def first(sentences: Sequence[str]) -> tuple[str, ...]:
-    """Return the first of many sentences, and how many more there are."""
-    more = len(sentences) - MOST_POINTS
-    if more <= 0:
-        return tuple(sentences)
-    return (*sentences[:MOST_POINTS], f"{more} more in the dashboard.")
-
-
-def shown_of(drawn: int, there: int, what: str) -> tuple[str, ...]:
-    """Say how many of something are shown; empty where all are."""
+def _how_many_shown(drawn: int, there: int, what: str) -> tuple[str, ...]:
     if drawn >= there:
         return ()
     return (f"{drawn} of {there} {what} are shown; the others stand in the dashboard.",)
 
 
-def grid(rows: Rows, caption: str) -> ReportGrid:
-    """Return the first rows of a table; an empty place is a dash."""
+def _grid(rows: Rows, caption: str) -> ReportGrid:
+    """Return the first rows of a table; an empty place is a dash. Where most texts of a column start as
+    numbers do, it is set right-aligned."""
     header, lines = rows
     texts = [tuple(text or "–" for text in line) for line in lines[:MOST_ROWS]]
-    right = {i for i in range(len(header)) if _numeric([row[i] for row in texts])}
+    columns = zip(*texts, strict=True)
+    right = {
+        at for at, column in enumerate(columns) if sum(map(_is_number, column)) > len(column) / 2
+    }
     names = tuple(name or "taken" for name in header)
     return ReportGrid(caption, names, tuple(texts), frozenset(right), len(lines) - len(texts))
 
 
-def _numeric(texts: list[str]) -> bool:
-    """Whether most texts start as numbers do: such a column is set right-aligned."""
-    like = [text[:1].isdigit() or (text[:1] in "+-−" and text[1:2].isdigit()) for text in texts]
-    return bool(texts) and sum(like) > len(texts) / 2
+def _is_number(text: str) -> bool:
+    return text[:1].isdigit() or (text[:1] in "+-−" and text[1:2].isdigit())
 
 
-def costs(rows: Sequence[Money]) -> Rows:
-    """Return what a million output tokens cost with both arms, what is saved, and the fleet."""
+def _costs(rows: Sequence[Money]) -> Rows:
     demanded = any(row.baseline is not None and row.baseline.fleet is not None for row in rows)
     header = ["traffic", "at", "arm", "baseline, USD per million", "with it", "saved", "95 %",
               "how sure"]  # fmt: skip
+    lines = []
+    for row in rows:
+        saving, year = row.saving, row.usd_saved_per_year
+        line = [
+            row.decision.traffic.name, "no load" if row.load is None else row.load.short,
+            tables.arm_at(row.decision), per_million(row.baseline), per_million(row.speculative),
+        ]  # fmt: skip
+        line += [UNKNOWN, "", ""] if saving is None else [
+            percent(saving.per_output_token), interval(saving.low, saving.high) or "no interval",
+            saving.word,
+        ]  # fmt: skip
+        if demanded:
+            unit = "GPU" if row.basis is None else row.basis.unit
+            fleets = (
+                None if side is None else side.fleet for side in (row.baseline, row.speculative)
+            )
+            told = (UNKNOWN if one is None else gpus(one.gpus, unit) for one in fleets)
+            line += [" → ".join(told), UNKNOWN if year is None else f"{year.value:,.0f}"]
+        lines.append(line)
     more = ["GPUs for the demand", "saved a year, USD"] if demanded else []
-    return [*header, *more], [
-        [*_cost_cells(row), *(_fleet_cells(row) if demanded else [])] for row in rows
-    ]
-
-
-def _cost_cells(row: Money) -> list[str]:
-    saving = row.saving
-    sure = [UNKNOWN, "", ""] if saving is None else [
-        percent(saving.per_output_token), interval(saving.low, saving.high) or "no interval",
-        saving.word,
-    ]  # fmt: skip
-    return [
-        row.decision.traffic.name, "no load" if row.load is None else row.load.short, tables.arm_at(row.decision),
-        per_million(row.baseline), per_million(row.speculative), *sure,
-    ]  # fmt: skip
-
-
-def _fleet_cells(row: Money) -> list[str]:
-    sides = [None if side is None else side.fleet for side in (row.baseline, row.speculative)]
-    unit = "GPU" if row.basis is None else row.basis.unit
-    told = " → ".join(UNKNOWN if one is None else gpus(one.gpus, unit) for one in sides)
-    year = row.usd_saved_per_year
-    return [told, UNKNOWN if year is None else f"{year.value:,.0f}"]
+    return [*header, *more], lines
 
 
 # ---
@@ -287,25 +251,28 @@ def report(reader: Reader, wanted: ReportRequest) -> StakeholderReport:
     be decided.
     """
     overview = _overview(reader, wanted)
-    chosen = wanted.question.filters
-    filters = narrowed(overview.decisions[0].subject, chosen)
+    chosen, about = wanted.question.filters, overview.decisions[0].subject
+    filters = narrowed(about, chosen)
     cells = queries.cells(reader, filters).to_pandas()
     badge = overview.name.partition("  [")[2].partition("]")[0]
     left = exclusions.sentence(exclusions.left_out(reader.root, filters))
+    where = f" on {', '.join(chosen.dataset)}" if chosen.dataset else ""
+    losses = dict.fromkeys(loss.sentence for one in overview.leads for loss in one.against)
+    try:
+        ours = version("draftboard")
+    except PackageNotFoundError:
+        ours = "(version unknown)"
     return StakeholderReport(
-        question=question(overview, chosen),
+        question=f"Should {known(about.model)} be served with speculative decoding{where}?",
         headline=overview.headline,
-        tiles=tiles(overview.leads[0]),
-        against=against(overview),
+        tiles=tuple(_tiles(overview.leads[0])),
+        against=_first_and_how_many_more(losses) or ("nothing that was measured",),
         badges=(badge,) if badge else (),
-        scope=(
-            *scope(overview, chosen, _period(cells), len(cells)),
-            *((("Left out", left),) if left else ()),
-        ),
+        scope=(*_scope(overview, chosen, cells), *((("Left out", left),) if left else ())),
         sections=tuple(_sections(reader, wanted, overview, filters)),
         made_at=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         link=wanted.link,
-        version=_version(),
+        version=ours,
     )
 
 
@@ -337,56 +304,46 @@ def _sections(
     daily = wanted.tokens_per_day
     terms = Terms(wanted.paying, None if daily is None else Demand(daily))
     money = cost(Decisions(overview.decisions), terms)
-    yield _pays(overview)
-    yield _loads(overview)
-    yield _cost(money)
+    yield from _verdict_and_drafts(overview)
+    yield Section(
+        "What does it cost, and what is saved?",
+        paragraphs=(money.headline,),
+        grids=(_grid(_costs(money.rows), "Output tokens"),) if money.rows else (),
+        notes=_first_and_how_many_more(money.notes),
+    )
     yield from _speed(found, overview)
     yield _caveats(reader, overview, found, money)
     yield from _noted(reader, filters)
-    yield Section("How is this calculated?", paragraphs=METHOD, notes=definitions())
+    metrics = (METRICS[key] for key in dict.fromkeys(metric for metric, _ in STUDY_TABLE))
+    definitions = tuple(
+        f"{one.label} ({one.unit}, {one.better} is better): {one.definition}" for one in metrics
+    )
+    yield Section("How is this calculated?", paragraphs=METHOD, notes=definitions)
     yield _provenance(queries.runs(reader, filters).to_pandas())
 
 
-def _pays(overview: Overview) -> Section:
-    """Say whether it pays and at which loads, with the load maps of the decisions that lead
-    first."""
+def _verdict_and_drafts(overview: Overview) -> Iterator[Section]:
     order = list(dict.fromkeys([*overview.leads, *overview.decisions]))
     arms = max(len({cell.arm for cell in one.arms}) for one in order)
     drawn = max(min(_MAPS, _MAP_ROWS // (arms + 1)), 1)
-    every = tables.summary(overview.decisions)
-    return Section(
+    yield Section(
         "Does it pay, and at which loads?",
         paragraphs=(overview.paragraph,),
         figures=tuple(ReportMap(one) for one in order[:drawn]),
-        grids=(grid(every, "What to serve with"),),
+        grids=(_grid(tables.summary(overview.decisions), "What to serve with"),),
         notes=(
             "Expected improvement over the baseline by load and arm; outlined: what is taken, "
             "hatched: not settled.",
-            *shown_of(drawn, len(order), "load maps"),
+            *_how_many_shown(drawn, len(order), "load maps"),
         ),
     )
-
-
-def _loads(overview: Overview) -> Section:
-    """Return what to draft at each load, and what to paste."""
-    order = list(dict.fromkeys([*overview.leads, *overview.decisions]))
     printed = order[:_TABLES]
     texts = [text for one in printed for text in (tables.entries(one), one.serve) if text]
-    return Section(
+    yield Section(
         "What to draft at which load?",
-        grids=tuple(grid(tables.by_load(one), one.traffic.name) for one in printed),
+        grids=tuple(_grid(tables.by_load(one), one.traffic.name) for one in printed),
         points=tuple(dict.fromkeys(texts)),
-        notes=shown_of(len(printed), len(order), "tables"),
-    )
-
-
-def _cost(money: Costs) -> Section:
-    """Return what a token costs and what is saved, with the basis."""
-    return Section(
-        "What does it cost, and what is saved?",
-        paragraphs=(money.headline,),
-        grids=(grid(costs(money.rows), "Output tokens"),) if money.rows else (),
-        notes=first(money.notes),
+        notes=_how_many_shown(len(printed), len(order), "tables"),
     )
 
 
@@ -412,12 +369,11 @@ def _speed(found: Comparison, overview: Overview) -> Iterator[Section]:
         "How fast is it?",
         paragraphs=(f"{arm} in colour, the baseline grey, on {setting.name}.",),
         figures=curves,
-        notes=shown_of(1, len(there), "settings"),
+        notes=_how_many_shown(1, len(there), "settings"),
     )
 
 
 def _caveats(reader: Reader, overview: Overview, found: Comparison, money: Costs) -> Section:
-    """Return what a reader must know before repeating a number."""
     doubts = [text for one in overview.decisions for text in tables.doubts(one)]
     left = [text for one in overview.decisions for text in tables.left_out(one)]
     same = filter(None, (outputs(reader, one) for one in overview.leads))
@@ -426,7 +382,7 @@ def _caveats(reader: Reader, overview: Overview, found: Comparison, money: Costs
     lonely = [f"Not compared, {counted(int(n), 'cell')}: {why}" for why, n in reasons.items()]
     capped = [] if all(a.launches_stated for s in found.settings for a in s.arms) else [CAPPED]
     parts: Sequence[Sequence[str]] = (doubts, left, alike, lonely, capped, money.notes[:1])
-    kept = [text for part in parts for text in first(tuple(dict.fromkeys(part)))]
+    kept = [text for part in parts for text in _first_and_how_many_more(dict.fromkeys(part))]
     return Section(
         "What speaks against these numbers?",
         points=tuple(dict.fromkeys(kept)) or ("No flag, and every cell has a partner.",),
@@ -435,8 +391,6 @@ def _caveats(reader: Reader, overview: Overview, found: Comparison, money: Costs
 
 
 def _noted(reader: Reader, filters: Filters) -> Iterator[Section]:
-    """Yield what people noted on the nights and runs behind the report; nothing where nobody
-    did."""
     said = annotations.version(reader.root)
     if not said:
         return
@@ -450,13 +404,12 @@ def _noted(reader: Reader, filters: Filters) -> Iterator[Section]:
             notes=(
                 "Written by people, apart from the results: a note changes no number, and a run "
                 "that is excluded by name is in none.",
-                *shown_of(_NOTED, len(events), "notes"),
+                *_how_many_shown(_NOTED, len(events), "notes"),
             ),
         )
 
 
 def _provenance(runs: pd.DataFrame) -> Section:
-    """Return where the numbers come from: what was run, with what, and what was said about it."""
     names = {
         "model": "model", "gpu": "hardware", "dataset": "dataset", "evidence": "evidence",
         "load_generator": "load generator", "load_generator_version": "version",
@@ -468,21 +421,7 @@ def _provenance(runs: pd.DataFrame) -> Section:
     said = [text for text in dict.fromkeys(runs["provenance"].dropna()) if text]
     return Section(
         "Where do the numbers come from?",
-        points=first(tuple(map(str, said))) or ("Nobody stated where these data come from.",),
-        grids=(grid(([*names.values(), "runs", "cells"], texts), "Ingested runs"),),
+        points=_first_and_how_many_more(map(str, said))
+        or ("Nobody stated where these data come from.",),
+        grids=(_grid(([*names.values(), "runs", "cells"], texts), "Ingested runs"),),
     )
-
-
-def _period(cells: pd.DataFrame) -> str:
-    days = pd.to_datetime(cells["started_at"].dropna(), utc=True).dt.strftime("%Y-%m-%d")
-    if days.empty:
-        return "unknown when"
-    first, last = str(days.min()), str(days.max())
-    return first if first == last else f"{first} to {last} (UTC)"
-
-
-def _version() -> str:
-    try:
-        return version("draftboard")
-    except PackageNotFoundError:
-        return "(version unknown)"

@@ -82,13 +82,13 @@ def _beside(
 
 
 def _show(judged: "Claims", everything: bool) -> None:
-    from answers.published.words import checked, figure, headline_of_claims, here, in_words
+    from answers.published.values import checked, figure_words, headline_of_claims, here, in_words
     from commands.output import show_table
 
     for number, error in enumerate(judged.errors, 1):
         click.echo(f"{number}. {in_words(error.sentence, judged)}")
         for finding in error.findings:
-            click.echo(f"   - {figure(finding)}")
+            click.echo(f"   - {figure_words(finding)}")
     if everything and judged.findings:
         header = ["where", "metric", "published", "its own row gives", "flag", "why"]
         show_table(header, [list(astuple(checked(one))[: len(header)]) for one in judged.findings])

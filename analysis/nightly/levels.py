@@ -88,7 +88,7 @@ class Levels:
         dof = len(self.means) - len(starts) - _OF_A_PLACE * chosen
         if dof < 1:
             return None
-        return Noise(max(LEAST_VARIANCE, squares(self.means, starts) / dof), dof)
+        return Noise(max(LEAST_VARIANCE, _squares_around(self.means, starts) / dof), dof)
 
     def spans(self, first: int) -> tuple[Span, ...]:
         """Return the nights of each level from the night ``first`` on."""
@@ -106,15 +106,14 @@ def levels(nights: Sequence[SeriesNight]) -> Levels:
     step = float(np.median(np.abs(np.diff(means)))) / _MEDIAN_DISTANCE
     variance = max(LEAST_VARIANCE, step**2 / 2, repeats.variance if repeats else 0.0)
     starts = _partition(means, variance)
-    found = squares(means, starts) / max(1, len(means) - len(starts))
+    found = _squares_around(means, starts) / max(1, len(means) - len(starts))
     # Too small a guess of the noise gives too many levels: tell them anew with a larger one.
     starts = _partition(means, found) if found > variance else starts
     known = Levels(means, starts, repeats, starts[1:])
-    return replace(known, chosen=tuple(_unsure(known)))
+    return replace(known, chosen=tuple(_starts_by_chance(known)))
 
 
-def _unsure(known: Levels) -> Iterator[int]:
-    """Yield the starts of levels that chance may have made."""
+def _starts_by_chance(known: Levels) -> Iterator[int]:
     noise, spans = known.noise(), known.spans(0)
     for before, after in zip(spans, spans[1:], strict=False):
         move = known.means[slice(*after)].mean() - known.means[slice(*before)].mean()
@@ -125,7 +124,7 @@ def _unsure(known: Levels) -> Iterator[int]:
             yield after[0]
 
 
-def squares(means: Floats, starts: Sequence[int]) -> float:
+def _squares_around(means: Floats, starts: Sequence[int]) -> float:
     """Return the sum of the squared distances of the nights from their levels."""
     ends = [*starts[1:], len(means)]
     parts = [means[start:end] for start, end in zip(starts, ends, strict=True)]
@@ -302,7 +301,7 @@ def _began(known: Levels, reference: ReferenceNights, seen: LevelStep) -> int:
 
     def left(cut: int) -> float:
         old = np.concatenate([before, known.means[level:cut]])
-        return squares(np.concatenate([old, known.means[cut:end]]), (0, len(old)))
+        return _squares_around(np.concatenate([old, known.means[cut:end]]), (0, len(old)))
 
     return min(range(first, seen.after[0] + 1), key=left)
 
@@ -423,4 +422,4 @@ def _by_levels(known: Levels, start: int) -> float:
     if len(starts) < 3 or noise is None:
         return float("inf")
     price = PRICE * float(np.log(len(known.means))) * noise.variance
-    return squares(known.means[start:], starts) + price * (len(starts) - 2)
+    return _squares_around(known.means[start:], starts) + price * (len(starts) - 2)

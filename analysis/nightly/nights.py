@@ -180,7 +180,6 @@ def _points(placed: pd.DataFrame, values: pd.DataFrame, row: NDArray[np.intp]) -
 
 
 def _nights(placed: pd.DataFrame, found: pd.DataFrame) -> list[SeriesNight]:
-    """Return a night for each row of ``found``; those of one cell share its record."""
     facts = _facts(placed.drop(columns=["series", "point"]), found["cell"].unique())
     at = {cell: record.pop("at") for cell, record in facts.items()}
     days = {cell: record.pop("night") for cell, record in facts.items()}
@@ -297,8 +296,6 @@ def otava_files(series: list[NightSeries]) -> dict[str, str]:
 
 
 def _by_setting(series: list[NightSeries]) -> dict[str, list[NightSeries]]:
-    """Group the series by setting, under a name that can be a file's; settings with one name are
-    numbered."""
     settings: dict[str, list[NightSeries]] = defaultdict(list)
     for one in series:
         settings[repr(one.about)].append(one)

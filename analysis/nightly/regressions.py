@@ -247,7 +247,7 @@ def _assess(
     return replace(
         bare, status=status, reason=reason, improvement=improvement, low=low, high=high,
         p_value=standing.p_value, now=standing.step.after[0], against=standing.step.before,
-        since=standing.since, changed=_changed(series, standing.since, changes),
+        since=standing.since, changed=_changed_with(series, standing.since, changes),
         moves=tuple(_moves(series, known, since)),
         drift=None if drift is None else SeriesDrift(
             nights[drift.first].label, as_improvement(drift.per_night, series.metric),
@@ -270,8 +270,7 @@ def _verdict(known: Levels, standing: SeriesStanding, allowed: float) -> tuple[S
     return OPEN, "more repeats" if repeats else "more nights"
 
 
-def _changed(series: NightSeries, since: int | None, changes: _Changes) -> tuple[Change, ...]:
-    """Return what changed with the night ``since``, in the arm and in the baseline of a gain."""
+def _changed_with(series: NightSeries, since: int | None, changes: _Changes) -> tuple[Change, ...]:
     if since is None:
         return ()
     told: list[Change] = []
@@ -286,7 +285,6 @@ def _changed(series: NightSeries, since: int | None, changes: _Changes) -> tuple
 
 
 def _moves(series: NightSeries, known: Levels, since: ReferenceNights) -> Iterator[Move]:
-    """Compare each level since the reference with the one before it."""
     spans = known.spans(since.first)
     for before, after in zip(spans, spans[1:], strict=False):
         step = compare(known, before, after)

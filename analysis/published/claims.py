@@ -2,15 +2,16 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import product
 from typing import Any
 
 from analysis.matching.comparison import geometric_mean, improvement
 from analysis.metric_words import read_metric
-from analysis.money.paying import PRICES, Price
-from analysis.published.claims_costs import costs
+from analysis.money.cost import DAYS_PER_YEAR, MILLION, Basis, saving, usd_per_million
+from analysis.money.paying import PRICES, Price, instances_at, is_gpu
 from analysis.published.claims_file import Row, Tables, number, positive
 from analysis.published.printed import (
     NAMED,
@@ -18,16 +19,176 @@ from analysis.published.printed import (
     PrintedRange,
     convention_of,
     decimal,
+    decimals,
     exactly,
     follows,
     gains,
     measures,
     printed,
+    propagated,
     told,
 )
 from analysis.verdicts.finding import Figure, Finding, shown
 from warehouse.catalogue import Better
 from warehouse.errors import InvalidInput
+
+# --- Published costs and savings, recomputed from the throughput and the price beside them.
+#
+# A row has one price and one or two arms: throughputs ``baseline_tok_s`` (or ``tok_s``) and
+# ``speculative_tok_s``, and the costs printed for them. Prices and demands are taken as exact,
+# throughputs as printed.
+
+
+#: Printed cost -> USD per million tokens (and tokens a day) -> that cost in USD.
+_COSTS: dict[str, Callable[[float, float], float]] = {
+    "usd": lambda usd, _: usd,
+    "usd_per_1m": lambda usd, _: usd,
+    "usd_per_million_output_tokens": lambda usd, _: usd,
+    "usd_per_1k": lambda usd, _: usd / 1000,
+    "usd_per_day": lambda usd, daily: usd * daily / MILLION,
+}
+_ARMS = {"baseline": ("baseline_", ""), "speculative": ("speculative_",)}
+
+
+@dataclass(frozen=True)
+class _Bill:
+    """A row's price and throughputs, and what is known of the GPUs behind both."""
+
+    row: Row
+    price: float
+    rates: Mapping[str, PrintedRange]
+    tokens_per_day: float
+    priced: int | None
+    """GPUs that the price buys."""
+    measured: int | None
+    """GPUs behind the throughput."""
+
+    def usd_per_million(self, rate: PrintedRange) -> PrintedRange:
+        """Return an arm's cost at the whole price, as a printed formula has it that knows no
+        basis."""
+        return propagated(lambda tok_s: usd_per_million(tok_s, Basis(self.price)), rate)
+
+    def figure(self, name: str, follows: PrintedRange, unit: str) -> Figure:
+        """Return a printed number of the row, with what follows for it."""
+        about = {x: text for x, text in self.row.about.items() if x in ("dataset", "tp")}
+        about["usd_per_hour"] = f"{self.price:g}"
+        claimed = printed(number(self.row, name))
+        return Figure(self.row.section, about, name, claimed, follows, unit)
+
+
+def _cost_findings(
+    rows: Sequence[Row], tables: Sequence[Row], prices: Sequence[Price] = PRICES
+) -> list[Finding]:
+    """Return every printed cost and saving. ``tables``: the improvement rows of the same file,
+    which may say of how many GPUs a throughput is.
+
+    A cost that follows from its row is flagged all the same where the price is that of another
+    number of GPUs than the throughput: by the row (``gpus_per_instance``, ``gpus_used``, ``tp``),
+    else by the price list and the tables' ``tp``. Savings in percent do not depend on the basis.
+    """
+    bills = []
+    for row in rows:
+        rates = {
+            arm: printed(positive(row, f"{prefix}tok_s"))
+            for arm, prefixes in _ARMS.items()
+            for prefix in prefixes
+            if f"{prefix}tok_s" in row.fields
+        }
+        price = positive(row, "usd_per_hour")
+        daily = positive(row, "tokens_per_day") if "tokens_per_day" in row.fields else 0
+        bills.append(
+            _Bill(
+                row, float(decimal(price)), rates, float(decimal(daily)),
+                _stated(row, "gpus_per_instance") or _listed(row, price, prices),
+                _stated(row, "gpus_used") or _stated(row, "tp") or _gpus_of(row, tables),
+            )
+        )  # fmt: skip
+    return [finding for bill in bills for finding in (*_costs(bill), *_savings(bill))]
+
+
+def _costs(bill: _Bill) -> Iterator[Finding]:
+    for arm, rate in bill.rates.items():
+        for prefix, (cost, convert) in product(_ARMS[arm], _COSTS.items()):
+            name = f"{prefix}{cost}"
+            if name in bill.row.fields and (bill.tokens_per_day or cost != "usd_per_day"):
+                follows = propagated(
+                    lambda usd, c=convert: c(usd, bill.tokens_per_day), bill.usd_per_million(rate)
+                )
+                yield _judged_sum(bill, name, follows, "USD")
+
+
+def _savings(bill: _Bill) -> Iterator[Finding]:
+    if len(bill.rates) < len(_ARMS):
+        return
+    old, new = (bill.usd_per_million(bill.rates[arm]) for arm in _ARMS)
+    saved = propagated(lambda one, other: one - other, old, new)
+    if "saving_pct" in bill.row.fields:
+        share = propagated(lambda b, s: 100 * saving(1 / b, 1 / s), *bill.rates.values())
+        figure = bill.figure("saving_pct", share, "%")
+        reason = "Follows from the throughputs, whatever the price and its basis."
+        yield figure.finding(reason) if figure.agrees else figure.differs()
+    if "saving_usd" in bill.row.fields:
+        yield _judged_sum(bill, "saving_usd", saved, "USD")
+    if "usd_saved_per_year" in bill.row.fields and bill.tokens_per_day:
+        yearly = saved.scaled(bill.tokens_per_day / MILLION * DAYS_PER_YEAR)
+        yield _judged_sum(bill, "usd_saved_per_year", yearly, "USD")
+
+
+def _judged_sum(bill: _Bill, name: str, follows: PrintedRange, unit: str) -> Finding:
+    figure = bill.figure(name, follows, unit)
+    if not figure.agrees:
+        return figure.differs()
+    if bill.priced is None or bill.measured is None:
+        return figure.finding(
+            "Follows from its own row, which does not say how many GPUs the price buys."
+        )
+    if bill.priced == bill.measured:
+        return figure.finding()
+    share = follows.value * bill.measured / bill.priced
+    gpus = f"{bill.measured} GPU" + ("" if bill.measured == 1 else "s")
+    return figure.finding(
+        f"{shown(figure.printed.value, unit)} is on the instance basis: {bill.price:,.2f} USD/h "
+        f"buys {bill.priced} GPUs, and the throughput is that of {gpus}. On the per-GPU basis "
+        f"it is {share:,.3f} {unit}.",
+        "basis",
+    )
+
+
+def _stated(row: Row, name: str) -> int | None:
+    if name not in row.fields:
+        return None
+    value = decimal(positive(row, name))
+    if value != int(value):
+        raise InvalidInput(f"{row.place}: {name} counts GPUs, and {value} is no whole number.")
+    return int(value)
+
+
+def _listed(row: Row, price: Decimal, prices: Sequence[Price]) -> int | None:
+    """Return how many GPUs a price buys by the price list: that of its name (``price``), else that
+    of the same sum, among those of the row's ``gpu`` where it names one. None for a round sum,
+    which may be anybody's, and where the list says different numbers."""
+    named = str(row.fields.get("price", "")).casefold()
+    digits = decimals(price)
+    found = [p for p in prices if p.name.casefold() == named]
+    found = found or (instances_at(float(decimal(price)), digits, prices) if digits else [])
+    gpu = row.fields.get("gpu")
+    counts = {p.gpus_per_instance for p in found if gpu is None or is_gpu(str(gpu), p)}
+    return counts.pop() if len(counts) == 1 else None
+
+
+def _gpus_of(row: Row, tables: Sequence[Row]) -> int | None:
+    """Return the ``tp`` of a table row that prints the same throughputs; None without one."""
+    names = [f"{prefix}tok_s" for prefixes in _ARMS.values() for prefix in prefixes]
+    rates = {row.fields[name] for name in names if name in row.fields}
+    for table in tables:
+        values = {table.fields.get("baseline"), table.fields.get("speculative")}
+        if rates and rates <= values and "tp" in table.fields:
+            return _stated(table, "tp")
+    return None
+
+
+# ---
+
 
 # --- Published improvements and geometric means, recomputed from their rows.
 #
@@ -40,7 +201,7 @@ MEAN = ("geomean", "geometric mean", "geometric_mean")
 _VALUES = ("baseline", "speculative")
 
 
-def _improvements(rows: Sequence[Row]) -> tuple[list[Finding], list[str]]:
+def _gain_findings(rows: Sequence[Row]) -> tuple[list[Finding], list[str]]:
     """Return every printed gain, in order, and a sentence on the convention of each column; two
     whose values are exchanged say so."""
     columns: dict[tuple[str, str, str], list[Printed]] = defaultdict(list)
@@ -78,8 +239,7 @@ def as_improvement(finding: Finding) -> Finding:
     )  # fmt: skip
 
 
-def _means(rows: Sequence[Row]) -> Iterator[Finding]:
-    """Yield every printed mean over the load, for which the file has the levels too."""
+def _mean_findings(rows: Sequence[Row]) -> Iterator[Finding]:
     groups: dict[tuple[str, ...], dict[bool, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         about = (f"{k}={v}" for k, v in sorted(row.about.items()) if k != "concurrency")
@@ -172,7 +332,6 @@ def _acceptances(rows: Sequence[Row]) -> Iterator[Finding]:
 
 
 def _labels(row: Row) -> dict[str, str]:
-    """Return the fields that say which server and load a row is about."""
     return {name: str(v) for name, v in row.fields.items() if _LABEL.fullmatch(name.casefold())}
 
 
@@ -317,13 +476,13 @@ class Claims:
 
 def judge(tables: Tables, prices: Sequence[Price] = PRICES) -> Claims:
     """Recompute everything in the tables. Raises InvalidInput that names a row it cannot read."""
-    gained, conventions = _improvements(tables.improvements)
+    gained, conventions = _gain_findings(tables.improvements)
     findings = [
         *gained,
-        *_means(tables.improvements),
+        *_mean_findings(tables.improvements),
         *_acceptances(tables.acceptances),
         *_beyond_drafts(tables.improvements, tables.acceptances),
-        *costs(tables.costs, tables.improvements, prices),
+        *_cost_findings(tables.costs, tables.improvements, prices),
     ]
     unclaimed = []
     for row in tables.improvements:

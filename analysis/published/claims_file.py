@@ -92,9 +92,9 @@ def read_claims(text: str, where: str) -> Tables:
     if not isinstance(document, Mapping):
         raise InvalidInput(f"{where} is no table: it should be a mapping or a list of rows.")
     for section, part in ((str(name), part) for name, part in document.items()):
-        rows = [row for row in _rows(section, part, where) if _kinds(row)]
+        rows = [row for row in _rows(section, part, where) if _recomputable_kinds(row)]
         for row in rows:
-            for kind in _kinds(row):
+            for kind in _recomputable_kinds(row):
                 kinds[kind].append(row)
         if not rows and section not in _ABOUT:
             ignored.append(section)
@@ -159,8 +159,7 @@ def _rows(section: str, part: Any, where: str) -> Iterator[Row]:
             waiting.extend(child for child in children if isinstance(child, Mapping | list))
 
 
-def _kinds(row: Row) -> list[str]:
-    """Return what can be recomputed in a row."""
+def _recomputable_kinds(row: Row) -> list[str]:
     names = row.fields.keys()
     is_improvement = {"baseline", "speculative"} <= names and not names.isdisjoint(
         ("metric", "what")

@@ -189,34 +189,15 @@ _ROUGH_REACH, _LOAD_REACH, _K_REACH = 3.0, 3.0, 4.0
 _OF_TRAFFIC = 0.1
 
 
-def prior_mean(space: Space) -> Floats:
-    """Return (arms x places,): the expected -log(step time against the baseline's)."""
-    k = np.repeat([float(arm.k) for arm in space.arms], len(space.places))
-    load = np.tile([np.log2(place.load) for place in space.places], len(space.arms))
-    checking = (_curves(load + np.log2(1 + k)) - _curves(load)).sum(axis=1)
-    return np.asarray(-_MEAN_TOKEN * k - _MEAN_BEND * checking)
-
-
-def prior_covariance(space: Space, doubt: Floats, kind: tuple[float, float]) -> Floats:
-    """Return the covariance (arms x places, squared) of -log(step time).
-
-    ``doubt`` (arms, places): how far the logarithm of an acceptance length may be off, the same way
-    at all places of an arm, so that its speed is less certain by that. ``kind``: one of KINDS.
-    """
-    owner = np.repeat(np.arange(len(space.arms)), len(space.places))
-    off = np.outer(doubt, doubt) * _alike(owner)
-    return np.asarray(_of_steps(space.arms, space.places, *kind) + off)
-
-
 @lru_cache(maxsize=16)
 def _of_steps(
     arms: tuple[SearchArm, ...], places: tuple[SearchPlace, ...], rough: float, start: float
 ) -> Floats:
-    space = Space(arms, places, 0.0, np.zeros(len(places)))
-    k = np.repeat([float(arm.k) for arm in space.arms], len(space.places))
-    load = np.tile([np.log2(place.load) for place in space.places], len(space.arms))
-    drafts = np.repeat([at != BASELINE for at in range(len(space.arms))], len(space.places))
-    alike = _alike(np.repeat([arm.family for arm in space.arms], len(space.places)))
+    """Return the covariance (arms x places, squared) of -log(step time), of one of KINDS."""
+    k = np.repeat([float(arm.k) for arm in arms], len(places))
+    load = np.tile([np.log2(place.load) for place in places], len(arms))
+    drafts = np.repeat([at != BASELINE for at in range(len(arms))], len(places))
+    alike = _alike(np.repeat([arm.family for arm in arms], len(places)))
     alike = alike * drafts[:, None] * drafts[None, :]
     near = _matern(load, load, _LOAD_REACH)
     tokens = np.log2(1 + k)
@@ -225,11 +206,18 @@ def _of_steps(
     far = np.sqrt(5) * np.abs(tokens[:, None] - tokens[None, :]) / _K_REACH
     smooth = (1 + far + far**2 / 3) * np.exp(-far)
     own = (own + _CURVE**2 * smooth) * near * alike
-    shared = _checking(load, tokens, rough) + own
-    traffic = _alike(np.tile([place.traffic for place in space.places], len(space.arms)))
+    # Of checking that of H(load + tokens) - H(load), H the curve of a step over tokens in flight.
+    many = load + tokens
+    curves = _curves(many) - _curves(load)
+    deviation = (
+        _matern(many, many, _ROUGH_REACH) - _matern(many, load, _ROUGH_REACH)
+        - _matern(load, many, _ROUGH_REACH) + _matern(load, load, _ROUGH_REACH)
+    )  # fmt: skip
+    shared = _BEND**2 * curves @ curves.T + rough**2 * deviation + own
+    traffic = _alike(np.tile([place.traffic for place in places], len(arms)))
     shared = shared * (1 - _OF_TRAFFIC + _OF_TRAFFIC * traffic)
-    arm = np.repeat(np.arange(len(space.arms)), len(space.places))
-    place = np.tile(np.arange(len(space.places)), len(space.arms))
+    arm = np.repeat(np.arange(len(arms)), len(places))
+    place = np.tile(np.arange(len(places)), len(arms))
     shared += _ARM**2 * _alike(arm) + _LEVEL**2 * _alike(place)
     return np.asarray(shared + _OWN**2 * np.eye(len(shared)))
 
@@ -237,18 +225,6 @@ def _of_steps(
 def _curves(tokens: Floats) -> Floats:
     """Return (values, bends): the logarithm of a step that takes 1 + tokens / bend."""
     return np.asarray(np.log1p(2.0 ** tokens[:, None] / np.array(_BENDS)))
-
-
-def _checking(load: Floats, tokens: Floats, rough: float) -> Floats:
-    """Return the covariance of H(load + tokens) - H(load), H the curve of a step over tokens in
-    flight."""
-    many = load + tokens
-    curves = _curves(many) - _curves(load)
-    deviation = (
-        _matern(many, many, _ROUGH_REACH) - _matern(many, load, _ROUGH_REACH)
-        - _matern(load, many, _ROUGH_REACH) + _matern(load, load, _ROUGH_REACH)
-    )  # fmt: skip
-    return np.asarray(_BEND**2 * curves @ curves.T + rough**2 * deviation)
 
 
 def _alike(names: NDArray[np.generic]) -> Floats:
@@ -309,12 +285,20 @@ class Belief:
 def believe(space: Space, seen: SeenLaunches) -> Belief:
     """Weigh all launches together. The baseline must have been measured at every place once."""
     noise, shared, likely = _sizes(tuple(place.load for place in space.places))
-    offset = np.log(seen.lengths.mean).ravel() + prior_mean(space)
+    k = np.repeat([float(arm.k) for arm in space.arms], len(space.places))
+    load = np.tile([np.log2(place.load) for place in space.places], len(space.arms))
+    checking = (_curves(load + np.log2(1 + k)) - _curves(load)).sum(axis=1)
+    # The expected -log(step time against the baseline's).
+    prior_mean = -_MEAN_TOKEN * k - _MEAN_BEND * checking
+    offset = np.log(seen.lengths.mean).ravel() + prior_mean
     arms = {launch.arm for launch in seen.launches}
     measured = np.array([at in arms for at in range(len(space.arms))])
     at = np.flatnonzero(np.repeat(measured, len(space.places)))
     tally = _tally(space, seen, noise, shared, offset, at)
-    priors = [prior_covariance(space, seen.lengths.doubt, kind) for kind in KINDS]
+    # How far the logarithm of an acceptance length may be off is the same at all places of an arm.
+    owner = np.repeat(np.arange(len(space.arms)), len(space.places))
+    off = np.outer(seen.lengths.doubt, seen.lengths.doubt) * _alike(owner)
+    priors = [_of_steps(space.arms, space.places, *kind) + off for kind in KINDS]
     known = [_posterior(prior, at, *tally) for prior in priors]
     best = max(fit.max() for *_, fit in known)
     weight = np.concatenate([likely * np.exp(fit - best) for *_, fit in known])

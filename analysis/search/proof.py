@@ -56,7 +56,7 @@ def standing(belief: Belief, seen: SeenLaunches, aim: Aim) -> PlaceLeaders:
     places = np.arange(expected.shape[1])
     apart = belief.mean - belief.mean[:, lead, places][:, None, :]
     stake = float(np.log1p(aim.stake))
-    sd = np.sqrt(np.maximum(distances(belief, lead), 1e-18))
+    sd = np.sqrt(np.maximum(_variance_to_lead(belief, lead), 1e-18))
     risk = np.tensordot(belief.weight, ndtr((apart - stake) / sd), 1)
     risk[lead, places] = 0.0
     risk[shut] = 0.0
@@ -68,7 +68,7 @@ def standing(belief: Belief, seen: SeenLaunches, aim: Aim) -> PlaceLeaders:
     return PlaceLeaders(lead, risk, behind, of_place, anywhere)
 
 
-def distances(belief: Belief, lead: NDArray[np.int64]) -> Floats:
+def _variance_to_lead(belief: Belief, lead: NDArray[np.int64]) -> Floats:
     """Return (sizes, arms, places): the variance of each arm's distance to the lead."""
     arms, places = belief.mean.shape[1:]
     at = np.arange(arms * places).reshape(arms, places)
@@ -87,7 +87,7 @@ def _together(belief: Belief, lead: NDArray[np.int64], risk: Floats, stake: floa
     arm, place = np.nonzero(risk > _ACCOUNT)
     width = risk.shape[1]
     rival, best = arm * width + place, lead[place] * width + place
-    draws = _draws(len(arm))
+    draws = _same_normal_draws(len(arm))
     share = np.maximum(np.round(belief.weight * _DRAWS).astype(int), 1)
     found, start = 0.0, 0
     for size, many in enumerate(share):
@@ -106,8 +106,7 @@ _ACCOUNT = 1e-4
 
 
 @lru_cache
-def _draws(width: int) -> Floats:
-    """Return normal random numbers (draws, width), the same every time."""
+def _same_normal_draws(width: int) -> Floats:
     return np.random.default_rng(width).standard_normal((_DRAWS, width))
 
 
@@ -193,7 +192,7 @@ def _ahead(
     expects."""
     places = np.arange(len(lead))
     mean = belief.mean[:, lead, places] - belief.mean[:, rival, places]
-    variance = distances(belief, lead)[:, rival, places]
+    variance = _variance_to_lead(belief, lead)[:, rival, places]
     return mean, np.sqrt(np.maximum(variance, 1e-12))
 
 

@@ -66,10 +66,9 @@ def options(
             yield from ((arm, group) for group in mine if group.any())
 
 
-def _weighed(
+def _options_by_worth(
     space: Space, known: NormalBelief, seen: SeenLaunches, now: PlaceLeaders, aim: Aim
 ) -> list[Option]:
-    """Return the launches with what each is worth, the best first."""
     width = len(space.places)
     arm, place = np.nonzero(now.risk > _FAINT)
     rival, lead = arm * width + place, now.lead[place] * width + place
@@ -93,8 +92,7 @@ def _weighed(
     return sorted(found, key=lambda option: -option.worth)
 
 
-def _after(known: NormalBelief, option: Option) -> NormalBelief:
-    """Return what would be known after a launch: its variance goes, the means stay."""
+def _known_after(known: NormalBelief, option: Option) -> NormalBelief:
     places = option.places
     cells = option.arm * len(places) + np.flatnonzero(places)
     seen = known.cov[:, cells]
@@ -144,10 +142,10 @@ def settling(
         then = _standing_at(known.cov, now, aim)
         if count and then.risk.sum() <= aim.error:
             return Settling(count, minutes)
-        every = _weighed(space, known, seen, then, aim)
+        every = _options_by_worth(space, known, seen, then, aim)
         if not every or not every[0].worth > 0:
             break
-        known, minutes = _after(known, every[0]), minutes + every[0].minutes
+        known, minutes = _known_after(known, every[0]), minutes + every[0].minutes
     return Settling(None, None)
 
 
@@ -169,7 +167,7 @@ def chance_of_deciding(
 
     It is rather too small: the race chooses anew after every launch.
     """
-    ahead = _launches_ahead(space, seen, belief, now, aim, left)
+    ahead = _launches_within(space, seen, belief, now, aim, left)
     if not ahead:
         return 0.0
     cells = sum(len(places) for _, places in ahead)
@@ -190,23 +188,22 @@ def chance_of_deciding(
 Ahead = list[tuple[int, NDArray[np.int64]]]
 
 
-def _launches_ahead(
+def _launches_within(
     space: Space, seen: SeenLaunches, belief: Belief, now: PlaceLeaders, aim: Aim, left: float
 ) -> Ahead:
-    """Return the launches for which the minutes do."""
     guessed = _as_normal(belief)
     chosen: Ahead = []
     cheapest = space.start_min + float(space.cell_min.min())
     alike = max(1, int(left // (_ROUNDS * cheapest)))
     while True:
-        every = _weighed(space, guessed, seen, _standing_at(guessed.cov, now, aim), aim)
+        every = _options_by_worth(space, guessed, seen, _standing_at(guessed.cov, now, aim), aim)
         best = next((one for one in every if one.minutes <= left and one.worth > 0), None)
         if best is None:
             return chosen
         for _ in range(min(alike, int(left // best.minutes))):
             left -= best.minutes
             chosen.append((best.arm, np.flatnonzero(best.places)))
-            guessed = _after(guessed, best)
+            guessed = _known_after(guessed, best)
 
 
 def _decided(
@@ -329,7 +326,7 @@ class SearchState:
         if self.belief is None or self.now is None:
             return None
         inner = _within(self.space, self.aim)
-        return settling(self.space, _opened(self.seen), self.belief, self.now, inner)
+        return settling(self.space, _with_every_arm_open(self.seen), self.belief, self.now, inner)
 
 
 def spent(space: Space, seen: SeenLaunches) -> float:
@@ -344,7 +341,7 @@ def state(space: Space, seen: SeenLaunches, aim: Aim, at_once: int = 1) -> Searc
     left = aim.budget_min - spent(space, seen)
     screen = _lacking(space, seen)
     if screen:
-        return SearchState(space, seen, aim, _fitting(screen, left, at_once))
+        return SearchState(space, seen, aim, _within_minutes(screen, left, at_once))
     belief = believe(space, seen)
     now = standing(belief, seen, aim)
     known = SearchState(space, seen, aim, End(False, "all out"), belief, now)
@@ -357,7 +354,7 @@ def state(space: Space, seen: SeenLaunches, aim: Aim, at_once: int = 1) -> Searc
     if used >= _FORESEEN_FROM:
         chance = chance_of_deciding(space, seen, belief, now, inner, left)
         if chance < UNLIKELY and seen.closed:
-            freely = chance_of_deciding(space, _opened(seen), belief, now, inner, left)
+            freely = chance_of_deciding(space, _with_every_arm_open(seen), belief, now, inner, left)
     steps: tuple[Next, ...] | End
     if chance is None or used < _JUDGED_FROM or chance >= HOPELESS:
         steps = _raced(space, seen, belief, now, inner, left, at_once)
@@ -369,8 +366,7 @@ def state(space: Space, seen: SeenLaunches, aim: Aim, at_once: int = 1) -> Searc
     return replace(known, steps=steps, chance=chance, freely=freely)
 
 
-def _opened(seen: SeenLaunches) -> SeenLaunches:
-    """Return the same with every arm as one that can be measured again."""
+def _with_every_arm_open(seen: SeenLaunches) -> SeenLaunches:
     return replace(seen, closed=frozenset())
 
 
@@ -379,8 +375,7 @@ def _within(space: Space, aim: Aim) -> Aim:
     return replace(aim, error=share * aim.error)
 
 
-def _fitting(steps: Iterable[Next], left: float, at_once: int) -> tuple[Next, ...] | End:
-    """Return the first launches side by side, as far as the minutes do."""
+def _within_minutes(steps: Iterable[Next], left: float, at_once: int) -> tuple[Next, ...] | End:
     fitting: list[Next] = []
     for step in steps:
         if len(fitting) == at_once or step.minutes > left:
@@ -407,7 +402,7 @@ def _checks(
         for arm, lacking in wanted
         if arm not in seen.closed
     ]
-    return _fitting(able, left, at_once) if able else End(False, "nothing left")
+    return _within_minutes(able, left, at_once) if able else End(False, "nothing left")
 
 
 def _raced(
@@ -427,7 +422,7 @@ def _raced(
     guessed, then, rest = _as_normal(belief), now, seen
     chosen: list[Next] = []
     while len(chosen) < at_once:
-        every = _weighed(space, guessed, rest, then, aim)
+        every = _options_by_worth(space, guessed, rest, then, aim)
         best = next((one for one in every if one.minutes <= left), None)
         if best is None or (chosen and not best.worth > 0):
             break
@@ -436,7 +431,7 @@ def _raced(
             arms = [one.arm for one in chosen]
             gone = {arm for arm in arms if arms.count(arm) >= seen.left[arm]}
             rest = replace(seen, closed=seen.closed.union(gone))
-        left, guessed = left - best.minutes, _after(guessed, best)
+        left, guessed = left - best.minutes, _known_after(guessed, best)
         then = _standing_at(guessed.cov, now, aim)
         if then.risk.sum() <= aim.error:
             break

@@ -17,7 +17,6 @@ from answers.compare.answer import compare
 from answers.compare.values import Arm, Question, Setting
 from answers.compare.words import metric_name
 from answers.ground import Asked, ground
-from answers.published import words
 from answers.published.values import (
     MEAN,
     PEAK,
@@ -30,7 +29,14 @@ from answers.published.values import (
     PrintedTable,
     PrintedValue,
     PublishedStudy,
+    drafts_answer,
+    figure_answer,
     grouped,
+    mistakes,
+    money_sums,
+    study_about,
+    study_headline,
+    study_name,
 )
 from answers.wording import percent
 from warehouse import published, queries
@@ -122,16 +128,15 @@ class _Printed:
         )
         costs = [one for one in self.judged.findings if "usd_per_hour" in one.about]
         return PublishedStudy(
-            words.name(self.facts), self.facts.get("source", self.tables.where),
-            words.headline(means, self.arm, loads if isinstance(loads, list) else ()),
-            words.about(self.facts), self.tables.model, self.facts.get("gpu"), self.arm, tables,
-            tuple(self._figures(tables)), drafts, tuple(words.money(costs)),
-            tuple(words.mistakes(self.judged)), len(self.judged.findings),
+            study_name(self.facts), self.facts.get("source", self.tables.where),
+            study_headline(means, self.arm, loads if isinstance(loads, list) else ()),
+            study_about(self.facts), self.tables.model, self.facts.get("gpu"), self.arm, tables,
+            tuple(self._figures(tables)), drafts, tuple(money_sums(costs)),
+            tuple(mistakes(self.judged)), len(self.judged.findings),
             len(self.judged.flagged),
         )  # fmt: skip
 
     def _tables(self) -> Iterator[PrintedTable]:
-        """Yield a table for each section, dataset and size whose rows are means."""
         means = [row for row in self.rows if row.of == MEAN]
         for (place, _, arms), rows in groupby(
             means, lambda one: (one.place, one.row.section, self.arms(one.row))
@@ -142,7 +147,6 @@ class _Printed:
             yield PrintedTable(title, place[0], place[1], arms, tuple(map(self._line, rows)))
 
     def _line(self, one: PrintedRow) -> PrintedLine:
-        """Return a row as it stands in a table, with what was measured here."""
         finding, (old, new) = one.finding, one.values
         follow, unit = percent(improvement(old, new, better_of(one.row))), "%"
         if finding is not None:
@@ -168,7 +172,7 @@ class _Printed:
             if ((setting.dataset or "").casefold(),
                 str(setting.subject.tensor_parallel_size or "").casefold()) == place
             for arm in setting.arms
-            for measured in _measured(arm, line)
+            for measured in _measured_in_printed_unit(arm, line)
         )  # fmt: skip
         return replace(line, measured=tuple(ours))
 
@@ -182,7 +186,7 @@ class _Printed:
             shown = [t.title for t in tables if (t.dataset, t.tensor_parallel_size) == place
                      and (t.arms[0] == "baseline") is not drafts]  # fmt: skip
             number = int(given.get("figure", 0))
-            told = words.drafts_answer(plots) if drafts else words.answer(plots, rows)
+            told = drafts_answer(plots) if drafts else figure_answer(plots, rows)
             yield PrintedFigure(
                 number, f"Figure {number}: {place[0]}, TP {place[1]}: {title.lower()}", told,
                 *place, tuple(one for one in plots if one.values), shown[0] if shown else "",
@@ -218,8 +222,7 @@ class _Printed:
         )  # fmt: skip
 
 
-def _measured(arm: Arm, line: PrintedLine) -> Iterator[MeasuredHere]:
-    """Yield what was measured here of an arm, in the printed unit."""
+def _measured_in_printed_unit(arm: Arm, line: PrintedLine) -> Iterator[MeasuredHere]:
     key, name, badges = (line.metric, line.statistic), arm.name, arm.badges
     found = []
     if line.of == MEAN:

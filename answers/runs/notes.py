@@ -103,7 +103,7 @@ def of_series(
     cells = queries.cells(reader, filters).to_pandas()
     for name, value in about:
         cells = cells[cells[name].isna() if value is None else cells[name] == value]
-    return _of(reader, cells)
+    return _said_of_cells(reader, cells)
 
 
 def of_night(reader: Reader, night: str, study: str, noted: str) -> tuple[PlacedNote, ...]:
@@ -129,11 +129,10 @@ def of_view(reader: Reader, filters: Filters, noted: str) -> tuple[PlacedNote, .
     or would keep. ``noted``: as above."""
     if not noted:
         return ()
-    return _of(reader, queries.cells(reader, filters).to_pandas())
+    return _said_of_cells(reader, queries.cells(reader, filters).to_pandas())
 
 
-def _of(reader: Reader, cells: pd.DataFrame) -> tuple[PlacedNote, ...]:
-    """Return what was said of the nights and the runs of some cells."""
+def _said_of_cells(reader: Reader, cells: pd.DataFrame) -> tuple[PlacedNote, ...]:
     excluded = annotations.excluded_runs(reader.root)
     events = [
         event

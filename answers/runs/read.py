@@ -20,6 +20,7 @@ from warehouse import annotations, queries
 from warehouse.annotations import Annotation, Target, run
 from warehouse.filters import Filters
 from warehouse.loads import load_of
+from warehouse.rows import Measurement
 from warehouse.store import Reader
 
 # --- What was measured, as typed values: runs, their cells, and what one cell's requests were like.
@@ -174,16 +175,6 @@ class CellCurve:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
-    """One stored number of a cell."""
-
-    origin: str
-    metric: str
-    statistic: str
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
 class CellRequests:
     """What the requests of a cell were like. ``distributions``: of each metric (its key) the value
     and the share of requests that had at most so much; ``positions``: of each source of acceptance
@@ -214,8 +205,7 @@ _PORTS = {"sglang": "30000", "llama.cpp": "8080"}
 NOTHING = "Nothing was measured that these filters keep"
 
 
-def headline(runs: Sequence[RunRow], doubts: Sequence[CellDoubt]) -> str:
-    """Say how much was measured, where, and whether it can be trusted."""
+def _headline(runs: Sequence[RunRow], doubts: Sequence[CellDoubt]) -> str:
     if not runs:
         return NOTHING
     badges = sorted({badge(run.evidence) for run in runs} - {""})
@@ -240,17 +230,11 @@ def headline(runs: Sequence[RunRow], doubts: Sequence[CellDoubt]) -> str:
     )
 
 
-def summary(runs: Sequence[RunRow], rejected: Sequence[Rejected]) -> str:
-    """Count completed requests, flags and rejected files in a sentence."""
+def _summary(runs: Sequence[RunRow], rejected: Sequence[Rejected]) -> str:
     amounts = [counted(sum(run.completed for run in runs), "completed request"),
                counted(sum(run.flags for run in runs), "flag"),
                counted(len(rejected), "rejected file")]  # fmt: skip
     return f"{', '.join(amounts)}."
-
-
-def cell_name(dataset: str | None, arm: str, load: str) -> str:
-    """Return what a cell is called: ``code, eagle3 K=3, 8 at once``."""
-    return f"{dataset or UNKNOWN}, {arm}, {load}"
 
 
 def log_excerpt(run: RunRow) -> tuple[str, ...]:
@@ -289,7 +273,7 @@ def again(run: RunRow, cells: Sequence[CellRow]) -> str:
     """Return a shell script with which somebody else can run this again; unknown parts are said."""
     commands = dict(command_lines(run))
     engine, release = (
-        _one(getattr(cell, x) for cell in cells) for x in ("engine", "engine_version")
+        _shared_value(getattr(cell, x) for cell in cells) for x in ("engine", "engine_version")
     )
     server = commands.get(engine) or commands.get("vllm")
     load = commands.get(str(run.load_generator)) or commands.get("guidellm")
@@ -297,14 +281,14 @@ def again(run: RunRow, cells: Sequence[CellRow]) -> str:
     port = stated[1] if stated else _PORTS.get(engine, "8000")
     wait = f"until curl --silent --fail http://localhost:{port}/health; do sleep 2; done"
     facts = ("model", "gpu", "dataset", "spec_method", "num_speculative_tokens")
-    values = {name: _one(getattr(cell, name) for cell in cells) for name in facts}
+    values = {name: _shared_value(getattr(cell, name) for cell in cells) for name in facts}
     words = [f"--set {shlex.quote(f'{name}={value}')}" for name, value in values.items()
              if value not in (UNKNOWN, "several")]  # fmt: skip
     lines = [
         f"# 1. The same software: {engine} {release}, "
         f"{_known(run.load_generator)} {_known(run.load_generator_version)}.",
         f"#    Hardware: {_known(run.gpu)}. Model revision: "
-        f"{_one(cell.model_revision for cell in cells)}.",
+        f"{_shared_value(cell.model_revision for cell in cells)}.",
         "",
         "# 2. Start the server, and wait until it answers.",
         f"{server} &" if server else "# The record does not state the server's command.",
@@ -325,8 +309,7 @@ def again(run: RunRow, cells: Sequence[CellRow]) -> str:
     return "\n".join(lines)
 
 
-def _one(values: Iterable[object]) -> str:
-    """Return the value that all cells have, ``several`` or ``unknown``."""
+def _shared_value(values: Iterable[object]) -> str:
     known = {value for value in values if value is not None}
     return "several" if len(known) > 1 else _known(next(iter(known), None))
 
@@ -359,7 +342,7 @@ def runs(reader: Reader, filters: Filters) -> Runs:
         for row in queries.doubts(reader, filters).to_pylist()
     )
     refused = tuple(Rejected(**row) for row in queries.rejections(reader).to_pylist())
-    return Runs(tuple(found), doubts, refused, headline(found, doubts), summary(found, refused))
+    return Runs(tuple(found), doubts, refused, _headline(found, doubts), _summary(found, refused))
 
 
 def run_of_cell(reader: Reader, cell_id: str) -> tuple[str, str] | None:
@@ -373,7 +356,7 @@ def one_run(reader: Reader, filters: Filters, run: RunRow, noted: str) -> OneRun
     """Return one run with its cells; ``noted``: the version of what people said, for caches."""
     del noted
     rows = queries.cells_of_run(reader, filters, run.source_id, run.run_id).to_pylist()
-    named = [(cell_name(row["dataset"], row["arm_label"], _load(row)), row["cell_id"])
+    named = [(f"{row['dataset'] or UNKNOWN}, {row['arm_label']}, {_load(row)}", row["cell_id"])
              for row in rows]  # fmt: skip
     cells = tuple(_cell(row, name) for row, name in zip(rows, _numbered(named), strict=True))
     flags = queries.flags(reader, [cell.cell_id for cell in cells]).to_pylist()
@@ -440,6 +423,8 @@ def server(reader: Reader, cell_id: str) -> ServerCurves:
     return ServerCurves(tuple(told), tuple(sampled))
 
 
-def numbers(reader: Reader, cell_id: str) -> tuple[Number, ...]:
+def numbers(reader: Reader, cell_id: str) -> tuple[Measurement, ...]:
     """Return everything that is stored of a cell, reported values too."""
-    return tuple(Number(**row) for row in queries.cell_measurements(reader, cell_id).to_pylist())
+    return tuple(
+        Measurement(**row) for row in queries.cell_measurements(reader, cell_id).to_pylist()
+    )

@@ -57,7 +57,7 @@ def candidates(now: SearchState, gone: Mapping[str, str]) -> tuple[SearchCandida
         if now.belief is not None and at != BASELINE and at not in now.seen.out:
             gain = np.expm1(now.belief.expected[at] - now.belief.expected[BASELINE])
             low, high = float(gain.min()), float(gain.max())
-        told = "; ".join(_states(now, at))
+        told = "; ".join(_state_words(now, at))
         if at in now.seen.out:
             told = f"out: {gone.get(arm.label, 'it was never measured')}"
         launches = sum(launch.arm == at for launch in now.seen.launches)
@@ -65,8 +65,7 @@ def candidates(now: SearchState, gone: Mapping[str, str]) -> tuple[SearchCandida
     return tuple(found)
 
 
-def _states(now: SearchState, arm: int) -> Iterator[str]:
-    """Yield what is to be said of an arm, in words."""
+def _state_words(now: SearchState, arm: int) -> Iterator[str]:
     space, seen, leaders = now.space, now.seen, now.now
     if seen.barred is not None and seen.barred[arm].any():
         yield f"breaks the SLO {where(space, seen.barred[arm])}"
@@ -87,8 +86,7 @@ def _states(now: SearchState, arm: int) -> Iterator[str]:
         yield "behind"
 
 
-def _outcomes(now: SearchState) -> tuple[PlaceOutcome, ...]:
-    """Return what is known at each place; nothing where the search ended while it was screening."""
+def _place_outcomes(now: SearchState) -> tuple[PlaceOutcome, ...]:
     if now.belief is None or now.now is None:
         return ()
     space, leaders, share = now.space, now.now, now.aim.error / len(now.space.places)
@@ -117,10 +115,11 @@ def _step(now: SearchState, step: Next) -> LaunchStep:
     )  # fmt: skip
 
 
-def _told(bare_report: SearchReport, now: SearchState, gone: Mapping[str, str]) -> SearchReport:
-    """Return a report with all that is known, in words too."""
+def _with_words(
+    bare_report: SearchReport, now: SearchState, gone: Mapping[str, str]
+) -> SearchReport:
     report = replace(
-        bare_report, found=_outcomes(now), decided=now.decided, dropped=now.dropped,
+        bare_report, found=_place_outcomes(now), decided=now.decided, dropped=now.dropped,
         out=tuple(f"{arm} ({why})" for arm, why in gone.items()), candidates=candidates(now, gone),
     )  # fmt: skip
     doubtful = isinstance(now.step, End) or (now.chance is not None and now.chance < UNLIKELY)
@@ -150,7 +149,7 @@ def live(
     study has no launch left for what must be measured.
     """
     found = _measured(reader, planned, terms)
-    left = {arm: _left(found, ids) for arm, ids in planned.launches.items()}
+    left = {arm: _unmeasured_launches(found, ids) for arm, ids in planned.launches.items()}
     gone = {one.arm: one.why for one in out if one.arm != planned.arms[0].label}
     labels = [arm.label for arm in found.space.arms]
     seen = replace(
@@ -186,7 +185,7 @@ def live(
         ended(now.step, measuring=True) if isinstance(now.step, End) else UNDER_WAY,
         minutes, space.grid_minutes(GRID_REPEATS), (), (), "", usd=usd, chance=now.chance,
     )  # fmt: skip
-    told = _told(told, now, gone)
+    told = _with_words(told, now, gone)
     best = rival = None
     if told.decided and now.belief is not None:
         best = winner(space, seen, now.belief)
@@ -205,8 +204,7 @@ def _measured(reader: Reader | None, planned: SearchPlan, terms: SearchTerms) ->
     return MeasuredStudy(space, SeenLaunches((), unmeasured), frozenset())
 
 
-def _left(found: MeasuredStudy, ids: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the launches of an arm of which no cell was measured, nor of any later one."""
+def _unmeasured_launches(found: MeasuredStudy, ids: tuple[str, ...]) -> tuple[str, ...]:
     used = [at for at, name in enumerate(ids) if name in found.ids]
     return ids[max(used, default=-1) + 1 :]
 
@@ -255,8 +253,6 @@ def _for_all(now: SearchState, best: Winner) -> str:
 
 
 def _troubles(found: MeasuredStudy, now: SearchState) -> tuple[str, ...]:
-    """Return what the machine did during the last launch, and by how much it drifts where that is more
-    than the stake over all launches."""
     step = 0.0 if now.belief is None else now.belief.drifting
     if abs(step) * len(found.seen.launches) <= np.log1p(now.aim.stake):
         return found.troubles
@@ -317,7 +313,7 @@ def _played(study: RecordedStudy, terms: SearchTerms, at_once: int) -> SearchRep
         study.system.study, study.system.model, terms, tuple(steps), (), False, ended(now.step),
         sum(step.minutes for step in steps), grid_min, (), study.left_out, "", system=study.system,
     )  # fmt: skip
-    return _told(report, now, {})
+    return _with_words(report, now, {})
 
 
 def _seen(study: RecordedStudy, launches: Sequence[MeasuredLaunch]) -> SeenLaunches:

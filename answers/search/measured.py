@@ -110,10 +110,9 @@ def broken(values: pd.DataFrame, slo: Slo, cells: pd.DataFrame, space: Space) ->
     return there & ~held
 
 
-def _bounds(
+def _bounded_values(
     reader: Reader, filters: Filters, terms: SearchTerms
 ) -> tuple[pd.DataFrame, Slo] | None:
-    """Return the values that the SLO's bounds are on, and the SLO; None without one."""
     if terms.slo is None:
         return None
     slo = parse(terms.slo)
@@ -121,14 +120,12 @@ def _bounds(
     return rows.to_pandas().drop_duplicates(["cell_id", "metric", "statistic"]), slo
 
 
-def _lengths(acceptance: pd.DataFrame, cells: pd.DataFrame, space: Space) -> Floats:
-    """Return (arms, places): mean acceptance lengths as each arm counted them, NaN where none did."""
+def _counted_lengths(acceptance: pd.DataFrame, cells: pd.DataFrame, space: Space) -> Floats:
     counted = believed(acceptance.dropna(subset=["mean_length"]))[["cell_id", "mean_length"]]
     return _means(counted, "mean_length", cells, (len(space.arms), len(space.places)))
 
 
-def _rates(positions: pd.DataFrame, cells: pd.DataFrame, space: Space) -> Floats:
-    """Return (arms, places, positions): the share of drafts whose token there was accepted."""
+def _rates_by_position(positions: pd.DataFrame, cells: pd.DataFrame, space: Space) -> Floats:
     most = max(arm.k for arm in space.arms)
     once = positions.drop_duplicates(["cell_id", "position"])
     shape = (len(space.arms), len(space.places), most)
@@ -203,11 +200,11 @@ def measured(reader: Reader, study: str, space: Space, terms: SearchTerms) -> Me
         speed[rows["place"].to_numpy()] = -value if terms.latency else value
         launches.append(MeasuredLaunch(int(rows["number"].iloc[0]), speed))
     lengths = acceptance_lengths(
-        space, _lengths(queries.acceptance(reader, filters).to_pandas(), cells, space),
-        _rates(queries.acceptance_by_position(reader, filters).to_pandas(), cells, space),
+        space, _counted_lengths(queries.acceptance(reader, filters).to_pandas(), cells, space),
+        _rates_by_position(queries.acceptance_by_position(reader, filters).to_pandas(), cells, space),
         {launch.arm for launch in launches},
     )  # fmt: skip
-    bounds = _bounds(reader, filters, terms)
+    bounds = _bounded_values(reader, filters, terms)
     barred = None if bounds is None else broken(*bounds, placed, space)
     seen = SeenLaunches(tuple(launches), lengths, barred=barred)
     spans = _spans(cells)
@@ -220,19 +217,14 @@ def measured(reader: Reader, study: str, space: Space, terms: SearchTerms) -> Me
     alone = (spans["ended"] - np.maximum(spans["started"], until)).clip(lower=0)
     whole = float((spans["ended"] - spans["started"]).sum())
     abreast = float(alone.sum()) / whole if whole else 1.0
-    return MeasuredStudy(_timed(space, cells), seen, _whole(every, terms), troubles, abreast)
-
-
-def _whole(cells: pd.DataFrame, terms: SearchTerms) -> frozenset[str]:
-    """Return the launches that are not to be measured any more: those with a good cell; for a mix those
-    with all its datasets at a load, since a launch that was cut short before says nothing of it."""
-    if not terms.mix:
-        return frozenset(map(str, cells["launch"]))
-    names = {name for name, _ in terms.mix}
-    mine = (
-        cells[cells["dataset"].isin(names)].groupby(["launch", "concurrency"])["dataset"].nunique()
-    )
-    return frozenset(str(launch) for launch, _ in mine.index[mine == len(names)])
+    ids = frozenset(map(str, every["launch"]))
+    if terms.mix:
+        # A launch that was cut short before it had all datasets at a load says nothing of the mix.
+        names = {name for name, _ in terms.mix}
+        mine = every[every["dataset"].isin(names)].groupby(["launch", "concurrency"])
+        many = mine["dataset"].nunique()
+        ids = frozenset(str(launch) for launch, _ in many.index[many == len(names)])
+    return MeasuredStudy(_timed(space, cells), seen, ids, troubles, abreast)
 
 
 def _placed(reader: Reader, cells: pd.DataFrame, space: Space) -> pd.DataFrame:
@@ -285,7 +277,7 @@ def recorded(
     """
     metric, statistic = LINE[terms.latency]
     positions = queries.acceptance_by_position(reader, filters).to_pandas()
-    bounds = _bounds(reader, filters, terms)
+    bounds = _bounded_values(reader, filters, terms)
     pairs, keys = known.found.pairs, known.found.keys
     closed = [at for at, load in enumerate(known.found.loads)
               if load.kind == "concurrency" and load.value]  # fmt: skip
@@ -319,7 +311,7 @@ def recorded(
         facts = {str(name): plain(value) for name, value in row.items()}
         yield RecordedStudy(
             subject_of(facts, words.get(setting)), _timed(space, cells), _by_arm(units, space),
-            _lengths(known.acceptance, cells, space), _rates(positions, cells, space), left_out,
+            _counted_lengths(known.acceptance, cells, space), _rates_by_position(positions, cells, space), left_out,
             None if bounds is None else broken(*bounds, cells, space),
         )  # fmt: skip
 

@@ -75,7 +75,7 @@ def headline(one: SearchReport, more: Settling | None) -> str:
     if one.decided:
         verb = "is" if len(one.out) == 1 else "are"
         left = f" {counted(len(one.out), 'arm')} {verb} out: {out}." if out else ""
-        return f"Decided with {cost}: {_decided(one)} (error {error}).{left}"
+        return f"Decided with {cost}: {_decision_words(one)} (error {error}).{left}"
     if one.ended == UNDER_WAY:
         return f"Under way after {cost}."
     if not one.found:
@@ -87,8 +87,7 @@ def headline(one: SearchReport, more: Settling | None) -> str:
     )
 
 
-def _decided(one: SearchReport) -> str:
-    """Say what a decision says: that nothing is better, and where nothing may be taken at all."""
+def _decision_words(one: SearchReport) -> str:
     beyond = [place for place in one.found if not place.meets]
     stake = percent(one.terms.stake, sign=False)
     best = f"no other arm is better by more than {stake} at any load"

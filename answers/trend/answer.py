@@ -261,8 +261,6 @@ def names(series: Sequence[NightSeries]) -> list[str]:
 
 
 def _headline(lines: Sequence[TrendLine], few: int) -> str:
-    """Say whether something got worse, since when and with what change. ``lines``: worst first;
-    ``few``: settings with too few nights."""
     long = [line for line in lines if line.nights >= LEAST_NIGHTS]
     if not long:
         return words.TOO_FEW if few else words.NOTHING
@@ -301,7 +299,6 @@ def _worst(worse: Sequence[TrendLine], every: int) -> str:
 
 
 def _summary(lines: Sequence[TrendLine], few: int) -> str:
-    """Count the series of each status and name drifts and the nights that are covered."""
     if not lines:
         return words.few(few)
     counts = Counter(line.status for line in lines if line.nights >= LEAST_NIGHTS)
@@ -354,7 +351,7 @@ def _line_json(line: TrendLine) -> dict[str, Any]:
     one, drift, accepted = line.assessed, line.drift, line.accepted
     return {
         "series": line.name,
-        "about": {name: plain(value) for name, value in line.about},
+        "about": {name: _without_numpy(value) for name, value in line.about},
         "metric": one.series.metric,
         "statistic": one.series.statistic,
         "line": line.metric,
@@ -365,7 +362,7 @@ def _line_json(line: TrendLine) -> dict[str, Any]:
         "last_before": line.last_before,
         "nights": line.nights,
         "changed": [
-            {"field": c.field, "before": plain(c.before), "after": plain(c.after)}
+            {"field": c.field, "before": _without_numpy(c.before), "after": _without_numpy(c.after)}
             for c in line.changed
         ],
         "moves": msgspec.to_builtins(list(line.moves)),
@@ -376,7 +373,7 @@ def _line_json(line: TrendLine) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def plain(value: Any) -> Any:
+def _without_numpy(value: Any) -> Any:
     """Return a value without numpy's own types."""
     return value.item() if hasattr(value, "item") else value
 

@@ -92,8 +92,8 @@ def row(night: NightSummary) -> NightRow:
     troubles += [f"{failure.cell}: {failure.said}" for failure in night.failures]
     return NightRow(
         night.night, night.study, night.outcome, f"{night.cells.good} of {night.cells.planned}",
-        _duration(night.seconds), worse, _joined(change.sentence for change in night.changed),
-        _joined(troubles), "" if night.cost_usd is None else f"{night.cost_usd:,.2f}",
+        _duration(night.seconds), worse, _first_few(change.sentence for change in night.changed),
+        _first_few(troubles), "" if night.cost_usd is None else f"{night.cost_usd:,.2f}",
         f"{night.started:%Y-%m-%d %H:%M}",
     )  # fmt: skip
 
@@ -120,7 +120,7 @@ def parts(night: NightSummary) -> tuple[NightPart, ...]:
     worse = tuple(
         (
             one.series, one.line, percent(one.improvement), interval(one.low, one.high), one.since,
-            _joined(change.sentence for change in one.changed) or "nothing that is recorded",
+            _first_few(change.sentence for change in one.changed) or "nothing that is recorded",
         )
         for one in night.regressions
     )  # fmt: skip
@@ -141,8 +141,7 @@ def parts(night: NightSummary) -> tuple[NightPart, ...]:
     return tuple(part for part in every if part.rows)
 
 
-def _joined(parts: Iterable[str]) -> str:
-    """Join at most three parts, and say how many more there are."""
+def _first_few(parts: Iterable[str]) -> str:
     told = list(parts)
     more = f"; and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
     return "; ".join(told[:_LISTED]) + more

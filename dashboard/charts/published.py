@@ -8,8 +8,7 @@ import pandas as pd
 
 from analysis.verdicts.finding import Finding
 from answers.compare.words import counted, short_name
-from answers.published.values import BADGE, MEAN, Plot
-from answers.published.words import place
+from answers.published.values import BADGE, MEAN, Plot, where_printed
 from answers.wording import badge, bracketed
 from dashboard.charts import Chart
 from dashboard.charts.axes import QUIET, colour, tip, title
@@ -95,7 +94,7 @@ def claim_rows(findings: Sequence[Finding]) -> pd.DataFrame:
 
 
 def _marks(at: int, finding: Finding) -> Iterator[dict[str, Any]]:
-    where = place(finding)
+    where = where_printed(finding)
     label = f"{where}: {finding.kind}" if finding.kind else where
     exact = (finding.published, finding.published, finding.published)
     spans = [

@@ -3,7 +3,7 @@
 import pytest
 
 from analysis.evidence.words import Word
-from answers.again import RepeatedLine, headline, row, status_of
+from answers.again import RepeatedLine, outcome, row
 
 
 def line(
@@ -28,13 +28,13 @@ def line(
     ids=lambda value: str(value)[:20] if isinstance(value, str) else "",
 )
 def test_the_headline_uses_the_words_of_every_decision(lines, status, said) -> None:
-    assert status_of(lines) == status
-    assert said in headline(lines)
+    assert outcome(lines)[0] == status
+    assert said in outcome(lines)[1]
 
 
 def test_the_throughput_is_named_where_it_is_among_what_differs() -> None:
     lines = [line("loss", -0.2, -0.1, "ttft"), line("gain", 0.005, 0.015), line("open", -1, 1)]
-    said = headline(lines)
+    _, said = outcome(lines)
     assert said.startswith("It does not repeat: 2 of 3 figures differ, Output throughput:")
     assert said.endswith("(95 %: 0.5 to 1.5\u202f%): gain.")
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
 from answers.published.answer import measured_here
-from answers.published.words import here
+from answers.published.values import here
 from commands.claims import claims
 from dashboard.charts import published as charts_claims
 from dashboard.shelf import ask, open_shelf

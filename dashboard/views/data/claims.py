@@ -11,9 +11,9 @@ import streamlit as st
 from analysis.published.claims import Claims, as_improvement, judge
 from analysis.published.claims_file import Tables, read_claims
 from analysis.verdicts.finding import Finding
-from answers.published import words as checked
+from answers.published import values as checked
 from answers.published.answer import measured_here
-from answers.published.words import headline_of_claims, mistakes
+from answers.published.values import headline_of_claims, mistakes
 from dashboard.access import may_edit, require_editor
 from dashboard.charts.published import MOST_DRAWN, claimed
 from dashboard.charts.spec import Drawing, specification
