@@ -150,7 +150,7 @@ def stands_on(found: Again) -> str:
     return f"The original launch against {again} of the repetition{more}."
 
 
-# ---
+# --- The original and its repetition, compared.
 
 
 #: What says when, where and by which command something was measured: what matters of it is a fact, and

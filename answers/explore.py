@@ -1,4 +1,4 @@
-"""The rows of a free chart, asked of the documented views by the SQL that the page shows."""
+"""Any number over any key: what a reader of the free charts asks, the SQL that answers it, and its words."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -384,7 +384,7 @@ def alternative(panel: ChartPanel, pick: Pick) -> str:
     )
 
 
-# ---
+# --- The rows of a free chart, asked of the documented views by the SQL that the page shows.
 
 
 _MARK, _CELL = ({field.name for field in fields(kind)} for kind in (Mark, CellBehind))

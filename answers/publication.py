@@ -1,4 +1,4 @@
-"""What a published set claims: the decisions that its numbers come to, as JSON."""
+"""A published result set: what it claims, and whether that follows from its own requests."""
 
 import json
 from collections.abc import Iterator

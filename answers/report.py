@@ -235,7 +235,7 @@ def _costs(rows: Sequence[Money]) -> Rows:
     return [*header, *more], lines
 
 
-# ---
+# --- The sections of a report, from the answers that every page shows.
 
 
 #: Load maps that are drawn, and rows that they may have together; tables of loads that are printed.

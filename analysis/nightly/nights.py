@@ -1,4 +1,5 @@
-"""The same cell over nights and versions: one series a setting and metric, one point a night."""
+"""The same cell over nights and versions: one series a setting and metric, one point a night; the gains of
+arms over their baselines; and the series as Apache Otava reads them."""
 
 import json
 import re

@@ -187,9 +187,6 @@ def _gpus_of(row: Row, tables: Sequence[Row]) -> int | None:
     return None
 
 
-# ---
-
-
 # --- Published improvements and geometric means, recomputed from their rows.
 #
 # A column of a section is read by the convention that most of its rows follow (``conventions``); only

@@ -1,4 +1,5 @@
-"""Numbers as somebody printed them: 9.10 is more exact than 9.1, and both hide half a last digit."""
+"""Numbers as somebody printed them: 9.10 is more exact than 9.1, and both hide half a last digit; and the
+conventions in which gains and acceptance are printed."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -116,13 +117,6 @@ def yaml_as_printed(text: str, where: str) -> Any:
         raise InvalidInput(f"{where} is no YAML that can be read: {error}.") from error
 
 
-# --- How a table prints a gain: the conventions in use, and which one its rows follow.
-#
-# For something of which more is better the three in percent are one, and so are both factors. They
-# part for latencies: from 20 to 10 ms is an improvement of 50 %, a change of -50 %, a ratio of times
-# of 100 %, 2 times as fast, 0.5 times the latency.
-
-
 # --- Acceptance as people print it: which field of a row says what, and what follows from what.
 
 
@@ -211,6 +205,10 @@ def _measure(name: str, value: Any, what: str) -> PrintedRange | None:
 
 
 # --- How a table prints a gain: the conventions in use, and which one its rows follow.
+#
+# For something of which more is better the three in percent are one, and so are both factors. They
+# part for latencies: from 20 to 10 ms is an improvement of 50 %, a change of -50 %, a ratio of times
+# of 100 %, 2 times as fast, 0.5 times the latency.
 
 
 _GAIN = re.compile(

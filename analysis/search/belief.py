@@ -27,21 +27,6 @@ from analysis.search.space import (
     Space,
 )
 
-# What is held for likely before anything was measured:
-#
-# The logarithm of a speed is that of the mean acceptance length less that of the step's time. The
-# first is counted over thousands of drafts. Of the second, against the baseline's step at the same
-# place, this much is taken for granted, and all of it gives way to what is measured:
-#
-# * What checking costs depends on the tokens in flight, load x (K + 1), and is the same for every
-#   method: as good as nothing while the weights take longer to read, in proportion beyond. Where that
-#   begins is not known, and whether the bend is soft or sharp neither.
-# * What drafting costs grows with K, by some per cent a token, by a method's own measure; drafting at all
-#   costs next to nothing, or much of a step, as on small models.
-# * A method has a curve of its own on top, a few per cent; each arm and each place deviates by some
-#   tenths of a per cent more, so that no interpolation is ever taken for certain.
-# * Datasets share nine tenths of all that.
-
 # --- Mean acceptance lengths: what the arms that were measured tell of those that were not.
 
 
@@ -163,6 +148,19 @@ def _places(space: Space, mix: Mix) -> NDArray[np.int64]:
 
 
 # --- What is held for likely of the time of a step before anything was measured.
+#
+# The logarithm of a speed is that of the mean acceptance length less that of the step's time. The
+# first is counted over thousands of drafts. Of the second, against the baseline's step at the same
+# place, this much is taken for granted, and all of it gives way to what is measured:
+#
+# * What checking costs depends on the tokens in flight, load x (K + 1), and is the same for every
+#   method: as good as nothing while the weights take longer to read, in proportion beyond. Where that
+#   begins is not known, and whether the bend is soft or sharp neither.
+# * What drafting costs grows with K, by some per cent a token, by a method's own measure; drafting at all
+#   costs next to nothing, or much of a step, as on small models.
+# * A method has a curve of its own on top, a few per cent; each arm and each place deviates by some
+#   tenths of a per cent more, so that no interpolation is ever taken for certain.
+# * Datasets share nine tenths of all that.
 
 
 #: Tokens in flight from which a step may begin to take longer; the share that each is expected to

@@ -1,4 +1,5 @@
-"""A published study as values: read like results, and never mixed with what was measured here."""
+"""A published study as values and in words: read like results, and never mixed with what was measured
+here."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Runs, cells and requests, read from the warehouse into typed values."""
+"""Runs, cells and requests as typed values, in words, and how they are read from the warehouse."""
 
 import json
 import re
@@ -318,7 +318,7 @@ def _known(value: object) -> str:
     return UNKNOWN if value is None else " ".join(str(value).split())
 
 
-# ---
+# --- Runs, cells and requests, read from the warehouse.
 
 
 #: Of these the distribution over the requests is drawn.
