@@ -41,12 +41,12 @@ def _ingest(root: Path, drops: Sequence[Path]) -> None:
 
 def show(found: "Again", as_json: bool) -> None:
     """Print the answer."""
-    from answers import again as contract
     from answers.again import HEADER, is_shown, row, stands_on
+    from answers.again import as_json as again_json
     from commands.output import show_table
 
     if as_json:
-        click.echo(json_text(contract.as_json(found)))
+        click.echo(json_text(again_json(found)))
         return
     click.echo(f"{found.cell}: {found.headline}")
     click.echo(stands_on(found))

@@ -326,7 +326,9 @@ class SearchState:
         if self.belief is None or self.now is None:
             return None
         inner = _within(self.space, self.aim)
-        return settling(self.space, _with_every_arm_open(self.seen), self.belief, self.now, inner)
+        return settling(
+            self.space, replace(self.seen, closed=frozenset()), self.belief, self.now, inner
+        )
 
 
 def spent(space: Space, seen: SeenLaunches) -> float:
@@ -354,7 +356,9 @@ def state(space: Space, seen: SeenLaunches, aim: Aim, at_once: int = 1) -> Searc
     if used >= _FORESEEN_FROM:
         chance = chance_of_deciding(space, seen, belief, now, inner, left)
         if chance < UNLIKELY and seen.closed:
-            freely = chance_of_deciding(space, _with_every_arm_open(seen), belief, now, inner, left)
+            freely = chance_of_deciding(
+                space, replace(seen, closed=frozenset()), belief, now, inner, left
+            )
     steps: tuple[Next, ...] | End
     if chance is None or used < _JUDGED_FROM or chance >= HOPELESS:
         steps = _raced(space, seen, belief, now, inner, left, at_once)
@@ -364,10 +368,6 @@ def state(space: Space, seen: SeenLaunches, aim: Aim, at_once: int = 1) -> Searc
     else:
         steps = End(False, "noise" if left > space.start_min + space.cell_min.min() else "budget")
     return replace(known, steps=steps, chance=chance, freely=freely)
-
-
-def _with_every_arm_open(seen: SeenLaunches) -> SeenLaunches:
-    return replace(seen, closed=frozenset())
 
 
 def _within(space: Space, aim: Aim) -> Aim:

@@ -148,8 +148,18 @@ def live(
     Raises InvalidInput for a budget that is too small to measure every method once, and where the
     study has no launch left for what must be measured.
     """
-    found = _measured(reader, planned, terms)
-    left = {arm: _unmeasured_launches(found, ids) for arm, ids in planned.launches.items()}
+    space = bare(planned)
+    if reader is not None:
+        found = measured(reader, planned.study, space, terms)
+    else:
+        none = np.full((len(space.arms), len(space.places), 1), np.nan)
+        unmeasured = acceptance_lengths(space, none[..., 0], none, ())
+        found = MeasuredStudy(space, SeenLaunches((), unmeasured), frozenset())
+    left = {}
+    for arm, ids in planned.launches.items():
+        # Those of which no cell was measured, nor of any later one.
+        used = [at for at, name in enumerate(ids) if name in found.ids]
+        left[arm] = ids[max(used, default=-1) + 1 :]
     gone = {one.arm: one.why for one in out if one.arm != planned.arms[0].label}
     labels = [arm.label for arm in found.space.arms]
     seen = replace(
@@ -193,20 +203,6 @@ def live(
         told = replace(told, headline=told.headline + _for_all(now, best))
     orders = _orders(now, left, found.space, planned, terms)
     return LiveSearch(orders, told, best, rival, (space, seen), _troubles(found, now))
-
-
-def _measured(reader: Reader | None, planned: SearchPlan, terms: SearchTerms) -> MeasuredStudy:
-    space = bare(planned)
-    if reader is not None:
-        return measured(reader, planned.study, space, terms)
-    none = np.full((len(space.arms), len(space.places), 1), np.nan)
-    unmeasured = acceptance_lengths(space, none[..., 0], none, ())
-    return MeasuredStudy(space, SeenLaunches((), unmeasured), frozenset())
-
-
-def _unmeasured_launches(found: MeasuredStudy, ids: tuple[str, ...]) -> tuple[str, ...]:
-    used = [at for at, name in enumerate(ids) if name in found.ids]
-    return ids[max(used, default=-1) + 1 :]
 
 
 def _orders(

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from answers import explore as read
+from answers import explore
 from answers.explore import (
     AGGREGATIONS,
     EACH,
@@ -59,11 +59,11 @@ def _opened(filters: Filters | None = None, part: str = "Charts", **link: str) -
 
 
 def _marks(pick: Pick, filters: Filters | None = None) -> Marks:
-    return asked(open_shelf(), read.marks, pick, filters or Filters(), 99)
+    return asked(open_shelf(), explore.marks, pick, filters or Filters(), 99)
 
 
 def _cells(pick: Pick, filters: Filters | None = None) -> tuple[CellBehind, ...]:
-    return asked(open_shelf(), read.cells, pick, filters or Filters()).first
+    return asked(open_shelf(), explore.cells, pick, filters or Filters()).first
 
 
 @pytest.mark.parametrize("name", PICKS)
@@ -210,8 +210,8 @@ def _made(number: int, panels: int = 1, **changes: Any) -> list[Mark]:
 
 
 def test_more_than_can_be_drawn_is_cut_and_it_is_said() -> None:
-    many = read.placed(_made(MOST_MARKS + 1), replace(PICK, panel=None), PANELS)
-    wide = read.placed(_made(40, panels=PANELS + 5), PICK, PANELS)
+    many = explore.placed(_made(MOST_MARKS + 1), replace(PICK, panel=None), PANELS)
+    wide = explore.placed(_made(40, panels=PANELS + 5), PICK, PANELS)
 
     assert len(many.all) == MOST_MARKS
     assert any(f"{MOST_MARKS:,} of" in note for note in many.notes)
@@ -226,7 +226,7 @@ def test_more_than_can_be_drawn_is_cut_and_it_is_said() -> None:
 def test_the_headline_knows_which_direction_is_better(metric: str, best: str) -> None:
     marks = [replace(mark, y=float(at + 1)) for at, mark in enumerate(_made(3))]
 
-    headline = read.placed(marks, replace(PICK, y=Measure(metric, "mean")), PANELS).headline
+    headline = explore.placed(marks, replace(PICK, y=Measure(metric, "mean")), PANELS).headline
 
     assert best in headline
 
@@ -238,7 +238,7 @@ def test_clicked_marks_choose_their_cells() -> None:
 
     for pick, along in ((PICK, 4), (over, 4)):
         clicked = (Clicked(one.panel, one.series, along),)
-        found = asked(open_shelf(), read.cells, pick, Filters(), clicked)
+        found = asked(open_shelf(), explore.cells, pick, Filters(), clicked)
         assert [cell.cell_id for cell in found.first] == [one.cell_id]
 
 
@@ -249,14 +249,14 @@ def test_a_click_on_a_moment_chooses_its_cell() -> None:
     assert isinstance(one.x, datetime)
 
     clicked = (Clicked(one.panel, one.series, one.x.timestamp() * 1000),)
-    found = asked(open_shelf(), read.cells, pick, Filters(), clicked)
+    found = asked(open_shelf(), explore.cells, pick, Filters(), clicked)
 
     assert one.cell_id in {cell.cell_id for cell in found.first}
     assert {cell.x for cell in found.first} == {one.x}
 
 
 def test_arms_keep_their_colour_and_other_keys_have_their_own() -> None:
-    known = read.placed(_made(2), PICK, PANELS)
+    known = explore.placed(_made(2), PICK, PANELS)
 
     def colours(pick: Pick) -> list[str]:
         shared = charts_explore.axes(known, pick)

@@ -7,8 +7,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from answers import explore as read
-from answers import explore as words
+from answers import explore
 from answers.compare.words import metric_name
 from answers.explore import (
     AGGREGATIONS,
@@ -56,12 +55,12 @@ def render(shelf: Shelf, filters: Filters) -> None:
 def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGenerator) -> None:
     pick = _pick(which, count)
     most = _PANELS // count
-    known = ask(shelf, read.marks, pick, filters, most)
+    known = ask(shelf, explore.marks, pick, filters, most)
     if which == 1:
         top.header(plain(known.headline), help=_how(pick))
     else:
         st.markdown(plain(known.headline), help=_how(pick))
-    if not known.panels and not ask(shelf, read.cells, pick, filters, (), TABLE_ROWS).total:
+    if not known.panels and not ask(shelf, explore.cells, pick, filters, (), TABLE_ROWS).total:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     drawings = _drawings(shelf, pick, filters, most)
@@ -84,10 +83,10 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
 @cached
 def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str, Drawing]:
     """Return panel -> its chart, all on one scale."""
-    known = ask(shelf, read.marks, pick, filters, most)
+    known = ask(shelf, explore.marks, pick, filters, most)
     if not known.panels:
         return {}
-    shared, titles = axes(known, pick), words.titles(known, pick)
+    shared, titles = axes(known, pick), explore.titles(known, pick)
     return {
         one.name: specification(panel(one, pick, name, shared))
         for one, name in zip(known.panels, titles, strict=True)
@@ -156,7 +155,7 @@ def _drawn(
         drawing,
         on_select="rerun",
         key=f"marks-{zlib.crc32(f'{which}-{one.name}-{pick}'.encode())}",
-        alt=words.alternative(one, pick),
+        alt=explore.alternative(one, pick),
     )
     marks = event.get("selection", {}).get(PICKED, []) if event else []
     along = "load" if isinstance(pick.x, Measure) else "x"
@@ -173,19 +172,19 @@ def _cells(
         st.markdown("The cells behind the marks that are clicked:")
     else:
         st.caption("Click a mark (with shift: several) to see its cells only.")
-    cells = ask(shelf, read.cells, pick, filters, marks, TABLE_ROWS)
+    cells = ask(shelf, explore.cells, pick, filters, marks, TABLE_ROWS)
     first = linked(cell_rows(cells.first, pick))
     table(Shown(first.rows, cells.total), "cells", LINK_COLUMNS)
 
     def every() -> pd.DataFrame:
-        return cell_rows(read.cells(shelf.reader, pick, filters, marks).first, pick)
+        return cell_rows(explore.cells(shelf.reader, pick, filters, marks).first, pick)
 
     rows_menu(f"explore-{which}", every)
 
 
 def cell_rows(cells: Sequence[CellBehind], pick: Pick) -> pd.DataFrame:
     """Return the cells of a chart under the names that it gives them."""
-    names = {"series": pick.series.label, "x": words.axis_title(pick.x)}
+    names = {"series": pick.series.label, "x": explore.axis_title(pick.x)}
     if pick.panel:
         names = {"panel": pick.panel.label, **names}
     metric = METRICS[pick.y.metric]

@@ -11,9 +11,8 @@ import streamlit as st
 from analysis.published.claims import Claims, as_improvement, judge
 from analysis.published.claims_file import Tables, read_claims
 from analysis.verdicts.finding import Finding
-from answers.published import values as checked
 from answers.published.answer import measured_here
-from answers.published.values import headline_of_claims, mistakes
+from answers.published.values import checked, headline_of_claims, here, mistakes
 from dashboard.access import may_edit, require_editor
 from dashboard.charts.published import MOST_DRAWN, claimed
 from dashboard.charts.spec import Drawing, specification
@@ -151,7 +150,7 @@ def _figures(judged: Claims, everything: bool) -> None:
         )
     told = judged.findings if everything else judged.flagged
     if told:
-        table(listing([checked.checked(one) for one in told], _FIGURES), "figures")
+        table(listing([checked(one) for one in told], _FIGURES), "figures")
     else:
         st.caption("None is flagged.")
     rows_menu("claims", lambda: file_rows(judged.findings))
@@ -180,7 +179,7 @@ def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) ->
     with part:
         st.caption(_HOW_MEASURED)
         found = ask(shelf, measured_here, judged, tables.model, filters)
-        rows = list(checked.here(found))
+        rows = list(here(found))
         if not rows:
             st.caption("Nothing here was measured with the model, dataset and size that the table "
                        "states.")  # fmt: skip
