@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from answers.again import words
-from answers.again.answer import again
-from answers.again.words import Again
+from answers import again as words
+from answers.again import Again, again
 from commands.intake import take_in
 from commands.output import show_table
 from warehouse.errors import InvalidInput

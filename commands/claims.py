@@ -8,8 +8,8 @@ import click
 
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import read_claims
-from answers.published.checked import checked, here, measured_here
-from answers.published.words import figure, headline_of_claims, in_words
+from answers.published.answer import measured_here
+from answers.published.values import checked, figure_words, headline_of_claims, here, in_words
 from commands.options import filter_options, filters_from, json_option, warehouse_option
 from commands.output import show_table
 from warehouse.errors import InvalidInput, WarehouseMissing
@@ -31,7 +31,7 @@ def claims(
 ) -> None:
     """Recompute the published figures in FILE (YAML or CSV) from their own rows.
 
-    A figure is flagged where rounding in print cannot explain the difference, where a cost stands
+    A figure_words is flagged where rounding in print cannot explain the difference, where a cost stands
     on the price of other GPUs than its throughput, or where a speedup at one request at once is
     above the tokens of a step; figures that are wrong through one error stand under it. Each column
     of gains is read by the convention that its rows follow. Measurements in the warehouse that
@@ -70,7 +70,7 @@ def _show(judged: Claims, everything: bool) -> None:
     for number, error in enumerate(judged.errors, 1):
         click.echo(f"{number}. {in_words(error.sentence, judged)}")
         for finding in error.findings:
-            click.echo(f"   - {figure(finding)}")
+            click.echo(f"   - {figure_words(finding)}")
     if everything and judged.findings:
         header = ["where", "metric", "published", "its own row gives", "flag", "why"]
         rows = [list(astuple(checked(finding))[: len(header)]) for finding in judged.findings]

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from analysis.nightly import otava as otava_files
+from analysis.nightly import nights
 from analysis.nightly.regressions import budgets
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
 from answers.decide.values import Question
-from answers.trend import read
-from answers.trend.answer import Line, Trend, trend
-from answers.trend.plain import as_json as as_json_object
+from answers.trend import answer
+from answers.trend.answer import Trend, TrendLine, trend
+from answers.trend.answer import as_json as as_json_object
 from commands.options import (
     author_option,
     filter_options,
@@ -119,9 +119,9 @@ def accept(
     """
     parent = ctx.parent.params.get("warehouse") if ctx.parent else None
     day = None if night is None else f"{night:%Y-%m-%d}"
-    what = read.Meant(day, given["study"], given["series"])
+    what = answer.Meant(day, given["study"], given["series"])
     with Reader(warehouse_path(warehouse or parent)) as reader:
-        click.echo(read.accept(reader, what, given["why"], given["author"]))
+        click.echo(answer.accept(reader, what, given["why"], given["author"]))
 
 
 def judge(
@@ -135,12 +135,12 @@ def judge(
     them, where one is named."""
     allowed = budgets(tuple(max_regression))
     with Reader(root) as reader:
-        series = read.series(reader, filters, since)
+        series = answer.series(reader, filters, since)
     if otava is not None:
         otava.mkdir(parents=True, exist_ok=True)
-        for name, text in otava_files.files(series).items():
+        for name, text in nights.otava_files(series).items():
             (otava / name).write_text(text, encoding="utf-8")
-    return trend(series, allowed, read.accepted(root))
+    return trend(series, allowed, answer.accepted(root))
 
 
 def _write(path: Path, text: str) -> None:
@@ -182,10 +182,10 @@ def _show(found: Trend) -> None:
             changed = f"changed with {line.since}: {line.changed_text}"
             click.echo(f"{line.name}, {line.metric}: {changed}")
         if line.drift is not None:
-            click.echo(f"{line.name}, {line.metric} {line.drift.said}")
+            click.echo(f"{line.name}, {line.metric} {line.drift_text}")
 
 
-def _row(line: Line) -> list[str]:
+def _row(line: TrendLine) -> list[str]:
     return [
         line.name, line.metric, line.change, line.interval, f"{line.budget:.1%}", line.since or "",
         line.against, line.why,

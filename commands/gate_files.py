@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import httpx
 
 from answers.decide.overview import Overview
-from answers.trend.answer import Line, Trend
+from answers.trend.answer import Trend, TrendLine
 from answers.wording import markdown
 from warehouse.errors import InvalidInput
 
@@ -48,7 +48,7 @@ def comment(found: Trend, decided: Sequence[Overview]) -> str:
     return "\n\n".join(parts)[:_LONGEST] + "\n"
 
 
-def _cells(line: Line) -> str:
+def _cells(line: TrendLine) -> str:
     told = (line.name, line.metric, line.change, line.interval, line.budget_text, line.since_text)
     return _row((*told, line.changed_text))
 
@@ -199,7 +199,7 @@ def _xml(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
 
 
-def _told(line: Line) -> str:
+def _told(line: TrendLine) -> str:
     return f"{line.said}\nChanged with {line.since}: {line.changed_text}"
 
 
@@ -224,7 +224,7 @@ def sarif(found: Trend, path: str | None) -> str:
     return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
 
-def _result(line: Line, rule: str, said: str, path: str | None) -> Json:
+def _result(line: TrendLine, rule: str, said: str, path: str | None) -> Json:
     name = f"{line.name}, {line.metric}"
     location: Json = {"logicalLocations": [{"fullyQualifiedName": name, "kind": "series"}]}
     if path is not None:

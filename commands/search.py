@@ -12,9 +12,9 @@ from analysis.service.slo import parse
 from answers.decide.values import mix_from
 from answers.search import words
 from answers.search.board import board
-from answers.search.contract import as_json as searches_json
-from answers.search.replay import replay
-from answers.search.values import Played, Proof, Terms
+from answers.search.live import replay
+from answers.search.values import SearchReport, SearchTerms, WinnerProof
+from answers.search.values import as_json as searches_json
 from commands import search_board
 from commands.options import filter_options, filters_from, json_option, share_from
 from commands.output import ended_by_signals, show_table
@@ -169,18 +169,18 @@ def _telling(warehouse: Path | None) -> search_board.Telling:
     return search_board.Telling(root, named=root == named_warehouse(warehouse))
 
 
-def _show_proof(proof: Proof) -> None:
+def _show_proof(proof: WinnerProof) -> None:
     show_table(*words.proof_rows(proof), title="Promised by the search, proven by fresh launches")
     click.echo(click.wrap_text(words.proof(proof), _WIDTH))
     if proof.recommended and proof.paste is not None:
         click.echo(f"What to paste: --speculative-config {shlex.quote(proof.paste)}")
 
 
-def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> Terms:
+def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> SearchTerms:
     budget = given["budget"]
     if given["slo"] is not None:
         parse(given["slo"])  # A slip is said before anything is measured.
-    return Terms(
+    return SearchTerms(
         _share("--stake", given["stake"]), _share("--error", given["error"]),
         None if budget is None else _minutes(budget, usd_per_min), given["objective"] == "latency",
         given["slo"], mix_from(given["mix"]), (budget or "").endswith("usd"),
@@ -218,7 +218,7 @@ def _minutes(text: str, usd_per_min: float | None) -> float:
     return minutes
 
 
-def _show(played: Played, dry_run: bool) -> None:
+def _show(played: SearchReport, dry_run: bool) -> None:
     click.echo(click.style(words.title(played), bold=True))
     click.echo(click.wrap_text(played.headline, _WIDTH))
     show_table(*words.steps(played), title="Launches, in the order in which they are chosen")

@@ -13,8 +13,8 @@ from types import TracebackType
 import click
 
 from answers.search import words
-from answers.search.board import Board, as_text, board, candidates, lines
-from answers.search.live import Live
+from answers.search.board import Board, as_text, board, lines
+from answers.search.values import LiveSearch
 from commands.output import show_table
 from warehouse import searches
 from warehouse.errors import DraftboardError
@@ -32,18 +32,18 @@ class Telling:
         self._root, self._named, self._warned = root, named, False
         self._last: Board | None = None
 
-    def next(self, now: Live) -> None:
+    def next(self, now: LiveSearch) -> None:
         """Say what is known and which launch comes next, or that nothing more is to be chosen."""
         standing = board(now, _now())
         show(standing)
         self._keep(standing)
 
-    def proving(self, now: Live, doing: str, minutes: float) -> None:
+    def proving(self, now: LiveSearch, doing: str, minutes: float) -> None:
         """Say that the winner is measured in fresh launches, which take so long."""
         click.echo(doing, err=True)
         self._keep(Board(now.told, "proving", doing, _now(), minutes))
 
-    def over(self, now: Live) -> None:
+    def over(self, now: LiveSearch) -> None:
         """Keep how the search ended, with its proof; the command itself prints it."""
         self._keep(board(now, _now()))
 
@@ -75,7 +75,7 @@ def show(standing: Board, err: bool = True) -> None:
     """Print how a search stands, on stderr or else on stdout."""
     first, *rest = lines(standing)
     click.echo(first, err=err)
-    show_table(*candidates(standing), err=err)
+    show_table(*words.candidate_rows(standing.told.candidates), err=err)
     if standing.told.found:
         show_table(*words.standings(standing.told.found), err=err)
     for line in rest:

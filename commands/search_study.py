@@ -26,11 +26,17 @@ import yaml
 from filelock import FileLock, Timeout
 
 import draftboard
-from analysis.search.space import Arm, Place, family_of
-from answers.search.live import Live, Order, Planned, live
-from answers.search.proven import LAUNCHES, proven
-from answers.search.values import Out, Terms
-from answers.search.winner import Winner, answering_otherwise
+from analysis.search.space import SearchArm, SearchPlace, family_of
+from answers.search.live import live
+from answers.search.values import (
+    ExcludedArm,
+    LaunchOrder,
+    LiveSearch,
+    SearchPlan,
+    SearchTerms,
+    Winner,
+)
+from answers.search.winner import LAUNCHES, answering_otherwise, proven
 from commands.intake import take_in
 from commands.running.plan import measured_otherwise, server_by_hand
 from commands.running.plan import planned as costed
@@ -77,7 +83,7 @@ class SearchTask:
 # --- A study as a search takes it, by its plan.
 
 
-def laid_out(task: SearchTask) -> Planned:
+def laid_out(task: SearchTask) -> SearchPlan:
     """Return the study as a search takes it. Raises InvalidInput for one that cannot be searched, and
     whatever `draftboard plan` refuses."""
     plan, costs, found = costed(task.study, task.results)
@@ -93,7 +99,9 @@ def laid_out(task: SearchTask) -> Planned:
     return planned(plan, costs, task.parallel or free, here)
 
 
-def planned(plan: Plan, costs: PlanEstimate, at_once: int = 1, one_machine: bool = True) -> Planned:
+def planned(
+    plan: Plan, costs: PlanEstimate, at_once: int = 1, one_machine: bool = True
+) -> SearchPlan:
     """Return a study as a search takes it, for so many launches side by side, on one machine or on
     one each. Raises InvalidInput for a study that cannot be searched."""
     if len({launch.tensor_parallel_size for launch in plan.launches}) != 1:
@@ -106,7 +114,7 @@ def planned(plan: Plan, costs: PlanEstimate, at_once: int = 1, one_machine: bool
     for launch in sorted(plan.launches, key=lambda launch: launch.repeat):
         ids[launch.variant.name] = (*ids.get(launch.variant.name, ()), launch.launch_id)
     usd, hours = costs.sequential_usd, costs.sequential_hours
-    return Planned(
+    return SearchPlan(
         plan.study.name, _arms(plan, first), _places(first), ids,
         hours * 60 / len(plan.launches), plan.study.limits.retries + 1,
         None if usd is None or not hours else usd / hours / 60,
@@ -115,7 +123,7 @@ def planned(plan: Plan, costs: PlanEstimate, at_once: int = 1, one_machine: bool
     )  # fmt: skip
 
 
-def _arms(plan: Plan, first: Sequence[Launch]) -> tuple[Arm, ...]:
+def _arms(plan: Plan, first: Sequence[Launch]) -> tuple[SearchArm, ...]:
     """The baseline, then all others by method and K, by the command lines of their servers. Raises
     InvalidInput without one baseline, and where K is not fixed."""
     commands = {launch.variant.name: server_by_hand(plan, launch) for launch in first}
@@ -124,7 +132,7 @@ def _arms(plan: Plan, first: Sequence[Launch]) -> tuple[Arm, ...]:
     arms = []
     for name, words in commands.items():
         if _CONFIG not in words:
-            arms.append(Arm(name, "", 0))
+            arms.append(SearchArm(name, "", 0))
             continue
         at = words.index(_CONFIG)
         config = json.loads(words[at + 1])
@@ -134,7 +142,7 @@ def _arms(plan: Plan, first: Sequence[Launch]) -> tuple[Arm, ...]:
                 f"The arm {name} drafts no fixed number of tokens, so a search cannot place it; "
                 "state num_speculative_tokens."
             )
-        arms.append(Arm(name, family_of(config, words[:at] + words[at + 2 :], usual), int(k)))
+        arms.append(SearchArm(name, family_of(config, words[:at] + words[at + 2 :], usual), int(k)))
     arms.sort(key=lambda arm: (arm.family, arm.k))
     drafting = [arm for arm in arms if arm.k]
     if len(arms) - len(drafting) != 1 or not drafting:
@@ -147,7 +155,7 @@ def _arms(plan: Plan, first: Sequence[Launch]) -> tuple[Arm, ...]:
 _CONFIG = "--speculative-config"
 
 
-def _places(first: Sequence[Launch]) -> tuple[Place, ...]:
+def _places(first: Sequence[Launch]) -> tuple[SearchPlace, ...]:
     """The datasets and loads of every arm. Raises InvalidInput where one has others than the rest, and
     for a load that is no number of requests at once."""
     by_arm = {
@@ -168,7 +176,7 @@ def _places(first: Sequence[Launch]) -> tuple[Place, ...]:
                 f"{dataset} at {load.removeprefix('c')}: leave `arms` out of the study's datasets, or give "
                 "the search a study for each set of arms."
             )
-    found = {Place(dataset, float(load[1:])) for dataset, load in everywhere}
+    found = {SearchPlace(dataset, float(load[1:])) for dataset, load in everywhere}
     return tuple(sorted(found, key=lambda place: (place.traffic, place.load)))
 
 
@@ -273,11 +281,11 @@ def check(folder: Path, command: str) -> None:
     (folder / _NAME).write_text(json.dumps(said), encoding="utf-8")
 
 
-def refused(drops: Path, command: str) -> tuple[Out, ...]:
+def refused(drops: Path, command: str) -> tuple[ExcludedArm, ...]:
     """Return the arms that the command puts out, by what it said of them."""
     told = {path.parent.name: _said(path.parent) for path in sorted(drops.glob(f"*/{_NAME}"))}
     return tuple(
-        Out(arm, f"{command} refuses its answers: {said['said']}")
+        ExcludedArm(arm, f"{command} refuses its answers: {said['said']}")
         for arm, said in told.items()
         if said.get("command") == command and said["status"]
     )
@@ -304,17 +312,17 @@ def good_cells(folder: Path) -> set[str]:
     }
 
 
-def given_up(folder: Path, attempts: int) -> tuple[Out, ...]:
+def given_up(folder: Path, attempts: int) -> tuple[ExcludedArm, ...]:
     """Return the arms that are out: a cell of theirs failed as often as the study allows, and was not
     measured since."""
     done = good_cells(folder)
-    found: dict[str, Out] = {}
+    found: dict[str, ExcludedArm] = {}
     for record, cell, attempt in _failed(folder):
         if attempt >= attempts and cell not in done:
             arm, _, dataset, load = cell.split("/")
             why = record.get("failure") or "it does not say why"
             where = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}"
-            found[arm] = Out(arm, f"{where}: {why}")
+            found[arm] = ExcludedArm(arm, f"{where}: {why}")
     return tuple(found.values())
 
 
@@ -346,7 +354,9 @@ _GRACE_S = 180.0
 _PAUSE_S, _PAUSES = 120.0, 3
 
 
-def search_on(task: SearchTask, study: Planned, terms: Terms, telling: Telling) -> Live:
+def search_on(
+    task: SearchTask, study: SearchPlan, terms: SearchTerms, telling: Telling
+) -> LiveSearch:
     """Measure until the search is over, and tell before every launch what is known. Raises
     RunnerError where a launch leaves nothing behind, and where the machine is not to be trusted."""
     pauses, measured = 0, False
@@ -363,7 +373,7 @@ def search_on(task: SearchTask, study: Planned, terms: Terms, telling: Telling) 
         measured = True
 
 
-def _gated(task: SearchTask, study: Planned) -> None:
+def _gated(task: SearchTask, study: SearchPlan) -> None:
     """Let the user's command look at all arms that were measured and that it did not see yet, where
     there is one; also at those that were measured before this command began."""
     if task.check is not None:
@@ -388,7 +398,7 @@ def _paused(troubles: tuple[str, ...], pauses: int, pause_s: float = _PAUSE_S) -
     return pauses + 1
 
 
-def look(task: SearchTask, study: Planned, terms: Terms) -> Live:
+def look(task: SearchTask, study: SearchPlan, terms: SearchTerms) -> LiveSearch:
     """Return what the drops so far tell, and what comes next."""
     drops = task.drops(study.study)
     out = given_up(drops, study.attempts)
@@ -400,13 +410,13 @@ def look(task: SearchTask, study: Planned, terms: Terms) -> Live:
         return live(reader, study, terms, out, lost_min(drops))
 
 
-def _refused(task: SearchTask, reader: Reader, name: str, baseline: str) -> tuple[Out, ...]:
+def _refused(task: SearchTask, reader: Reader, name: str, baseline: str) -> tuple[ExcludedArm, ...]:
     """Return the arms of a study whose answers keep them from being taken."""
     out = () if task.check is None else refused(task.drops(name), task.check)
     return out if task.any_outputs else out + answering_otherwise(reader, name, baseline)
 
 
-def _proven(task: SearchTask, study: Planned, now: Live, telling: Telling) -> Live:
+def _proven(task: SearchTask, study: SearchPlan, now: LiveSearch, telling: Telling) -> LiveSearch:
     """Measure the winner beside the baseline and the runner-up in fresh launches, where there is one
     that drafts."""
     best = now.winner
@@ -450,7 +460,7 @@ def _alone(drops: Path) -> None:
         lock.release()
 
 
-def _measure(task: SearchTask, study: Planned, orders: Sequence[Order]) -> None:
+def _measure(task: SearchTask, study: SearchPlan, orders: Sequence[LaunchOrder]) -> None:
     """Measure some launches side by side. Raises RunnerError where one leaves no new good cell and its
     arm is not out: what comes next would be the same launch again."""
     drops = task.drops(study.study)

@@ -7,8 +7,8 @@ from pathlib import Path
 import streamlit as st
 
 from answers.runs import notes
-from answers.runs.notes import Placed
-from answers.runs.values import OneRun
+from answers.runs.notes import PlacedNote
+from answers.runs.read import OneRun
 from dashboard.access import current_user, may_edit, require_editor
 from dashboard.components import TableRows, listing, plain, sentence
 from dashboard.shelf import Shelf, ask
@@ -42,7 +42,7 @@ def left_out(shelf: Shelf, filters: Filters) -> Sequence[Annotation]:
     return ask(shelf.with_excluded(), exclusions.left_out_of, filters)
 
 
-def of_view(shelf: Shelf, filters: Filters) -> tuple[Placed, ...]:
+def of_view(shelf: Shelf, filters: Filters) -> tuple[PlacedNote, ...]:
     """Return the notes on the nights and runs that the filters keep, and the exclusions of these
     runs."""
     version = notes_version(shelf)
@@ -55,7 +55,7 @@ def notes_version(shelf: Shelf) -> str:
     return annotations.version(Path(shelf.root))
 
 
-def noted(found: Sequence[Placed]) -> TableRows:
+def noted(found: Sequence[PlacedNote]) -> TableRows:
     """Return a table of night, what was said of what, by whom and when; the newest night first."""
     return listing(notes.newest_first(found), _NOTES)
 

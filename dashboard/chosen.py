@@ -13,7 +13,7 @@ from answers.decide import tables
 from answers.decide.overview import Overview
 from answers.decide.subjects import Asked, Named, One, decide_one, subjects
 from answers.decide.values import Decision, Objective, Question, mix_from
-from answers.published.values import Study
+from answers.published.values import PublishedStudy
 from dashboard.charts import Drawing
 from dashboard.components import copied, plain
 from dashboard.links import choose, follow_first, lost, set_to
@@ -161,7 +161,10 @@ def decidable(shelf: Shelf, question: Question) -> dict[str, Named]:
 
 
 def choices(
-    shelf: Shelf, question: Question, known: Mapping[str, Named], studied: Sequence[Study] = ()
+    shelf: Shelf,
+    question: Question,
+    known: Mapping[str, Named],
+    studied: Sequence[PublishedStudy] = (),
 ) -> SubjectOffer:
     """Return what a page on decisions can be about: the published studies that the filters keep, then
     the ``decidable`` subjects."""

@@ -20,8 +20,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from analysis.nightly.regressions import budgets
-from answers.trend import read
-from answers.trend.answer import Line, Trend, watch
+from answers.trend import answer
+from answers.trend.answer import Trend, TrendLine, watch
 from dashboard.addresses import problem_of
 from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, queries
@@ -54,7 +54,7 @@ def metrics(_: Request) -> Response:
 
 def _nights(reader: Reader, _noted: str) -> Trend:
     """Return the series that have enough nights. ``_noted``: the version of what people accepted."""
-    return watch(read.watched(reader, Filters()), budgets(()), read.accepted(reader.root))
+    return watch(answer.watched(reader, Filters()), budgets(()), answer.accepted(reader.root))
 
 
 def _refusals(reader: Reader) -> int:
@@ -93,7 +93,7 @@ def _gauge(name: str, text: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"draftboard_{name}", text, value=value)
 
 
-def _of_nights(lines: tuple[Line, ...]) -> Iterator[Metric]:
+def _of_nights(lines: tuple[TrendLine, ...]) -> Iterator[Metric]:
     families = {
         name: GaugeMetricFamily(f"draftboard_night_{name}", text, labels=LABELS)
         for name, text in (

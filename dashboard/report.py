@@ -11,8 +11,7 @@ import jinja2
 import streamlit as st
 
 from answers.decide.values import Question
-from answers.report.answer import report
-from answers.report.words import Figure, Map, Report, Wanted
+from answers.report import ReportFigure, ReportMap, ReportRequest, StakeholderReport, report
 from dashboard import links
 from dashboard.charts import Drawing, specification
 from dashboard.charts.compare import LineView, over_load
@@ -24,7 +23,7 @@ _BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript
 _TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 
-def html(report: Report) -> str:
+def html(report: StakeholderReport) -> str:
     """Return the page. Every text is escaped; the charts and the code that draws them stand inside
     it."""
     environment = jinja2.Environment(
@@ -56,8 +55,8 @@ def library() -> "Future[str]":
     return ThreadPoolExecutor(1).submit(bundle)
 
 
-def _drawn(figure: Figure) -> Drawing:
-    if isinstance(figure, Map):
+def _drawn(figure: ReportFigure) -> Drawing:
+    if isinstance(figure, ReportMap):
         return specification(heat_map(figure.decision))
     view = LineView(figure.line, (figure.arm,), figure.reference, True, figure.title)
     return specification(over_load(figure.setting, view))
@@ -65,9 +64,9 @@ def _drawn(figure: Figure) -> Drawing:
 
 def report_button(shelf: Shelf, question: Question, subject: str) -> None:
     """Offer the report on a subject, named as its overview."""
-    wanted = Wanted(question, subject, link=links.address())
+    wanted = ReportRequest(question, subject, link=links.address())
     st.download_button(
-        "Report",
+        "StakeholderReport",
         lambda: html(report(shelf.reader, wanted)),
         file_name="draftboard-report.html",
         mime="text/html",

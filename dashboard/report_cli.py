@@ -31,14 +31,14 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     Example: draftboard report --model openai/gpt-oss-120b --tokens-per-day 50e6 --out report.html
     """
     logging.getLogger(_CHATTY).setLevel(logging.ERROR)
-    from answers.report.answer import report as collected
-    from answers.report.words import Wanted
+    from answers.report import ReportRequest
+    from answers.report import report as collected
     from dashboard.report import html, library
     from warehouse.store import Reader, warehouse_path
     from warehouse.store_files import private_beside, publish
 
     library()
-    wanted = Wanted(
+    wanted = ReportRequest(
         question_from(given), given["subject"], _paying(given), given["tokens_per_day"],
         given["link"],
     )  # fmt: skip

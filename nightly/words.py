@@ -16,7 +16,7 @@ from warehouse.secrets.values import scrub
 from warehouse.store_cache import changed_aside
 
 if TYPE_CHECKING:
-    from answers.trend.answer import Line, Trend
+    from answers.trend.answer import Trend, TrendLine
 
 # --- What the gate judged, as a summary keeps it and a message tells it.
 
@@ -75,17 +75,17 @@ def judgement(trend: "Trend") -> Judgement:
     )  # fmt: skip
 
 
-def _decline(line: "Line") -> Decline:
+def _decline(line: "TrendLine") -> Decline:
     assert line.drift is not None
     about, series = _about(line), line.assessed.series
     return Decline(
         key=f"drift {_key(about, series.metric, series.statistic, line.gain)}",
         line=line.metric, about=about, since=line.drift.since,
-        said=f"{line.name}: {line.metric} {line.drift.said}",
+        said=f"{line.name}: {line.metric} {line.drift_text}",
     )  # fmt: skip
 
 
-def _regression(line: "Line") -> Regression:
+def _regression(line: "TrendLine") -> Regression:
     assessed = line.assessed
     changed = [
         Changed(
@@ -104,7 +104,7 @@ def _regression(line: "Line") -> Regression:
     })  # fmt: skip
 
 
-def _about(line: "Line") -> dict[str, Any]:
+def _about(line: "TrendLine") -> dict[str, Any]:
     return {name: plain(value) for name, value in line.about}
 
 

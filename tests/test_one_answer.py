@@ -25,8 +25,7 @@ from answers.decide.tables import (
     words_by_load,
 )
 from answers.decide.values import Decision, Decisions, Question
-from answers.report.answer import report
-from answers.report.words import Wanted
+from answers.report import ReportRequest, report
 from answers.wording import percent
 from dashboard.shelf import open_shelf
 from tests.commands.asking import run, told
@@ -272,7 +271,7 @@ def _outlined(page: Any, one: Decision) -> None:
 
 def test_the_report_tells_that_decision(shown: Decisions) -> None:
     for overview in overviews(shown.decisions):
-        made = report(open_shelf().reader, Wanted(Question(), overview.name))
+        made = report(open_shelf().reader, ReportRequest(Question(), overview.name))
 
         assert made.headline == overview.headline
         (pays, loads, *_) = made.sections

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from analysis.published.claims_file import read_claims
-from answers.explore.values import quoted
+from answers.explore import quoted
 from benchmarks.house import PACKAGES
 from commands import dashboard as dashboard_command
 from dashboard import upload

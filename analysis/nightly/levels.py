@@ -9,13 +9,14 @@ the repeats lend their degrees of freedom; they never make the variance smaller.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import log2, sqrt
 from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc, stdtr
+from scipy.special import fdtrc, stdtr, stdtrit
 
-from analysis.nightly.nights import Night
+from analysis.nightly.nights import SeriesNight, as_improvement
 
 Floats = NDArray[np.float64]
 #: Nights ``(first, end)``, the end left out.
@@ -66,7 +67,10 @@ class Levels:
         nights = self._nights(tuple(sorted(set(starts))), cut)
         if nights is None or self.repeats is None:
             return nights
-        return _together(nights, self.repeats)
+        if not _alike(nights, self.repeats):
+            return nights
+        variance = max(nights.variance, self.repeats.variance)
+        return Noise(variance, nights.dof + self.repeats.dof)
 
     def beyond_repeats(self) -> float | None:
         """Return the share of a night's variance that its repeats do not explain, which more
@@ -84,7 +88,7 @@ class Levels:
         dof = len(self.means) - len(starts) - _OF_A_PLACE * chosen
         if dof < 1:
             return None
-        return Noise(max(LEAST_VARIANCE, squares(self.means, starts) / dof), dof)
+        return Noise(max(LEAST_VARIANCE, _squares_around(self.means, starts) / dof), dof)
 
     def spans(self, first: int) -> tuple[Span, ...]:
         """Return the nights of each level from the night ``first`` on."""
@@ -92,23 +96,24 @@ class Levels:
         return tuple(zip(starts, [*starts[1:], len(self.means)], strict=True))
 
 
-def levels(nights: Sequence[Night]) -> Levels:
+def levels(nights: Sequence[SeriesNight]) -> Levels:
     """Cut a series, oldest night first, into its levels."""
     means = np.array([night.mean for night in nights], dtype=np.float64)
     repeats = _repeats(nights)
     if len(means) < FEWEST_NIGHTS:
         return Levels(means, (0,), repeats)
-    variance = max(_of_steps(means), repeats.variance if repeats else 0.0)
+    # The steps between neighbouring nights tell the noise; their median ignores a move.
+    step = float(np.median(np.abs(np.diff(means)))) / _MEDIAN_DISTANCE
+    variance = max(LEAST_VARIANCE, step**2 / 2, repeats.variance if repeats else 0.0)
     starts = _partition(means, variance)
-    found = squares(means, starts) / max(1, len(means) - len(starts))
+    found = _squares_around(means, starts) / max(1, len(means) - len(starts))
     # Too small a guess of the noise gives too many levels: tell them anew with a larger one.
     starts = _partition(means, found) if found > variance else starts
     known = Levels(means, starts, repeats, starts[1:])
-    return replace(known, chosen=tuple(_unsure(known)))
+    return replace(known, chosen=tuple(_starts_by_chance(known)))
 
 
-def _unsure(known: Levels) -> Iterator[int]:
-    """Yield the starts of levels that chance may have made."""
+def _starts_by_chance(known: Levels) -> Iterator[int]:
     noise, spans = known.noise(), known.spans(0)
     for before, after in zip(spans, spans[1:], strict=False):
         move = known.means[slice(*after)].mean() - known.means[slice(*before)].mean()
@@ -119,21 +124,14 @@ def _unsure(known: Levels) -> Iterator[int]:
             yield after[0]
 
 
-def squares(means: Floats, starts: Sequence[int]) -> float:
+def _squares_around(means: Floats, starts: Sequence[int]) -> float:
     """Return the sum of the squared distances of the nights from their levels."""
     ends = [*starts[1:], len(means)]
     parts = [means[start:end] for start, end in zip(starts, ends, strict=True)]
     return float(sum(((part - part.mean()) ** 2).sum() for part in parts))
 
 
-def _of_steps(means: Floats) -> float:
-    """Estimate a night's variance from the steps between neighbouring nights; their median ignores
-    a move."""
-    median = float(np.median(np.abs(np.diff(means))))
-    return max(LEAST_VARIANCE, (median / _MEDIAN_DISTANCE) ** 2 / 2)
-
-
-def _repeats(nights: Sequence[Night]) -> Noise | None:
+def _repeats(nights: Sequence[SeriesNight]) -> Noise | None:
     dof = [night.repeats - 1 for night in nights]
     if not sum(dof):
         return None
@@ -142,14 +140,7 @@ def _repeats(nights: Sequence[Night]) -> Noise | None:
     return Noise(max(LEAST_VARIANCE, within / sum(dof) * each), sum(dof))
 
 
-def _together(nights: Noise, repeats: Noise) -> Noise:
-    if not _alike(nights, repeats):
-        return nights
-    return Noise(max(nights.variance, repeats.variance), nights.dof + repeats.dof)
-
-
 def _alike(nights: Noise, repeats: Noise) -> bool:
-    """Return whether chance explains that nights differ by more than their repeats."""
     ratio = nights.variance / repeats.variance
     return float(fdtrc(nights.dof, repeats.dof, ratio)) >= ALIKE
 
@@ -158,8 +149,19 @@ def _partition(means: Floats, variance: float) -> tuple[int, ...]:
     """Return the first nights of the levels that cost least: their squares, and a price for
     each."""
     count = len(means)
+    # Around their middle: differences of large sums lose digits.
+    centred = means - means.mean()
+    sums, square_sums = (
+        np.concatenate([[0.0], np.cumsum(values)]) for values in (centred, centred**2)
+    )
+    ends = np.arange(1, count + 1)[:, None]
+    length = np.maximum(1, ends - np.arange(count)[None, :])
+    # (nights, nights): squared distances from their mean, of the nights from the column's to the row's.
+    costs = (
+        square_sums[1:, None] - square_sums[None, :-1]
+        - (sums[1:, None] - sums[None, :-1]) ** 2 / length
+    )  # fmt: skip
     price = PRICE * np.log(count) * variance
-    costs = _costs(means)
     least, previous = np.zeros(count + 1), np.zeros(count + 1, dtype=np.int64)
     for end in range(1, count + 1):
         choices = least[:end] + costs[end - 1, :end]
@@ -172,17 +174,252 @@ def _partition(means: Floats, variance: float) -> tuple[int, ...]:
     return tuple(reversed(starts))
 
 
-def _costs(means: Floats) -> Floats:
-    """Return (nights, nights): the squared distances from their mean of the nights from the
-    column's to the row's, both included."""
-    # Around their middle: differences of large sums lose digits.
-    centred = means - means.mean()
-    sums, square_sums = (
-        np.concatenate([[0.0], np.cumsum(values)]) for values in (centred, centred**2)
+# --- Where a series stands: its last nights against the best level since a reference.
+#
+# A level of the past counts from three nights on. The last nights are looked at in four ways: the last
+# one, two and three nights, and the last level. The error rate is shared among them, three quarters of
+# what is left for each; the place of a level was chosen among all nights, and pays for that as well.
+# A regression that was shown stays one until its end is shown, or until it is accepted.
+
+
+#: The share of false alarms among nights on which nothing changed.
+FALSE_ALARMS = 0.01
+#: Nights that make a level to hold others against.
+LEVEL_NIGHTS = 3
+#: How many last nights are looked at, and the share of the error rate that this look gets.
+WINDOWS = ((1, 0.75), (2, 0.1875), (3, 0.046875))
+LEVEL_SHARE = 0.015625
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceNights:
+    """The nights from which a series is judged. ``first``: the night from which levels count;
+    ``through``: the last one that is accepted."""
+
+    first: int = 0
+    through: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LevelStep:
+    """The nights of ``after`` against those of ``before``: the gain in logs (more is better), its
+    95 % interval, and the one-sided p value of a loss."""
+
+    before: Span
+    after: Span
+    gain: float
+    low: float
+    high: float
+    p_value: float
+
+    def improvements(self, metric: str) -> tuple[float, float, float]:
+        """Return the gain and the ends of its interval as ratios, positive is better."""
+        gain, low, high = (as_improvement(x, metric) for x in (self.gain, self.low, self.high))
+        return gain, low, high
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesStanding:
+    """What the last nights of a series show. ``step``: the last nights against the best level;
+    ``worse``: a loss beyond the budget is shown; ``excluded``: such a loss is ruled out; ``since``:
+    the night (a place) from which it is worse; ``p_value``: of the surest look, for all looks
+    together."""
+
+    step: LevelStep
+    worse: bool
+    excluded: bool
+    since: int | None
+    p_value: float
+
+
+def compare(known: Levels, before: Span, after: Span) -> LevelStep | None:
+    """Compare two stretches of nights by a t test whose noise is that of all nights; None without a
+    noise."""
+    noise = known.noise(after[0])
+    if noise is None:
+        return None
+    gain = float(known.means[slice(*after)].mean() - known.means[slice(*before)].mean())
+    error = sqrt(noise.variance * sum(1 / (end - start) for start, end in (before, after)))
+    half = float(stdtrit(noise.dof, 0.975)) * error
+    return LevelStep(
+        before, after, gain, gain - half, gain + half, float(stdtr(noise.dof, gain / error))
     )
-    ends = np.arange(1, len(means) + 1)[:, None]
-    length = np.maximum(1, ends - np.arange(len(means))[None, :])
-    return np.asarray(
-        square_sums[1:, None] - square_sums[None, :-1]
-        - (sums[1:, None] - sums[None, :-1]) ** 2 / length
-    )  # fmt: skip
+
+
+def stand(known: Levels, reference: ReferenceNights, budget: float) -> SeriesStanding | None:
+    """Return where the series stands; ``budget``: the loss in logs that is still fine, above zero.
+
+    None where no night comes after the reference, or nothing tells the noise.
+    """
+    level, end = known.spans(reference.first)[-1]
+    first = level
+    if level <= reference.through:
+        nights = min(LEVEL_NIGHTS, max(1, (end - reference.first) // 2))
+        first = max(end - nights, reference.through + 1)
+    # The last level, where it began after the reference, else the last three nights or fewer.
+    now = _against_best(known, reference, first, end) if first < end else None
+    if now is None:
+        return None
+    looks = sorted(_looks(known, reference), key=lambda look: look[0])
+    losses = [look for look in looks if look[1].gain < -budget and look[0] <= FALSE_ALARMS]
+    past = _past(known, reference, budget)
+    if losses:
+        # Of several losses that of the last whole level tells best since when it is worse.
+        seen = next((step for _, step in losses if step.after == (level, end)), losses[0][1])
+        since = _since(known, reference, _began(known, reference, seen), past, budget)
+        return SeriesStanding(seen, True, False, since, losses[0][0])
+    lows = [now.low]
+    if end - first > LEVEL_NIGHTS:
+        recent = _against_best(known, reference, end - LEVEL_NIGHTS, end)
+        lows += [recent.low] if recent else []
+    # Neither the level nor the last three nights can be worse by more than the budget.
+    excluded = min(lows) > -budget
+    if past is not None and not excluded:
+        return SeriesStanding(now, True, False, past[0], past[1])
+    return SeriesStanding(now, False, excluded, None, looks[0][0])
+
+
+def _against_best(
+    known: Levels, reference: ReferenceNights, first: int, end: int
+) -> LevelStep | None:
+    """Compare nights with the best level since the reference before them, with all nights before them
+    where none is long enough to be one."""
+    spans = [(at, min(stop, first)) for at, stop in known.spans(reference.first) if at < first]
+    long = [span for span in spans if span[1] - span[0] >= LEVEL_NIGHTS]
+    before = max(
+        long, key=lambda span: known.means[slice(*span)].mean(), default=(spans[0][0], first)
+    )
+    return compare(known, before, (first, end))
+
+
+def _began(known: Levels, reference: ReferenceNights, seen: LevelStep) -> int:
+    """Return the night from which the last level is as it is in the nights that were seen: the cut
+    that leaves the least squares around what was before and what is now."""
+    level, end = known.spans(reference.first)[-1]
+    before = known.means[slice(*seen.before)] if seen.before[1] <= level else known.means[:0]
+    first = max(level + (not before.size), reference.through + 1)
+
+    def left(cut: int) -> float:
+        old = np.concatenate([before, known.means[level:cut]])
+        return _squares_around(np.concatenate([old, known.means[cut:end]]), (0, len(old)))
+
+    return min(range(first, seen.after[0] + 1), key=left)
+
+
+def _looks(known: Levels, reference: ReferenceNights) -> Iterator[tuple[float, LevelStep]]:
+    """Yield each look's p value, corrected for the number of looks, and what it sees."""
+    level, end = known.spans(reference.first)[-1]
+    places = [(end - nights, 1 / share) for nights, share in WINDOWS if end - nights >= level]
+    places.append((level, (end - 1) / LEVEL_SHARE))
+    for first, price in places:
+        if first > reference.through:
+            step = _against_best(known, reference, first, end)
+            if step is not None:
+                yield min(1.0, step.p_value * price), step
+
+
+def _past(known: Levels, reference: ReferenceNights, budget: float) -> tuple[int, float] | None:
+    """Return the first night and the p value of a regression that levels before the last one showed
+    and that none of them showed to have ended."""
+    shown: tuple[int, float] | None = None
+    for start, end in known.spans(reference.first)[1:-1]:
+        if end - start < LEVEL_NIGHTS or start <= reference.through:
+            continue
+        step = _against_best(known, reference, start, end)
+        if step is None:
+            continue
+        p_value = min(1.0, step.p_value * (len(known.means) - 1) / LEVEL_SHARE)
+        if step.gain < -budget and p_value <= FALSE_ALARMS:
+            shown = (_since(known, reference, start, shown, budget), p_value)
+        elif step.low > -budget:
+            shown = None
+    return shown
+
+
+def _since(
+    known: Levels,
+    reference: ReferenceNights,
+    start: int,
+    past: tuple[int, float] | None,
+    budget: float,
+) -> int:
+    """Return the night since which it is worse: that of the earlier regression, unless it became
+    worse once more."""
+    if past is None:
+        return start
+    spans = [span for span in known.spans(reference.first) if span[0] < start]
+    first, end = spans[-1]
+    again = compare(known, (first, min(end, start)), (start, len(known.means)))
+    return start if again is not None and again.gain < -budget else past[0]
+
+
+# --- A drift: the nights become slower little by little, so that no night stands out.
+#
+# From some night on a slope is fitted (a broken line: level, then slope). It is named where it is
+# sure at the rate of false alarms, for all the nights at which it may have begun and all the stretches
+# that were looked at, and where no step explains the nights clearly better. A step that is exp(3/2)
+# = 4.5 times as likely explains them clearly better.
+
+
+#: A drift lasts two weeks, or it cannot be told from a step.
+DRIFT_NIGHTS = 14
+#: How much better (twice the log likelihood) a step explains the nights where there is no drift.
+_CLEARLY = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slope:
+    """A drift that began on some night. ``first``: the last night before the slope (a place);
+    ``per_night``: its gain in logs."""
+
+    first: int
+    per_night: float
+    p_value: float
+
+
+def slope(known: Levels, reference: ReferenceNights) -> Slope | None:
+    """Return the surest drift up to the last night since the reference; None where none is
+    named."""
+    starts = [start for start, _ in known.spans(reference.first)]
+    count = len(known.means)
+    stretches = [start for start in starts if count - start >= DRIFT_NIGHTS]
+    found = [_of_stretch(known, start, len(stretches)) for start in stretches]
+    named = [one for one in found if one is not None and one.p_value <= FALSE_ALARMS]
+    return min(named, key=lambda one: one.p_value, default=None)
+
+
+def _of_stretch(known: Levels, start: int, stretches: int) -> Slope | None:
+    """Return the best slope from a night of the stretch on; None where steps explain the nights
+    clearly better."""
+    values = known.means[start:] - known.means[start:].mean()
+    count, total = len(values), float((values**2).sum())
+    begins = np.arange(0, count - DRIFT_NIGHTS + 1)
+    lines = np.maximum(0.0, np.arange(count)[None, :] - begins[:, None])
+    lines -= lines.mean(axis=1, keepdims=True)
+    norms = (lines**2).sum(axis=1)
+    rates = lines @ values / norms
+    explained = rates**2 * norms
+    place = int(explained.argmax())
+    rest = max(total - float(explained[place]), 1e-300)
+    variance = rest / (count - 3)
+    before = np.arange(1, count)
+    sums = np.cumsum(values)[:-1]
+    by_one_step = float((sums**2 * (1 / before + 1 / (count - before))).max())
+    if rest > total - by_one_step + _CLEARLY * variance or rest > _by_levels(known, start):
+        return None
+    t = sqrt(float(explained[place]) / variance)
+    # Slopes that begin within the same doubling of length are nearly the same one.
+    looks = stretches * (1 + 2 * log2(count / DRIFT_NIGHTS))
+    p_value = min(1.0, 2 * float(stdtr(count - 3, -t)) * looks)
+    return Slope(start + int(begins[place]), float(rates[place]), p_value)
+
+
+def _by_levels(known: Levels, start: int) -> float:
+    """Return the squares that a slope may leave unexplained: those that the levels leave, and the
+    price of the levels beyond the first two. Infinite where there are fewer than three."""
+    starts = [0, *(one - start for one in known.starts if one > start)]
+    noise = known.noise()
+    if len(starts) < 3 or noise is None:
+        return float("inf")
+    price = PRICE * float(np.log(len(known.means))) * noise.variance
+    return _squares_around(known.means[start:], starts) + price * (len(starts) - 2)

@@ -1,5 +1,10 @@
-"""The same cell over nights and versions: one series a setting and metric, one point a night."""
+"""The same cell over nights and versions: one series a setting and metric, one point a night; the gains of
+arms over their baselines; and the series as Apache Otava reads them."""
 
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from math import exp, inf, log
@@ -10,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.matching.reference import BASELINE
 from warehouse.catalogue import METRICS, Metric, percentile_label
 from warehouse.loads import load_of
 
@@ -31,7 +37,7 @@ NOON = timedelta(hours=12)
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class SeriesNight:
     """One point. ``mean``: of log(value) over the repeats, turned so that more is better;
     ``variance``: of one repeat, NaN for a single one; ``at``: its first start, UTC; ``cell``:
     what is stated of its first cell."""
@@ -50,15 +56,15 @@ class Night:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class NightSeries:
     """The nights of one setting and metric, oldest first; ``about`` are its SERIES_FIELDS. ``over``:
     the baseline in the same nights, where the nights are an arm's gain over it."""
 
     about: dict[str, Any]
     metric: str
     statistic: str
-    nights: tuple[Night, ...]
-    over: "Series | None" = None
+    nights: tuple[SeriesNight, ...]
+    over: "NightSeries | None" = None
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -82,12 +88,9 @@ class Series:
         P95``."""
         metric = METRICS[self.metric]
         chosen = f" {percentile_label(self.statistic)}" if metric.distribution else ""
-        label = (
-            metric.label
-            if self.over is None
-            else f"Gain in {metric.label[:1].lower()}{metric.label[1:]}"
-        )
-        return f"{label}{chosen}"
+        if self.over is None:
+            return f"{metric.label}{chosen}"
+        return f"Gain in {metric.label[:1].lower()}{metric.label[1:]}{chosen}"
 
     @property
     def measure(self) -> Metric:
@@ -115,7 +118,7 @@ def _good(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[(cells["status"] == "good") & cells["started_at"].notna()].reset_index(drop=True)
 
 
-def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[Series]:
+def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[NightSeries]:
     """Return every series of good cells whose start is known.
 
     ``cells``: as the query of that name; ``measurements``: cell_id, metric, statistic, value.
@@ -130,14 +133,21 @@ def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[
         return []
     placed = _placed(good, by)
     found = _points(placed, values[row >= 0], row[row >= 0])
-    nights = _nights(placed, found)
+    nights, first = _nights(placed, found), found["cell"].tolist()
     facts = _facts(good[by], found["cell"].drop_duplicates().to_numpy())
     # All lines of a setting share one record.
     abouts = {cell: {name: known.get(name) for name in by} for cell, known in facts.items()}
+    series: dict[tuple[int, str, str], list[int]] = {}
+    names = (found[name].tolist() for name in ("series", "metric", "statistic"))
+    for at, key in enumerate(zip(*names, strict=True)):
+        series.setdefault(key, []).append(at)
     return [
-        Series(abouts[own[0]], intern(metric), intern(statistic), _by_time(nights, own[1]))
-        for (_, metric, statistic), own in _of_series(found).items()
-    ]
+        NightSeries(
+            abouts[first[own[0]]], intern(metric), intern(statistic),
+            tuple(sorted((nights[at] for at in own), key=lambda night: night.at)),
+        )
+        for (_, metric, statistic), own in series.items()
+    ]  # fmt: skip
 
 
 def _placed(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -170,22 +180,19 @@ def _points(placed: pd.DataFrame, values: pd.DataFrame, row: NDArray[np.intp]) -
     return told.reset_index()
 
 
-def _nights(placed: pd.DataFrame, found: pd.DataFrame) -> list[Night]:
-    """Return a night for each row of ``found``; those of one cell share its record."""
+def _nights(placed: pd.DataFrame, found: pd.DataFrame) -> list[SeriesNight]:
     facts = _facts(placed.drop(columns=["series", "point"]), found["cell"].unique())
     at = {cell: record.pop("at") for cell, record in facts.items()}
     days = {cell: record.pop("night") for cell, record in facts.items()}
-    labels = {cell: days[cell] + _version(record) for cell, record in facts.items()}
+    versions = {cell: record.get("engine_version") for cell, record in facts.items()}
+    labels = {
+        cell: f"{day} ({versions[cell]})" if versions[cell] else day for cell, day in days.items()
+    }
     columns = (found[name].tolist() for name in ("cell", "mean", "variance", "repeats"))
     return [
-        Night(labels[cell], at[cell], mean, variance, repeats, facts[cell])
+        SeriesNight(labels[cell], at[cell], mean, variance, repeats, facts[cell])
         for cell, mean, variance, repeats in zip(*columns, strict=True)
     ]
-
-
-def _version(record: dict[str, Any]) -> str:
-    version = record.get("engine_version")
-    return f" ({version})" if version else ""
 
 
 def _facts(cells: pd.DataFrame, rows: NDArray[Any]) -> dict[int, dict[str, Any]]:
@@ -202,19 +209,6 @@ def _facts(cells: pd.DataFrame, rows: NDArray[Any]) -> dict[int, dict[str, Any]]
     return found
 
 
-def _of_series(found: pd.DataFrame) -> dict[tuple[int, str, str], tuple[int, list[int]]]:
-    """Return (series, metric, statistic) -> a cell of the series, and its rows of ``found``."""
-    columns = (found[name].tolist() for name in ("series", "metric", "statistic", "cell"))
-    series: dict[tuple[int, str, str], tuple[int, list[int]]] = {}
-    for at, (*key, cell) in enumerate(zip(*columns, strict=True)):
-        series.setdefault((key[0], key[1], key[2]), (cell, []))[1].append(at)
-    return series
-
-
-def _by_time(nights: list[Night], rows: list[int]) -> tuple[Night, ...]:
-    return tuple(sorted((nights[row] for row in rows), key=lambda night: night.at))
-
-
 def as_improvement(log_gain: float, metric: str) -> float:
     """Return a gain in turned logs (more is better) as an improvement, a ratio."""
     # As ``improvement`` of new over old, whose ratio this is.
@@ -226,3 +220,89 @@ def as_log_loss(budget: float, metric: str) -> float:
     if METRICS[metric].better == "lower":
         return log(1 + budget)
     return -log(1 - budget) if budget < 1 else inf
+
+
+# --- What speculation gains over the baseline, night by night.
+#
+# A release that makes only the baseline faster takes the gain away without making anything slower.
+
+
+_OF_THE_ARM = ("arm_label", "draft_model")
+
+
+def gains(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
+    """Yield each arm's gain over the baseline of the same cells, in the nights that have both:
+    logs, more is better, with the baseline's nights in ``over``."""
+    known: dict[tuple[Any, ...], NightSeries] = {}
+    keys = [
+        (
+            *(x for x in sorted(one.about.items()) if x[0] not in _OF_THE_ARM),
+            one.metric,
+            one.statistic,
+        )
+        for one in series
+    ]
+    for key, one in zip(keys, series, strict=True):
+        if one.about.get("arm_label") == BASELINE:
+            known[key] = one
+    for key, one in zip(keys, series, strict=True):
+        base = known.get(key)
+        if base is None or base is one:
+            continue
+        there = {night.label: night for night in base.nights}
+        pairs = [(night, there[night.label]) for night in one.nights if night.label in there]
+        told = []
+        for arm, under in pairs:
+            # The difference of two nights as a night; a repeat of it has the noise of both.
+            repeats = min(arm.repeats, under.repeats)
+            variance = repeats * (arm.variance / arm.repeats + under.variance / under.repeats)
+            mean = arm.mean - under.mean
+            told.append(replace(arm, mean=mean, variance=variance, repeats=repeats))
+        over = replace(base, nights=tuple(under for _, under in pairs))
+        yield replace(one, nights=tuple(told), over=over)
+
+
+# --- Series over nights as Apache Otava reads them: a CSV file a setting, and one configuration.
+#
+# For those who want its E-divisive with a t test over years of nights; its 87 dependencies stay out
+# of this project. Format: https://otava.apache.org (CSV importer).
+
+
+def otava_files(series: list[NightSeries]) -> dict[str, str]:
+    """Return file name -> text: ``otava.yaml`` and a CSV file for each setting, a row a night.
+
+    Columns: time (UTC), version, then each metric in its unit. Configuration is JSON, which is
+    YAML; ``OTAVA_CONFIG=otava.yaml otava analyze NAME`` in that folder reads both (0.8.0).
+    """
+    tests, told = {}, {}
+    for name, lines in _by_setting(series).items():
+        metrics: dict[str, dict[str, object]] = {}
+        rows: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
+        for one in lines:
+            column = f"{one.metric}_{one.statistic}"
+            sign = 1 if METRICS[one.metric].better == "higher" else -1
+            metrics[column] = {"column": column, "direction": sign, "scale": 1.0}
+            for night in one.nights:
+                version = str(night.cell.get("engine_version") or "unknown")
+                key = (f"{night.at:%Y-%m-%d %H:%M:%S +0000}", version)
+                rows[key][column] = f"{np.exp(sign * night.mean):.6g}"
+        tests[name] = {
+            "type": "csv", "file": f"{name}.csv", "time_column": "time", "attributes": ["version"],
+            "metrics": metrics,
+        }  # fmt: skip
+        table = [{"time": key[0], "version": key[1], **rows[key]} for key in sorted(rows)]
+        frame = pd.DataFrame(table, columns=["time", "version", *metrics])
+        told[f"{name}.csv"] = frame.to_csv(index=False, lineterminator="\n")
+    return {"otava.yaml": json.dumps({"tests": tests}, indent=2) + "\n", **told}
+
+
+def _by_setting(series: list[NightSeries]) -> dict[str, list[NightSeries]]:
+    settings: dict[str, list[NightSeries]] = defaultdict(list)
+    for one in series:
+        settings[repr(one.about)].append(one)
+    named: dict[str, list[NightSeries]] = {}
+    for lines in settings.values():
+        name = re.sub(r"[^a-z0-9]+", "-", lines[0].name.lower()).strip("-")
+        same = sum(known == name or known.startswith(f"{name}--") for known in named)
+        named[f"{name}--{same + 1}" if same else name] = lines
+    return named

@@ -1,9 +1,9 @@
 """Has a series over nights become worse: since when, by how much, within which budget, and what changed.
 
-Levels are told by ``levels``, the last nights are held against the best of them by ``standing``, a
-drift is named by ``drift``. A regression must also stand among all series that are judged: the share
-of nights on which anything is falsely called worse is kept at 1 % (Benjamini and Hochberg 1995).
-The gain of each arm over its baseline is judged with them, as a series of its own (``gains``).
+The last nights are held against the best level before them, and a drift is named (``levels``). A
+regression must also stand among all series that are judged: the share of nights on which anything is
+falsely called worse is kept at 1 % (Benjamini and Hochberg 1995). The gain of each arm over its baseline
+is judged with them, as a series of its own (``gains``).
 """
 
 import re
@@ -11,26 +11,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import sqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from analysis.evidence.launches import settled
 from analysis.matching.difference import Change, differences
-from analysis.nightly.acceptance import Acceptance, reference
-from analysis.nightly.gains import gains
-from analysis.nightly.levels import Levels, levels
-from analysis.nightly.nights import Night, Series, as_improvement, as_log_loss
-from analysis.nightly.standing import (
+from analysis.nightly.levels import (
     FALSE_ALARMS,
-    Reference,
-    Slope,
-    Standing,
-    Step,
+    Floats,
+    Levels,
+    ReferenceNights,
+    SeriesStanding,
     compare,
+    levels,
     slope,
     stand,
 )
+from analysis.nightly.nights import NightSeries, SeriesNight, as_improvement, as_log_loss, gains
 from warehouse.catalogue import METRICS, STATISTICS
 from warehouse.errors import UnknownKey
 
@@ -60,6 +58,7 @@ def budgets(texts: Iterable[str]) -> Budgets:
     Raises UnknownKey for a metric or statistic that the catalogue lacks, or for another form.
     """
     default, of = Budgets().default, []
+    directed = [name for name, metric in METRICS.items() if metric.better != "neither"]
     for text in texts:
         match = _BUDGET.fullmatch(text.replace(" ", ""))
         if match is None:
@@ -67,21 +66,64 @@ def budgets(texts: Iterable[str]) -> Budgets:
         size = float(match["number"]) / (100 if match["percent"] else 1)
         if match["key"] is None:
             default = size
-        else:
-            of.append((_known(match["key"]), size))
+            continue
+        metric, _, statistic = match["key"].partition(".")
+        if metric not in directed:
+            raise UnknownKey(
+                f"{metric!r} is no metric with a budget; use one of {', '.join(directed)}."
+            )
+        if statistic and statistic not in STATISTICS:
+            raise UnknownKey(f"{statistic!r} is no statistic; use one of {', '.join(STATISTICS)}.")
+        of.append((match["key"], size))
     return Budgets(default, tuple(of))
 
 
-def _known(key: str) -> str:
-    metric, _, statistic = key.partition(".")
-    directed = [name for name, known in METRICS.items() if known.better != "neither"]
-    if metric not in directed:
-        raise UnknownKey(
-            f"{metric!r} is no metric with a budget; use one of {', '.join(directed)}."
-        )
-    if statistic and statistic not in STATISTICS:
-        raise UnknownKey(f"{statistic!r} is no statistic; use one of {', '.join(STATISTICS)}.")
-    return key
+# --- What people accepted: from which night on a series is judged.
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedNight:
+    """Somebody accepted how things stood in a night (``2026-11-21``), of one ``study`` or of all.
+
+    ``series``: parts of its name with commas between them, as the gate prints it; None: all."""
+
+    night: str
+    why: str
+    by: str
+    at: datetime
+    study: str | None = None
+    series: str | None = None
+
+    def holds(self, series: NightSeries) -> bool:
+        """Return whether the acceptance is about this series, or about the arm whose gain it is."""
+        if self.study is not None and series.about.get("study") != self.study:
+            return False
+        parts = {part.strip().casefold() for part in (self.series or "").split(",")} - {""}
+        words = (*series.words, *replace(series, over=None).words)
+        return parts <= {word.casefold() for word in words}
+
+
+def _reference(
+    series: NightSeries, accepted: Iterable[AcceptedNight], allowed: float
+) -> tuple[ReferenceNights, AcceptedNight | None]:
+    """Return from which night a series counts, and the last acceptance that says so.
+
+    What was a regression in the accepted night counts from its first night on, anything else from
+    the accepted night on. ``allowed``: in logs.
+    """
+    found, by, nights = ReferenceNights(), None, series.nights
+    for one in sorted(accepted, key=lambda one: one.at):
+        through = sum(night.day <= one.night for night in nights) - 1
+        if through < 0 or not one.holds(series):
+            continue
+        days = [night.day for night in nights]
+        before = found if found.through < through else ReferenceNights()
+        standing = stand(levels(nights[: through + 1]), before, allowed)
+        first = days.index(days[through])
+        if standing is not None and standing.since is not None:
+            first = standing.since
+        found, by = ReferenceNights(first, through), one
+    return found, by
 
 
 # --- Has a series over nights become worse: since when, by how much, how sure, and what changed.
@@ -98,25 +140,27 @@ LEAST_NIGHTS = 3
 FINE: Status = "fine"
 REGRESSION: Status = "regression"
 OPEN: Status = "not enough evidence"
+_TOO_FEW: dict[int, Reason] = {1: "one night", 2: "two nights"}
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A level that begins with the night ``first`` (a place), and its improvement over the level
-    before it with the 95 % interval (ratios, positive is better)."""
+    """A level that begins with the night ``first``, and its improvement over the level before it with
+    the 95 % interval (ratios, positive is better)."""
 
-    first: int
+    first: str
+    last_before: str
     improvement: float
     low: float
     high: float
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
-    """A steady change from the night ``first`` (a place) on: ``per_night`` each night, ``total`` up
-    to the last night (ratios, positive is better)."""
+class SeriesDrift:
+    """A steady change: by ``per_night`` each night since ``since``, by ``total`` up to the last night
+    (ratios, positive is better)."""
 
-    first: int
+    since: str
     per_night: float
     total: float
 
@@ -128,7 +172,7 @@ class Assessment:
     ``since``: the place of the night since which it is worse; ``changed``: the configuration then
     against the night before."""
 
-    series: Series
+    series: NightSeries
     status: Status
     reason: Reason
     budget: float
@@ -142,22 +186,35 @@ class Assessment:
     since: int | None = None
     changed: tuple[Change, ...] = ()
     moves: tuple[Move, ...] = ()
-    drift: Drift | None = None
-    accepted: Acceptance | None = None
+    drift: SeriesDrift | None = None
+    accepted: AcceptedNight | None = None
+
+
+#: What differs between two nights, by their cells: all lines of a setting share these.
+_Changes = dict[tuple[int, int], tuple[Change, ...]]
 
 
 def assess(
-    series: Sequence[Series], budgets: Budgets, accepted: Iterable[Acceptance] = ()
+    series: Sequence[NightSeries], budgets: Budgets, accepted: Iterable[AcceptedNight] = ()
 ) -> list[Assessment]:
     """Judge every series, then the gains of the arms over their baselines; a regression must also
     stand among all that are judged."""
-    changes, said = _Changes(), tuple(accepted)
+    changes: _Changes = {}
+    said = tuple(accepted)
     found = [
         _assess(one, budgets.allowed(one.metric, one.statistic), said, changes)
         for one in (*series, *gains(series))
     ]
-    rate = _rate([one.p_value for one in found if one.p_value is not None])
-    return [_among_others(one, rate) for one in found]
+    p_values = np.sort([one.p_value for one in found if one.p_value is not None])
+    count = settled(p_values, FALSE_ALARMS) if p_values.size else 0
+    # The largest p value that is still significant among all of them.
+    rate = float(p_values[count - 1]) if count else 0.0
+    return [
+        replace(one, status=OPEN, reason="chance", since=None, changed=())
+        if one.status == REGRESSION and (one.p_value is None or one.p_value > rate)
+        else one
+        for one in found
+    ]
 
 
 def worst(found: Iterable[Status]) -> Status:
@@ -169,109 +226,71 @@ def worst(found: Iterable[Status]) -> Status:
     return FINE if said == {FINE} else OPEN
 
 
-class _Changes:
-    """What differs between two nights, remembered, since all lines of a setting share their
-    cells."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[Change, ...]] = {}
-
-    def between(self, before: Night, after: Night) -> tuple[Change, ...]:
-        key = (id(before.cell), id(after.cell))
-        if key not in self._known:
-            self._known[key] = differences(before.cell, after.cell)
-        return self._known[key]
-
-
 def _assess(
-    series: Series, budget: float, accepted: tuple[Acceptance, ...], changes: _Changes
+    series: NightSeries, budget: float, accepted: tuple[AcceptedNight, ...], changes: _Changes
 ) -> Assessment:
-    allowed, known = as_log_loss(budget, series.metric), levels(series.nights)
-    since, by = reference(series, accepted, allowed)
+    allowed, known, nights = (
+        as_log_loss(budget, series.metric), levels(series.nights), series.nights,
+    )  # fmt: skip
+    since, by = _reference(series, accepted, allowed)
     bare = Assessment(series, OPEN, "no noise", budget, known, accepted=by)
-    few = _too_few(series.nights, since, by)
-    if few is not None:
-        return replace(bare, status=FINE if few == "accepted" else OPEN, reason=few)
+    if by is not None and since.through >= len(nights) - 1:
+        return replace(bare, status=FINE, reason="accepted")
+    if len(nights) in _TOO_FEW:
+        return replace(bare, reason=_TOO_FEW[len(nights)])
     standing = stand(known, since, allowed)
     if standing is None:
         return bare
-    found = _told(bare, standing, allowed)
-    if found.since is not None:
-        every = [one for one in (series, series.over) if one is not None]
-        places = max(0, found.since - 1), found.since
-        told = [c for one in every for c in changes.between(*(one.nights[p] for p in places))]
-        found = replace(found, changed=tuple(c for at, c in enumerate(told) if c not in told[:at]))
-    moves, drift = tuple(_moves(series, known, since)), slope(known, since)
-    return replace(found, moves=moves, drift=_drift(drift, series) if drift else None)
-
-
-def _too_few(nights: Sequence[Night], since: Reference, by: Acceptance | None) -> Reason | None:
-    if by is not None and since.through >= len(nights) - 1:
-        return "accepted"
-    few: dict[int, Reason] = {1: "one night", 2: "two nights"}
-    return few.get(len(nights))
-
-
-def _told(bare: Assessment, standing: Standing, allowed: float) -> Assessment:
-    step, metric = standing.step, bare.series.metric
-    middle, low, high = (as_improvement(x, metric) for x in (step.gain, step.low, step.high))
-    status, reason = _verdict(bare, standing, allowed)
+    status, reason = _verdict(known, standing, allowed)
+    improvement, low, high = standing.step.improvements(series.metric)
+    drift = slope(known, since)
     return replace(
-        bare, status=status, reason=reason, improvement=middle, low=low, high=high,
-        p_value=standing.p_value, now=step.after[0], against=step.before, since=standing.since,
+        bare, status=status, reason=reason, improvement=improvement, low=low, high=high,
+        p_value=standing.p_value, now=standing.step.after[0], against=standing.step.before,
+        since=standing.since, changed=_changed_with(series, standing.since, changes),
+        moves=tuple(_moves(series, known, since)),
+        drift=None if drift is None else SeriesDrift(
+            nights[drift.first].label, as_improvement(drift.per_night, series.metric),
+            as_improvement(drift.per_night * (len(nights) - 1 - drift.first), series.metric),
+        ),
     )  # fmt: skip
 
 
-def _verdict(bare: Assessment, standing: Standing, allowed: float) -> tuple[Status, Reason]:
+def _verdict(known: Levels, standing: SeriesStanding, allowed: float) -> tuple[Status, Reason]:
+    step = standing.step
     if standing.worse:
-        lasts = standing.since is not None and standing.since < standing.step.after[0]
+        lasts = standing.since is not None and standing.since < step.after[0]
         return REGRESSION, "lasts" if lasts else "worse"
     if standing.excluded:
         return FINE, "excluded"
-    return OPEN, "more repeats" if _repeats_help(bare.known, standing.step, allowed) else (
-        "more nights"
-    )
-
-
-def _repeats_help(known: Levels, step: Step, allowed: float) -> bool:
-    """Return whether repeats without end would settle it; they take away only their own part of the
-    noise."""
+    # Repeats without end would settle it, if what they leave of the noise is small enough.
     left = known.beyond_repeats()
-    if left is None:
-        return False
     room = step.gain + allowed if step.gain > -allowed else -step.gain
-    return (step.gain - step.low) * sqrt(left) < room
+    repeats = left is not None and (step.gain - step.low) * sqrt(left) < room
+    return OPEN, "more repeats" if repeats else "more nights"
 
 
-def _rate(p_values: Sequence[float]) -> float:
-    """Return the largest p value that is still significant among all of them."""
-    ordered = np.sort(np.array(p_values, dtype=np.float64))
-    count = settled(ordered, FALSE_ALARMS) if p_values else 0
-    return float(ordered[count - 1]) if count else 0.0
+def _changed_with(series: NightSeries, since: int | None, changes: _Changes) -> tuple[Change, ...]:
+    if since is None:
+        return ()
+    told: list[Change] = []
+    for one in (series, series.over):
+        if one is not None:
+            before, after = one.nights[max(0, since - 1)].cell, one.nights[since].cell
+            key = (id(before), id(after))
+            if key not in changes:
+                changes[key] = differences(before, after)
+            told += changes[key]
+    return tuple(change for at, change in enumerate(told) if change not in told[:at])
 
 
-def _among_others(one: Assessment, rate: float) -> Assessment:
-    if one.status != REGRESSION or (one.p_value is not None and one.p_value <= rate):
-        return one
-    return replace(one, status=OPEN, reason="chance", since=None, changed=())
-
-
-def _moves(series: Series, known: Levels, since: Reference) -> Iterator[Move]:
-    """Compare each level since the reference with the one before it."""
+def _moves(series: NightSeries, known: Levels, since: ReferenceNights) -> Iterator[Move]:
     spans = known.spans(since.first)
     for before, after in zip(spans, spans[1:], strict=False):
         step = compare(known, before, after)
         if step is not None:
-            told = (as_improvement(x, series.metric) for x in (step.gain, step.low, step.high))
-            yield Move(after[0], *told)
-
-
-def _drift(found: Slope, series: Series) -> Drift:
-    nights = len(series.nights) - 1 - found.first
-    per_night, total = (
-        as_improvement(found.per_night * count, series.metric) for count in (1, nights)
-    )
-    return Drift(found.first, per_night, total)
+            first, last_before = (series.nights[at].label for at in (after[0], after[0] - 1))
+            yield Move(first, last_before, *step.improvements(series.metric))
 
 
 # --- A series over nights as a run chart: its levels, the noise around them, and what changed when.
@@ -284,7 +303,7 @@ SIGMAS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class RunPoint:
     """One night in the metric's own unit. ``value``: geometric mean of the repeats; ``part``: the
     number of its ``level``; ``low`` and ``high``: the noise band, None where nothing tells the noise;
     ``changed``: the configuration against the night before; ``cell_id``: its first cell."""
@@ -301,39 +320,107 @@ class Point:
     cell_id: str | None
 
 
-def points(one: Assessment) -> tuple[Point, ...]:
+def points(one: Assessment) -> tuple[RunPoint, ...]:
     """Return the nights of a series as points, oldest first."""
     known, nights = one.known, one.series.nights
+    sign = -1.0 if METRICS[one.series.metric].better == "lower" else 1.0
+
+    def natural(logs: Floats) -> Floats:
+        """Convert turned logs (more is better) back to the metric's unit."""
+        return np.asarray(np.exp(sign * logs))
+
     parts = np.searchsorted(known.starts, np.arange(len(nights)), side="right") - 1
     levels = np.array([known.means[parts == part].mean() for part in parts])
-    noise = known.noise()
-    room = None if noise is None else SIGMAS * sqrt(noise.variance)
-    lows, highs = (None, None) if room is None else _ends(one.series, levels, room)
-    values, middles = (_natural(logs, one.series) for logs in (known.means, levels))
+    values, middles, noise = natural(known.means), natural(levels), known.noise()
+    ends = None
+    if noise is not None:
+        room = SIGMAS * sqrt(noise.variance)
+        ends = np.sort([natural(levels - room), natural(levels + room)], axis=0)
     return tuple(
-        Point(
+        RunPoint(
             night.label, night.at.to_pydatetime(), float(values[place]), night.repeats,
-            int(parts[place]), float(middles[place]), None if lows is None else float(lows[place]),
-            None if highs is None else float(highs[place]), changed, night.cell.get("cell_id"),
+            int(parts[place]), float(middles[place]), None if ends is None else float(ends[0, place]),
+            None if ends is None else float(ends[1, place]), changed, night.cell.get("cell_id"),
         )
         for place, (night, changed) in enumerate(zip(nights, steps(one.series), strict=True))
     )  # fmt: skip
 
 
-def steps(series: Series) -> list[tuple[Change, ...]]:
+def steps(series: NightSeries) -> list[tuple[Change, ...]]:
     """Return what changed with each night against the one before it; nothing with the first."""
-    nights = series.nights
-    later = zip(nights, nights[1:], strict=False)
+    later = zip(series.nights, series.nights[1:], strict=False)
     return [(), *(differences(before.cell, after.cell) for before, after in later)]
 
 
-def _ends(series: Series, levels: np.ndarray, room: float) -> tuple[np.ndarray, np.ndarray]:
-    ends = [_natural(levels + side * room, series) for side in (-1, 1)]
-    return np.minimum(*ends), np.maximum(*ends)
+# --- One release against another: all nights of each engine version held against each other.
 
 
-def _natural(logs: np.ndarray, series: Series) -> np.ndarray:
-    """Convert turned logs (more is better) back to the metric's unit."""
-    sign = -1.0 if METRICS[series.metric].better == "lower" else 1.0
-    natural: np.ndarray = np.exp(sign * logs)
-    return natural
+@dataclass(frozen=True, slots=True)
+class ReleaseEffect:
+    """What the newer release did to one series (ratios, positive is better), with its 95 % interval;
+    None where both have one night each, which tells no noise."""
+
+    series: NightSeries
+    improvement: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def word(self) -> Literal["better", "worse", "no clear difference"]:
+        """What that comes to."""
+        if self.low is not None and self.low > 0:
+            return "better"
+        return "worse" if self.high is not None and self.high < 0 else "no clear difference"
+
+
+def comparable_releases(series: Iterable[NightSeries]) -> dict[str, tuple[str, ...]]:
+    """Return engine version -> the versions that some series was measured with as well.
+
+    Both in the order in which they were first measured; versions without a partner are left out.
+    """
+    known: list[set[str]] = []
+    first: dict[str, Any] = {}
+    for one in series:
+        known.append(set())
+        for night in one.nights:
+            version = _version(night)
+            if version is not None:
+                known[-1].add(version)
+                first[version] = min(first.get(version, night.at), night.at)
+    order = sorted(first, key=lambda version: first[version])
+    partners = {
+        version: tuple(
+            other
+            for other in order
+            if other != version and any({version, other} <= own for own in known)
+        )
+        for version in order
+    }
+    return {version: others for version, others in partners.items() if others}
+
+
+def between_releases(series: Iterable[NightSeries], before: str, after: str) -> list[ReleaseEffect]:
+    """Compare the nights of two versions, for each series that knows both.
+
+    The night is the unit of noise here as well.
+    """
+    found = []
+    for one in series:
+        old, new = (
+            [night for night in one.nights if _version(night) == version]
+            for version in (before, after)
+        )
+        if not old or not new:
+            continue
+        every = levels((*old, *new))
+        # Each version counts as one level, however the series moved within it.
+        known = Levels(every.means, (0, len(old)), every.repeats)
+        step = compare(known, (0, len(old)), (len(old), len(old) + len(new)))
+        effect = () if step is None else step.improvements(one.metric)
+        found.append(ReleaseEffect(one, *effect))
+    return found
+
+
+def _version(night: SeriesNight) -> str | None:
+    known: Any = night.cell.get("engine_version")
+    return str(known) if known else None

@@ -1,18 +1,372 @@
 """Published tables, judged: which figures do not follow from their own row, and why."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import product
 from typing import Any
 
-from analysis.matching.comparison import improvement
-from analysis.money.paying import PRICES, Price
-from analysis.published.claims_acceptance import acceptances, beyond_drafts
-from analysis.published.claims_costs import costs
-from analysis.published.claims_file import Row, Tables, positive
-from analysis.published.claims_improvements import better_of, improvements, means
-from analysis.published.conventions import gains
-from analysis.published.printed import decimal
-from analysis.verdicts.finding import Finding, shown
+from analysis.matching.comparison import geometric_mean, improvement
+from analysis.metric_words import read_metric
+from analysis.money.cost import DAYS_PER_YEAR, MILLION, Basis, saving, usd_per_million
+from analysis.money.paying import PRICES, Price, instances_at, is_gpu
+from analysis.published.claims_file import Row, Tables, number, positive
+from analysis.published.printed import (
+    NAMED,
+    Printed,
+    PrintedRange,
+    convention_of,
+    decimal,
+    decimals,
+    exactly,
+    follows,
+    gains,
+    measures,
+    printed,
+    propagated,
+    told,
+)
+from analysis.verdicts.finding import Figure, Finding, shown
+from warehouse.catalogue import Better
+from warehouse.errors import InvalidInput
+
+# --- Published costs and savings, recomputed from the throughput and the price beside them.
+#
+# A row has one price and one or two arms: throughputs ``baseline_tok_s`` (or ``tok_s``) and
+# ``speculative_tok_s``, and the costs printed for them. Prices and demands are taken as exact,
+# throughputs as printed.
+
+
+#: Printed cost -> USD per million tokens (and tokens a day) -> that cost in USD.
+_COSTS: dict[str, Callable[[float, float], float]] = {
+    "usd": lambda usd, _: usd,
+    "usd_per_1m": lambda usd, _: usd,
+    "usd_per_million_output_tokens": lambda usd, _: usd,
+    "usd_per_1k": lambda usd, _: usd / 1000,
+    "usd_per_day": lambda usd, daily: usd * daily / MILLION,
+}
+_ARMS = {"baseline": ("baseline_", ""), "speculative": ("speculative_",)}
+
+
+@dataclass(frozen=True)
+class _Bill:
+    """A row's price and throughputs, and what is known of the GPUs behind both."""
+
+    row: Row
+    price: float
+    rates: Mapping[str, PrintedRange]
+    tokens_per_day: float
+    priced: int | None
+    """GPUs that the price buys."""
+    measured: int | None
+    """GPUs behind the throughput."""
+
+    def usd_per_million(self, rate: PrintedRange) -> PrintedRange:
+        """Return an arm's cost at the whole price, as a printed formula has it that knows no
+        basis."""
+        return propagated(lambda tok_s: usd_per_million(tok_s, Basis(self.price)), rate)
+
+    def figure(self, name: str, follows: PrintedRange, unit: str) -> Figure:
+        """Return a printed number of the row, with what follows for it."""
+        about = {x: text for x, text in self.row.about.items() if x in ("dataset", "tp")}
+        about["usd_per_hour"] = f"{self.price:g}"
+        claimed = printed(number(self.row, name))
+        return Figure(self.row.section, about, name, claimed, follows, unit)
+
+
+def _cost_findings(
+    rows: Sequence[Row], tables: Sequence[Row], prices: Sequence[Price] = PRICES
+) -> list[Finding]:
+    """Return every printed cost and saving. ``tables``: the improvement rows of the same file,
+    which may say of how many GPUs a throughput is.
+
+    A cost that follows from its row is flagged all the same where the price is that of another
+    number of GPUs than the throughput: by the row (``gpus_per_instance``, ``gpus_used``, ``tp``),
+    else by the price list and the tables' ``tp``. Savings in percent do not depend on the basis.
+    """
+    bills = []
+    for row in rows:
+        rates = {
+            arm: printed(positive(row, f"{prefix}tok_s"))
+            for arm, prefixes in _ARMS.items()
+            for prefix in prefixes
+            if f"{prefix}tok_s" in row.fields
+        }
+        price = positive(row, "usd_per_hour")
+        daily = positive(row, "tokens_per_day") if "tokens_per_day" in row.fields else 0
+        bills.append(
+            _Bill(
+                row, float(decimal(price)), rates, float(decimal(daily)),
+                _stated(row, "gpus_per_instance") or _listed(row, price, prices),
+                _stated(row, "gpus_used") or _stated(row, "tp") or _gpus_of(row, tables),
+            )
+        )  # fmt: skip
+    return [finding for bill in bills for finding in (*_costs(bill), *_savings(bill))]
+
+
+def _costs(bill: _Bill) -> Iterator[Finding]:
+    for arm, rate in bill.rates.items():
+        for prefix, (cost, convert) in product(_ARMS[arm], _COSTS.items()):
+            name = f"{prefix}{cost}"
+            if name in bill.row.fields and (bill.tokens_per_day or cost != "usd_per_day"):
+                follows = propagated(
+                    lambda usd, c=convert: c(usd, bill.tokens_per_day), bill.usd_per_million(rate)
+                )
+                yield _judged_sum(bill, name, follows, "USD")
+
+
+def _savings(bill: _Bill) -> Iterator[Finding]:
+    if len(bill.rates) < len(_ARMS):
+        return
+    old, new = (bill.usd_per_million(bill.rates[arm]) for arm in _ARMS)
+    saved = propagated(lambda one, other: one - other, old, new)
+    if "saving_pct" in bill.row.fields:
+        share = propagated(lambda b, s: 100 * saving(1 / b, 1 / s), *bill.rates.values())
+        figure = bill.figure("saving_pct", share, "%")
+        reason = "Follows from the throughputs, whatever the price and its basis."
+        yield figure.finding(reason) if figure.agrees else figure.differs()
+    if "saving_usd" in bill.row.fields:
+        yield _judged_sum(bill, "saving_usd", saved, "USD")
+    if "usd_saved_per_year" in bill.row.fields and bill.tokens_per_day:
+        yearly = saved.scaled(bill.tokens_per_day / MILLION * DAYS_PER_YEAR)
+        yield _judged_sum(bill, "usd_saved_per_year", yearly, "USD")
+
+
+def _judged_sum(bill: _Bill, name: str, follows: PrintedRange, unit: str) -> Finding:
+    figure = bill.figure(name, follows, unit)
+    if not figure.agrees:
+        return figure.differs()
+    if bill.priced is None or bill.measured is None:
+        return figure.finding(
+            "Follows from its own row, which does not say how many GPUs the price buys."
+        )
+    if bill.priced == bill.measured:
+        return figure.finding()
+    share = follows.value * bill.measured / bill.priced
+    gpus = f"{bill.measured} GPU" + ("" if bill.measured == 1 else "s")
+    return figure.finding(
+        f"{shown(figure.printed.value, unit)} is on the instance basis: {bill.price:,.2f} USD/h "
+        f"buys {bill.priced} GPUs, and the throughput is that of {gpus}. On the per-GPU basis "
+        f"it is {share:,.3f} {unit}.",
+        "basis",
+    )
+
+
+def _stated(row: Row, name: str) -> int | None:
+    if name not in row.fields:
+        return None
+    value = decimal(positive(row, name))
+    if value != int(value):
+        raise InvalidInput(f"{row.place}: {name} counts GPUs, and {value} is no whole number.")
+    return int(value)
+
+
+def _listed(row: Row, price: Decimal, prices: Sequence[Price]) -> int | None:
+    """Return how many GPUs a price buys by the price list: that of its name (``price``), else that
+    of the same sum, among those of the row's ``gpu`` where it names one. None for a round sum,
+    which may be anybody's, and where the list says different numbers."""
+    named = str(row.fields.get("price", "")).casefold()
+    digits = decimals(price)
+    found = [p for p in prices if p.name.casefold() == named]
+    found = found or (instances_at(float(decimal(price)), digits, prices) if digits else [])
+    gpu = row.fields.get("gpu")
+    counts = {p.gpus_per_instance for p in found if gpu is None or is_gpu(str(gpu), p)}
+    return counts.pop() if len(counts) == 1 else None
+
+
+def _gpus_of(row: Row, tables: Sequence[Row]) -> int | None:
+    """Return the ``tp`` of a table row that prints the same throughputs; None without one."""
+    names = [f"{prefix}tok_s" for prefixes in _ARMS.values() for prefix in prefixes]
+    rates = {row.fields[name] for name in names if name in row.fields}
+    for table in tables:
+        values = {table.fields.get("baseline"), table.fields.get("speculative")}
+        if rates and rates <= values and "tp" in table.fields:
+            return _stated(table, "tp")
+    return None
+
+
+# --- Published improvements and geometric means, recomputed from their rows.
+#
+# A column of a section is read by the convention that most of its rows follow (``conventions``); only
+# what contradicts its row under that convention is flagged.
+
+
+#: What a row's ``concurrency`` says where it is the mean over the levels.
+MEAN = ("geomean", "geometric mean", "geometric_mean")
+_VALUES = ("baseline", "speculative")
+
+
+def _gain_findings(rows: Sequence[Row]) -> tuple[list[Finding], list[str]]:
+    """Return every printed gain, in order, and a sentence on the convention of each column; two
+    whose values are exchanged say so."""
+    columns: dict[tuple[str, str, str], list[Printed]] = defaultdict(list)
+    read = []
+    for row in rows:
+        old, new = (printed(positive(row, name)) for name in _VALUES)
+        for name in gains(row.fields):
+            one = Printed(name, str(number(row, name)), (old, new), better_of(row))
+            columns[row.section, one.column, one.form].append(one)
+            read.append((row, one))
+    chosen = {key: convention_of(found) for key, found in columns.items()}
+    figures = []
+    for row, one in read:
+        by = chosen[row.section, one.column, one.form]
+        figures.append(
+            Figure(
+                row.section, row.about, row.name, printed(one.text),
+                by.follows(one.values, one.better), by.unit, by.name, one.better,
+            )
+        )  # fmt: skip
+    said = [f"{key[0]}, {key[1]}: {told(columns[key], one)}" for key, one in chosen.items()]
+    return [_judge(one, figures) for one in figures], said
+
+
+def as_improvement(finding: Finding) -> Finding:
+    """Return a printed gain in ``%`` with positive being better, whatever its convention."""
+    by, better = NAMED[finding.convention], finding.better
+    if better is None or by.name == "improvement":
+        return finding
+    ends = (finding.published, finding.recomputed, finding.low, finding.high)
+    published, recomputed, *span = (by.improvement(value, better) for value in ends)
+    return replace(
+        finding, published=published, recomputed=recomputed, low=min(span), high=max(span),
+        unit="%", convention="improvement",
+    )  # fmt: skip
+
+
+def _mean_findings(rows: Sequence[Row]) -> Iterator[Finding]:
+    groups: dict[tuple[str, ...], dict[bool, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        about = (f"{k}={v}" for k, v in sorted(row.about.items()) if k != "concurrency")
+        is_mean = str(row.fields.get("concurrency", "")).strip().casefold() in MEAN
+        groups[row.section, row.name, *about][is_mean].append(row)
+    for group in groups.values():
+        levels = group[False]
+        if len([level for level in levels if "concurrency" in level.fields]) < 2:
+            continue
+        for row, arm in product(group[True], _VALUES):
+            values = [printed(positive(level, arm)) for level in levels]
+            value, low, high = (
+                geometric_mean([getattr(one, end) for one in values])
+                for end in ("value", "low", "high")
+            )
+            mean = float("nan") if value is None else value
+            follows = exactly(mean)
+            if low is not None:
+                follows = PrintedRange(mean, low, float("nan") if high is None else high)
+            named = {**row.about, "arm": arm, "levels": str(len(levels))}
+            claimed = printed(positive(row, arm))
+            name = f"geometric mean of {row.name}"
+            figure = Figure(row.section, named, name, claimed, follows, "")
+            yield figure.finding() if figure.agrees else figure.differs()
+
+
+def better_of(row: Row) -> Better:
+    """Return the direction of a row's metric. Raises InvalidInput where neither file nor catalogue
+    say."""
+    told = row.fields.get("better")
+    if told in ("higher", "lower"):
+        return "higher" if told == "higher" else "lower"
+    known = read_metric(row.name)
+    if known is None:
+        raise InvalidInput(
+            f"{row.place}: {row.name!r} is no metric of the catalogue; add better: higher or "
+            "better: lower to the row."
+        )
+    return known.better
+
+
+def _judge(figure: Figure, others: Sequence[Figure]) -> Finding:
+    if figure.agrees:
+        return figure.finding()
+    if figure.unit == "%" and figure.printed.scaled(-1).meets(figure.follows):
+        loses = (figure.follows.value < 0) == (
+            figure.convention != "change" or figure.better == "higher"
+        )
+        word = "regression" if loses else "improvement"
+        return figure.finding(
+            f"Its own row is a {word} of {abs(figure.follows.value):.1f} %, printed as "
+            f"{shown(figure.printed.value, '%')}: the sign is wrong.",
+            "sign",
+        )
+    for other in others:
+        # Two rows of one printed table are alike in all but the metric.
+        together = (figure.section, figure.about) == (other.section, other.about)
+        crosswise = figure.printed.meets(other.follows) and other.printed.meets(figure.follows)
+        if other is not figure and together and crosswise and not other.agrees:
+            return figure.finding(
+                f"Its own row gives {shown(figure.follows.value, figure.unit)}; the printed "
+                f"{shown(figure.printed.value, figure.unit)} is what the {other.metric} row gives: "
+                "the two are swapped.",
+                "swapped",
+            )
+    return figure.differs()
+
+
+# --- Published acceptance, recomputed wherever it stands in a table, and speedups that it cannot explain.
+
+
+_METRICS = {"length": "mean_acceptance_length", "rate": "acceptance_rate"}
+#: Fields that say which servers a row is about.
+_LABEL = re.compile(
+    r"(.*[ _])?(model|method|arm|dataset|task|tp|k|num_speculative_tokens|concurrency|batch[ _]size)"
+)
+#: Prompts are not drafted, and drafts are not gained from drafts.
+_NOT_DRAFTED = ("ttft", "acceptance_rate", "mean_acceptance_length")
+
+
+def _acceptances(rows: Sequence[Row]) -> Iterator[Finding]:
+    """Recompute printed lengths and rates: length = 1 + accepted / drafts, 1 + the sum over the
+    positions, or 1 + K x rate where every draft has K tokens; rate = accepted / drafted tokens."""
+    for row in rows:
+        told, about = measures(row.fields), _labels(row) or {"row": str(row.number)}
+        for what, given in follows(told).items():
+            if what in told:
+                figure = Figure(row.section, about, _METRICS[what], told[what], given, "")
+                yield figure.finding() if figure.agrees else figure.differs()
+
+
+def _labels(row: Row) -> dict[str, str]:
+    return {name: str(v) for name, v in row.fields.items() if _LABEL.fullmatch(name.casefold())}
+
+
+def _beyond_drafts(rows: Sequence[Row], acceptance: Sequence[Row]) -> Iterator[Finding]:
+    """Yield the speedups at one request at once that are above the tokens of a step: there a step
+    with drafts takes no less time than one without, so something else made the server faster.
+
+    ``acceptance``: the rows that say the tokens of a step, by themselves or of the same server.
+    """
+    for row in rows:
+        named, loads = read_metric(row.name), {v for n, v in _labels(row).items() if _is_load(n)}
+        if loads != {"1"} or named is None or named.metric in _NOT_DRAFTED:
+            continue
+        values = [printed(positive(row, name)) for name in _VALUES]
+        speedup = NAMED["factor"].follows(values, better_of(row))
+        steps: list[PrintedRange] = []
+        for those in ([row], [other for other in acceptance if _same_server(row, other)]):
+            # The tokens of a step as rows print them, else as they follow.
+            measured = [measures(one.fields) for one in those]
+            found = [told.get("length", follows(told).get("length")) for told in measured]
+            steps = steps or [step for step in found if step is not None and step.value > 1]
+        most = max(steps, key=lambda step: step.high, default=speedup)
+        if speedup.low > most.high:
+            yield Figure(row.section, row.about, row.name, speedup, most, "x").finding(
+                f"{speedup.value:.2f}x at one request at once is more than the "
+                f"{most.value:.2f} tokens of a step: not from these drafts alone.",
+                "drafts",
+            )
+
+
+def _is_load(label: str) -> bool:
+    return label.casefold().endswith(("concurrency", "batch_size", "batch size"))
+
+
+def _same_server(one: Row, other: Row) -> bool:
+    ours, theirs = _labels(one), _labels(other)
+    return all(ours[n] == theirs[n] for n in ours.keys() & theirs.keys() if not _is_load(n))
+
 
 # --- The errors behind flagged figures: one wrong price is one error, whatever was calculated with it.
 
@@ -30,25 +384,6 @@ class Error:
     sentence: str
     findings: tuple[Finding, ...]
 
-    @property
-    def consequences(self) -> tuple[Finding, ...]:
-        """The figures that are wrong because the first one is."""
-        return self.findings[1:]
-
-
-def errors(flagged: Sequence[Finding]) -> tuple[Error, ...]:
-    """Put each flagged figure under the error that it comes from, in the order of the file."""
-    return tuple(_error(group) for group in _groups(flagged))
-
-
-def _groups(flagged: Sequence[Finding]) -> Iterator[tuple[Finding, ...]]:
-    waiting = list(flagged)
-    while waiting:
-        first = waiting[0]
-        group = [one for one in waiting if one is first or _same_error(first, one)]
-        yield tuple(group)
-        waiting = [one for one in waiting if not any(one is taken for taken in group)]
-
 
 def _same_error(first: Finding, other: Finding) -> bool:
     """Return whether both figures stand in one row or table and were made wrong by the same
@@ -61,15 +396,9 @@ def _same_error(first: Finding, other: Finding) -> bool:
         )
     if first.kind == "basis":
         return True
-    return _is_money(first) and _is_money(other) and _near(_factor(first), _factor(other))
-
-
-def _is_money(one: Finding) -> bool:
-    return one.unit == "USD" and one.kind == "arithmetic" and bool(one.recomputed)
-
-
-def _factor(one: Finding) -> float:
-    return one.published / one.recomputed
+    money = (one.unit == "USD" and one.kind == "arithmetic" and one.recomputed
+             for one in (first, other))  # fmt: skip
+    return all(money) and _near(*(one.published / one.recomputed for one in (first, other)))
 
 
 def _near(one: float, other: float) -> bool:
@@ -77,21 +406,18 @@ def _near(one: float, other: float) -> bool:
 
 
 def _error(group: tuple[Finding, ...]) -> Error:
-    first, *others = group
+    first, count = group[0], len(group) - 1
     kind = first.kind or ""
-    if not others or kind == "swapped":
+    if not count or kind == "swapped":
         return Error(kind, first.reason, group)
     if kind == "basis":
         told = first.reason.partition(" On the per-GPU basis")[0]
-        return Error(kind, f"{told} {_also(len(others))}", group)
-    more = "figure of this row is" if len(others) == 1 else "figures of this row are"
-    told = f"That is {_factor(first):.3g} times what follows, and {len(others)} more {more} wrong"
+        figures = "figure stands" if count == 1 else "figures stand"
+        return Error(kind, f"{told} {count} more {figures} on the same price.", group)
+    more = "figure of this row is" if count == 1 else "figures of this row are"
+    factor = first.published / first.recomputed
+    told = f"That is {factor:.3g} times what follows, and {count} more {more} wrong"
     return Error(kind, f"{first.reason} {told} by the same factor.", group)
-
-
-def _also(count: int) -> str:
-    figures = "figure stands" if count == 1 else "figures stand"
-    return f"{count} more {figures} on the same price."
 
 
 # --- Published tables, judged: which figures do not follow from their own row, and why.
@@ -115,8 +441,14 @@ class Claims:
 
     @property
     def errors(self) -> tuple[Error, ...]:
-        """The flagged figures, each under the error that it comes from."""
-        return errors(self.flagged)
+        """The flagged figures, each under the error that it comes from, in the order of the file."""
+        found, waiting = [], list(self.flagged)
+        while waiting:
+            first = waiting[0]
+            group = [one for one in waiting if one is first or _same_error(first, one)]
+            found.append(_error(tuple(group)))
+            waiting = [one for one in waiting if not any(one is taken for taken in group)]
+        return tuple(found)
 
     def as_json(self) -> dict[str, Any]:
         """Return ``{"checked", "flagged", "errors": [...], "rows": [...], "not_checked": [...],
@@ -141,35 +473,25 @@ class Claims:
 
 def judge(tables: Tables, prices: Sequence[Price] = PRICES) -> Claims:
     """Recompute everything in the tables. Raises InvalidInput that names a row it cannot read."""
-    printed, conventions = improvements(tables.improvements)
+    gained, conventions = _gain_findings(tables.improvements)
     findings = [
-        *printed,
-        *means(tables.improvements),
-        *acceptances(tables.acceptances),
-        *beyond_drafts(tables.improvements, tables.acceptances),
-        *costs(tables.costs, tables.improvements, prices),
+        *gained,
+        *_mean_findings(tables.improvements),
+        *_acceptances(tables.acceptances),
+        *_beyond_drafts(tables.improvements, tables.acceptances),
+        *_cost_findings(tables.costs, tables.improvements, prices),
     ]
-    silent = [row for row in tables.improvements if not gains(row.fields)]
-    return Claims(
-        tuple(findings),
-        (
-            *(_unprinted(row) for row in silent),
-            *(_alone(row) for row in tables.acceptances if "geomean" in row.fields),
-            *(f"{name}: nothing to recompute." for name in tables.ignored),
-        ),
-        tuple(conventions),
-    )
-
-
-def _unprinted(row: Row) -> str:
-    old, new = (float(decimal(positive(row, name))) for name in ("baseline", "speculative"))
-    value = improvement(old, new, better_of(row))
-    about = ", ".join(f"{name} {text}" for name, text in row.about.items())
-    return (
-        f"{row.place} ({row.name}, {about}) prints no improvement; its values give "
-        f"{shown(100 * (value or 0.0), '%')}."
-    )
-
-
-def _alone(row: Row) -> str:
-    return f"{row.place}: its means over the load stand without the levels they are taken over."
+    unclaimed = []
+    for row in tables.improvements:
+        if not gains(row.fields):
+            old, new = (float(decimal(positive(row, name))) for name in _VALUES)
+            value = improvement(old, new, better_of(row))
+            about = ", ".join(f"{name} {text}" for name, text in row.about.items())
+            unclaimed.append(
+                f"{row.place} ({row.name}, {about}) prints no improvement; its values give "
+                f"{shown(100 * (value or 0.0), '%')}."
+            )
+    alone = "its means over the load stand without the levels they are taken over."
+    unclaimed += [f"{row.place}: {alone}" for row in tables.acceptances if "geomean" in row.fields]
+    unclaimed += [f"{name}: nothing to recompute." for name in tables.ignored]
+    return Claims(tuple(findings), tuple(unclaimed), tuple(conventions))

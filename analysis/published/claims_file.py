@@ -18,8 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.published.conventions import follows, gains, meaning, measures
-from analysis.published.printed import decimal, yaml_as_printed
+from analysis.published.printed import decimal, follows, gains, meaning, measures, yaml_as_printed
 from warehouse.errors import InvalidInput
 
 #: A claims file is a table somebody typed; more than this is something else.
@@ -48,7 +47,11 @@ class Row:
     def about(self) -> dict[str, str]:
         """The fields that say what the row is about, as text."""
         told = self.fields.keys() - _VALUES - gains(self.fields).keys()
-        return {k: str(v) for k, v in self.fields.items() if k in told and _is_about(k, v)}
+        return {
+            k: str(v)
+            for k, v in self.fields.items()
+            if k in told and not isinstance(v, Mapping | list) and meaning(k) in (None, "k")
+        }
 
     @property
     def name(self) -> str:
@@ -84,10 +87,14 @@ def read_claims(text: str, where: str) -> Tables:
     document = _csv(text) if where.lower().endswith(".csv") else yaml_as_printed(text, where)
     kinds: dict[str, list[Row]] = {"improvement": [], "acceptance": [], "cost": []}
     ignored: list[str] = []
-    for section, part in _parts(document, where):
-        rows = [row for row in _rows(section, part, where) if _kinds(row)]
+    if isinstance(document, list):
+        document = {"table": document}
+    if not isinstance(document, Mapping):
+        raise InvalidInput(f"{where} is no table: it should be a mapping or a list of rows.")
+    for section, part in ((str(name), part) for name, part in document.items()):
+        rows = [row for row in _rows(section, part, where) if _recomputable_kinds(row)]
         for row in rows:
-            for kind in _kinds(row):
+            for kind in _recomputable_kinds(row):
                 kinds[kind].append(row)
         if not rows and section not in _ABOUT:
             ignored.append(section)
@@ -96,19 +103,13 @@ def read_claims(text: str, where: str) -> Tables:
             f"{where} holds no figure that can be recomputed; give rows with metric, baseline, "
             "speculative and speedup or published_pct (examples/claims shows the format)."
         )
-    document = document if isinstance(document, Mapping) else {}
     study, figures = document.get("study"), document.get("figures")
+    drawn = figures if isinstance(figures, list) else []
     return Tables(
-        where,
-        tuple(kinds["improvement"]),
-        tuple(kinds["acceptance"]),
-        tuple(kinds["cost"]),
-        tuple(ignored),
-        study if isinstance(study, Mapping) else {},
-        tuple(one for one in figures if isinstance(one, Mapping))
-        if isinstance(figures, list)
-        else (),
-    )
+        where, tuple(kinds["improvement"]), tuple(kinds["acceptance"]), tuple(kinds["cost"]),
+        tuple(ignored), study if isinstance(study, Mapping) else {},
+        tuple(one for one in drawn if isinstance(one, Mapping)),
+    )  # fmt: skip
 
 
 def number(row: Row, name: str) -> Any:
@@ -141,15 +142,6 @@ def _csv(text: str) -> Any:
     return {"table": [{k: v for k, v in row.items() if v} for row in kept]}
 
 
-def _parts(document: Any, where: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(document, list):
-        document = {"table": document}
-    if not isinstance(document, Mapping):
-        raise InvalidInput(f"{where} is no table: it should be a mapping or a list of rows.")
-    for name, part in document.items():
-        yield str(name), part
-
-
 def _rows(section: str, part: Any, where: str) -> Iterator[Row]:
     """Yield every mapping in a part, however deep, as a row; text of a ``note`` is never a row."""
     waiting, seen, count = deque([part]), 0, 0
@@ -167,8 +159,7 @@ def _rows(section: str, part: Any, where: str) -> Iterator[Row]:
             waiting.extend(child for child in children if isinstance(child, Mapping | list))
 
 
-def _kinds(row: Row) -> list[str]:
-    """Return what can be recomputed in a row."""
+def _recomputable_kinds(row: Row) -> list[str]:
     names = row.fields.keys()
     is_improvement = {"baseline", "speculative"} <= names and not names.isdisjoint(
         ("metric", "what")
@@ -179,7 +170,3 @@ def _kinds(row: Row) -> list[str]:
         "cost": "usd_per_hour" in names and not is_improvement,
     }
     return [kind for kind, holds in found.items() if holds]
-
-
-def _is_about(name: str, value: Any) -> bool:
-    return not isinstance(value, Mapping | list) and meaning(name) in (None, "k")

@@ -39,8 +39,19 @@ def beside(
     laptop's numbers never stand beside those of another model. A claim at one concurrency takes
     that load, one about a peak none, any other the mean over the loads, which has no word.
     """
-    ours = _Ours(found, sure)
-    return tuple(_with_measurements(finding, ours, model) for finding in findings)
+    ours, told = _Ours(found, sure), []
+    for finding in findings:
+        named = read_metric(finding.metric)
+        other = {"arm", "arms"} & set(finding.about)
+        if finding.better is None or named is None or named.peak or other:
+            told.append(finding)
+            continue
+        wanted = {_KEYS[name]: text for name, text in finding.about.items() if name in _KEYS}
+        if model is not None:
+            wanted.setdefault("model", model)
+        measured = ours.measured(named, finding.about.get("concurrency"), wanted)
+        told.append(replace(finding, measured=tuple(measured)))
+    return tuple(told)
 
 
 class _Ours:
@@ -50,15 +61,33 @@ class _Ours:
         self._found, self._sure = found, sure
         self._idle = {setting for setting, _ in kept_up(found)}
         self._rows: dict[tuple[Named, str | None], list[dict[str, Any]]] = {}
-        self.keys: dict[Any, dict[str, Any]] = dict(
+        self._keys: dict[Any, dict[str, Any]] = dict(
             zip(found.keys.index, records(found.keys), strict=True)
         )
 
-    def rows(self, named: Named, concurrency: str | None) -> list[dict[str, Any]]:
-        """Return our means of a line over the loads, or at one concurrency."""
+    def measured(
+        self, named: Named, concurrency: str | None, wanted: Mapping[str, str]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield our means of a line over the loads, or at one concurrency, of the settings and arms whose
+        facts are the wanted ones."""
         if (named, concurrency) not in self._rows:
             self._rows[named, concurrency] = records(self._of(named, concurrency))
-        return self._rows[named, concurrency]
+        for row in self._rows[named, concurrency]:
+            keys = self._keys[row["setting"], row["arm_id"]]
+            if any(_text(keys.get(x)) != y.strip().casefold() for x, y in wanted.items()):
+                continue
+            facts = {name: plain(keys.get(name)) for name in ("model", "gpu", "evidence")}
+            facts["word"] = plain(row["word"])
+            texts = {name: None if x is None else str(x) for name, x in facts.items()}
+            word = texts.pop("word")
+            ends = {
+                name: None if pd.isna(row[name]) else 100 * float(row[name])
+                for name in ("low", "high")
+            }
+            yield {
+                "arm": str(keys.get("arm_label")), **texts, "loads": list(row["loads"]),
+                "improvement": 100 * float(row["improvement"]), **ends, "word": word,
+            }  # fmt: skip
 
     def _of(self, named: Named, concurrency: str | None) -> pd.DataFrame:
         """Return the measured means with their intervals; no throughput at rates that are kept up
@@ -84,47 +113,7 @@ class _Ours:
         return levels.assign(loads=objects([(load.short,)] * len(levels), levels.index))
 
 
-def _with_measurements(finding: Finding, ours: _Ours, model: str | None) -> Finding:
-    named = read_metric(finding.metric)
-    other = {"arm", "arms"} & set(finding.about)
-    if finding.better is None or named is None or named.peak or other:
-        return finding
-    wanted = {_KEYS[name]: text for name, text in finding.about.items() if name in _KEYS}
-    if model is not None:
-        wanted.setdefault("model", model)
-    told = [
-        _told(row, keys)
-        for row in ours.rows(named, finding.about.get("concurrency"))
-        if _same(keys := ours.keys[row["setting"], row["arm_id"]], wanted)
-    ]
-    return replace(finding, measured=tuple(told))
-
-
-def _same(keys: Mapping[Any, Any], wanted: Mapping[str, str]) -> bool:
-    return all(_text(keys.get(name)) == text.strip().casefold() for name, text in wanted.items())
-
-
 def _text(value: Any) -> str | None:
     if value is None or pd.isna(value):
         return None
     return f"{value:g}" if isinstance(value, float) else str(value).strip().casefold()
-
-
-def _told(row: Mapping[str, Any], keys: Mapping[Any, Any]) -> dict[str, Any]:
-    return {
-        "arm": str(keys.get("arm_label")),
-        **{name: _plain(keys.get(name)) for name in ("model", "gpu", "evidence")},
-        "loads": list(row["loads"]),
-        "improvement": 100 * float(row["improvement"]),
-        **{name: _percent(row[name]) for name in ("low", "high")},
-        "word": _plain(row["word"]),
-    }
-
-
-def _plain(value: Any) -> str | None:
-    known = plain(value)
-    return None if known is None else str(known)
-
-
-def _percent(ratio: float) -> float | None:
-    return None if pd.isna(ratio) else 100 * float(ratio)

@@ -5,13 +5,14 @@ were made after the choice do not.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from analysis.search.belief import Belief
-from analysis.search.space import BASELINE, Aim, Floats, Seen
+from analysis.search.space import BASELINE, Aim, Floats, SeenLaunches
 
 # --- Which arm leads at each place, and how likely another is better by more than the stake.
 
@@ -21,7 +22,7 @@ _DRAWS = 4096
 
 
 @dataclass(frozen=True)
-class Standing:
+class PlaceLeaders:
     """Which arm leads at each place. ``lead`` (places,): the arm that is expected to be the best of
     those that may be taken, the baseline where none may;
     ``risk`` (arms, places): the chance that this arm beats the lead by more than the stake;
@@ -47,7 +48,7 @@ class Standing:
         return np.asarray(hardly)
 
 
-def standing(belief: Belief, seen: Seen, aim: Aim) -> Standing:
+def standing(belief: Belief, seen: SeenLaunches, aim: Aim) -> PlaceLeaders:
     """Weigh every arm against the one that leads at each place."""
     shut = seen.shut
     expected = np.where(shut, -np.inf, belief.expected)
@@ -55,7 +56,7 @@ def standing(belief: Belief, seen: Seen, aim: Aim) -> Standing:
     places = np.arange(expected.shape[1])
     apart = belief.mean - belief.mean[:, lead, places][:, None, :]
     stake = float(np.log1p(aim.stake))
-    sd = np.sqrt(np.maximum(distances(belief, lead), 1e-18))
+    sd = np.sqrt(np.maximum(_variance_to_lead(belief, lead), 1e-18))
     risk = np.tensordot(belief.weight, ndtr((apart - stake) / sd), 1)
     risk[lead, places] = 0.0
     risk[shut] = 0.0
@@ -64,10 +65,10 @@ def standing(belief: Belief, seen: Seen, aim: Aim) -> Standing:
     if risk.max() <= aim.error < anywhere:
         anywhere = _together(belief, lead, risk, stake)
     behind = np.where(shut, -np.inf, expected - belief.expected[lead, places])
-    return Standing(lead, risk, behind, of_place, anywhere)
+    return PlaceLeaders(lead, risk, behind, of_place, anywhere)
 
 
-def distances(belief: Belief, lead: NDArray[np.int64]) -> Floats:
+def _variance_to_lead(belief: Belief, lead: NDArray[np.int64]) -> Floats:
     """Return (sizes, arms, places): the variance of each arm's distance to the lead."""
     arms, places = belief.mean.shape[1:]
     at = np.arange(arms * places).reshape(arms, places)
@@ -86,7 +87,7 @@ def _together(belief: Belief, lead: NDArray[np.int64], risk: Floats, stake: floa
     arm, place = np.nonzero(risk > _ACCOUNT)
     width = risk.shape[1]
     rival, best = arm * width + place, lead[place] * width + place
-    draws = _draws(len(arm))
+    draws = _same_normal_draws(len(arm))
     share = np.maximum(np.round(belief.weight * _DRAWS).astype(int), 1)
     found, start = 0.0, 0
     for size, many in enumerate(share):
@@ -102,14 +103,11 @@ def _together(belief: Belief, lead: NDArray[np.int64], risk: Floats, stake: floa
 
 
 _ACCOUNT = 1e-4
-_KEPT: dict[int, Floats] = {}
 
 
-def _draws(width: int) -> Floats:
-    """Return normal random numbers (draws, width), the same every time."""
-    if width not in _KEPT:
-        _KEPT[width] = np.random.default_rng(width).standard_normal((_DRAWS, width))
-    return _KEPT[width]
+@lru_cache
+def _same_normal_draws(width: int) -> Floats:
+    return np.random.default_rng(width).standard_normal((_DRAWS, width))
 
 
 # --- What a search promises of a winner, and what fresh launches prove.
@@ -135,7 +133,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class Proof:
+class FreshProof:
     """A winner against the baseline or the runner-up: the gain ``promised`` by the search and the one
     ``proven`` by fresh launches. ``surprise`` (places,): the chance that the truth is less than the stake below what was promised; a
     small one says that the promise was not kept there."""
@@ -154,12 +152,13 @@ class Proof:
 def proof(
     belief: Belief,
     lead: NDArray[np.int64],
-    fresh: tuple[Floats, Floats],
+    winner: Floats,
+    other: Floats,
     stake: float,
     against: NDArray[np.int64] | None = None,
-) -> Proof:
+) -> FreshProof:
     """Return what fresh launches prove of the arms ``lead`` against others (places,), the baseline
-    where nothing is said. ``fresh``: the log speeds (launches, places) of the one and of the other;
+    where nothing is said. ``winner`` and ``other``: the log speeds (launches, places) of both;
     ``stake``: ratio.
 
     The scatter is the one that the whole search has seen; of each size that is still likely, the
@@ -167,14 +166,13 @@ def proof(
     """
     rival = np.full(len(lead), BASELINE) if against is None else against
     mean, spread = _ahead(belief, lead, rival)
-    winner, other = fresh
     gain = winner.mean(axis=0) - other.mean(axis=0)
     share = 1 / len(winner) + 1 / len(other)
     each = share * (belief.noise + belief.shared[:, None])
     weight = belief.weight * _fit(belief, winner) * _fit(belief, other)
     weight = weight / weight.sum()
     lacking = mean - gain + np.log1p(-stake)
-    return Proof(
+    return FreshProof(
         _interval(belief.weight, mean, spread),
         _interval(weight, np.broadcast_to(gain, each.shape), np.sqrt(each)),
         np.asarray(weight @ ndtr(-lacking / np.sqrt(spread**2 + each))),
@@ -194,7 +192,7 @@ def _ahead(
     expects."""
     places = np.arange(len(lead))
     mean = belief.mean[:, lead, places] - belief.mean[:, rival, places]
-    variance = distances(belief, lead)[:, rival, places]
+    variance = _variance_to_lead(belief, lead)[:, rival, places]
     return mean, np.sqrt(np.maximum(variance, 1e-12))
 
 
@@ -221,8 +219,6 @@ def _interval(weight: Floats, mean: Floats, spread: Floats) -> Gain:
     for _ in range(_HALVINGS):
         reach = (low + high) / 2
         outside = weight @ (ndtr((off - reach) / spread) + ndtr((-off - reach) / spread))
-        low, high = (
-            np.where(outside > 1 - LEVEL, reach, low),
-            np.where(outside > 1 - LEVEL, high, reach),
-        )
+        beyond = outside > 1 - LEVEL
+        low, high = np.where(beyond, reach, low), np.where(beyond, high, reach)
     return Gain(middle, middle - high, middle + high)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ BASELINE = 0
 
 
 @dataclass(frozen=True)
-class Arm:
+class SearchArm:
     """One candidate: ``family`` is its method and draft, ``k`` the tokens that it drafts. The
     baseline has no family and drafts 0."""
 
@@ -55,7 +56,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Place:
+class SearchPlace:
     """Where a decision is due: one dataset at so many requests at once."""
 
     traffic: str
@@ -67,10 +68,15 @@ class Space:
     """What a search may measure. ``arms``: the baseline first; ``start_min``: minutes of a server
     start; ``cell_min`` (places,): minutes of a cell."""
 
-    arms: tuple[Arm, ...]
-    places: tuple[Place, ...]
+    arms: tuple[SearchArm, ...]
+    places: tuple[SearchPlace, ...]
     start_min: float
     cell_min: Floats
+
+    @cached_property
+    def at(self) -> dict[tuple[str, float], int]:
+        """Dataset and load -> the number of the place."""
+        return {(place.traffic, place.load): number for number, place in enumerate(self.places)}
 
     def minutes(self, places: NDArray[np.bool_]) -> float:
         """Return the minutes of one launch that measures these places."""
@@ -91,7 +97,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Launch:
+class MeasuredLaunch:
     """One server start that was measured. ``speed`` (places,): logarithm of the objective, higher is
     better; NaN where this launch did not measure."""
 
@@ -104,7 +110,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Lengths:
+class AcceptanceLengths:
     """The acceptance lengths of a search (arms, places): ``mean``, 1 for the baseline, and
     ``doubt``, the standard deviation by which the logarithm of each may be off."""
 
@@ -113,15 +119,15 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenLaunches:
     """All that is known so far: ``launches`` in the order in which they were measured; ``out``:
     arms that may not be taken; ``closed``: arms that may be taken and cannot be measured again;
     ``barred`` (arms, places): what was measured and broke the SLO there, None without one; ``left``
     (arms,): how often each can still be measured, None for without end; ``lost_min``: minutes of what
     failed."""
 
-    launches: tuple[Launch, ...]
-    lengths: Lengths
+    launches: tuple[MeasuredLaunch, ...]
+    lengths: AcceptanceLengths
     out: frozenset[int] = frozenset()
     closed: frozenset[int] = frozenset()
     barred: NDArray[np.bool_] | None = None

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from analysis.published.printed import Range
+from analysis.published.printed import PrintedRange
 from warehouse.catalogue import Better
 
 
@@ -44,8 +44,8 @@ class Figure:
     section: str
     about: dict[str, str]
     metric: str
-    printed: Range
-    follows: Range
+    printed: PrintedRange
+    follows: PrintedRange
     unit: str
     convention: str = "improvement"
     better: Better | None = None

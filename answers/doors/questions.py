@@ -47,7 +47,8 @@ from answers.predict import values as predict_contract
 from answers.predict.answer import predict
 from answers.predict.values import Answer, Refused
 from answers.published.answer import beside
-from answers.trend import plain, read
+from answers.trend import answer as plain
+from answers.trend import answer as read
 from answers.trend.answer import Trend, trend
 from warehouse import published, queries
 from warehouse.catalogue import line_of

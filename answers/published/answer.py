@@ -6,64 +6,100 @@ from itertools import groupby
 
 import pandas as pd
 
-from analysis.matching.comparison import Comparison
+from analysis.matching.comparison import improvement
+from analysis.metric_words import read_metric
 from analysis.published import claims_measured
-from analysis.published.claims import Claims, judge
+from analysis.published.claims import Claims, better_of, judge
 from analysis.published.claims_file import Row, Tables, read_claims
-from analysis.published.conventions import follows, measures
-from analysis.published.printed import decimal
-from analysis.verdicts.finding import Finding
-from answers.ground import Asked, Ground, ground
-from answers.published import words
-from answers.published.lines import Read, grouped, line, read
-from answers.published.measured import Ours, measured_here
+from analysis.published.printed import decimal, follows, gains, measures
+from analysis.verdicts.finding import Finding, shown
+from answers.compare.answer import compare
+from answers.compare.values import Arm, Question, Setting
+from answers.compare.words import metric_name
+from answers.ground import Asked, ground
 from answers.published.values import (
     MEAN,
     PEAK,
     Drafts,
-    Figure,
-    Line,
+    MeasuredHere,
     Plot,
-    Study,
-    Table,
-    Value,
+    PrintedFigure,
+    PrintedLine,
+    PrintedRow,
+    PrintedTable,
+    PrintedValue,
+    PublishedStudy,
+    drafts_answer,
+    figure_answer,
+    grouped,
+    mistakes,
+    money_sums,
+    study_about,
+    study_headline,
+    study_name,
 )
-from warehouse import published
+from answers.wording import percent
+from warehouse import published, queries
 from warehouse.arms import arm_label
+from warehouse.catalogue import METRICS
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
+#: Kind of a flag -> what is wrong, beside a figure.
+FLAGS = {
+    "arithmetic": "does not follow",
+    "sign": "wrong sign",
+    "swapped": "swapped with another row",
+    "basis": "on the price of other GPUs",
+    "drafts": "not from these drafts alone",
+}
+_PEAK = "peak_output_tokens_per_second"
+#: The title of a figure that compares numbers of draft tokens.
+DRAFT_TOKENS = "Draft tokens"
+#: What is printed of a number of draft tokens.
+_PRINTED = {"num_speculative_tokens", "acceptance_rate", "mean_acceptance_length"}
+#: Our unit and the printed one -> the factor between them.
+_FACTORS = {("ms", "s"): 1 / 1000.0, ("s", "ms"): 1000.0}
 
-def studies(reader: Reader, version: str = "") -> tuple[Study, ...]:
+
+def studies(reader: Reader, version: str = "") -> tuple[PublishedStudy, ...]:
     """Return every published study that the warehouse keeps, by name.
 
     ``version`` is ``published.version(root)``: for whoever remembers the answer, since a new table
     makes no new generation.
     """
-    return tuple(_study(reader, one) for one in published.kept(reader.root))
+    found = []
+    for kept in published.kept(reader.root):
+        tables = read_claims(kept.text, kept.name)
+        settings: tuple[Setting, ...] = ()
+        if tables.model is not None:
+            settings = compare(reader, Question(Filters(model=(tables.model,)))).settings
+        found.append(study(tables, judge(tables), settings))
+    return tuple(found)
 
 
-def _study(reader: Reader, kept: published.Kept) -> Study:
-    tables = read_claims(kept.text, kept.name)
-    return study(tables, judge(tables), measured_here(reader, tables.model))
-
-
-def study(tables: Tables, judged: Claims, ours: Ours) -> Study:
-    """Return what a published table says, with our own measurements beside it."""
-    return _Printed(tables, judged, ours).study()
+def study(tables: Tables, judged: Claims, settings: Sequence[Setting] = ()) -> PublishedStudy:
+    """Return what a published table says; beside it what was measured here with its model, in
+    ``settings``."""
+    return _Printed(tables, judged, settings).study()
 
 
 class _Printed:
     """One published table while its study is put together."""
 
-    def __init__(self, tables: Tables, judged: Claims, ours: Ours) -> None:
-        self.tables, self.judged, self.ours = tables, judged, ours
-        facts = tables.study
-        self.facts = {name: str(value) for name, value in facts.items()}
+    def __init__(self, tables: Tables, judged: Claims, settings: Sequence[Setting]) -> None:
+        self.tables, self.judged, self.settings = tables, judged, settings
+        self.facts = {name: str(value) for name, value in tables.study.items()}
         self.arm = self._arm(self.facts.get("num_speculative_tokens"))
-        loads = facts.get("concurrency")
-        self.loads = tuple(loads) if isinstance(loads, list) else ()
-        self.rows = read(tables.improvements, judged)
+        self.rows = []
+        for row in tables.improvements:
+            named, key = read_metric(row.name), (row.section, row.name, row.about)
+            if named is not None:
+                same = (
+                    one for one in judged.findings
+                    if one.better is not None and (one.section, one.metric, one.about) == key
+                )  # fmt: skip
+                self.rows.append(PrintedRow(row, named, next(same, None)))
 
     def _arm(self, k: str | None) -> str:
         method = self.facts.get("method")
@@ -76,50 +112,82 @@ class _Printed:
         new, between, old = row.about.get("arms", "").partition(" against ")
         return (self._arm(old), self._arm(new)) if between else ("baseline", self.arm)
 
-    def study(self) -> Study:
+    def study(self) -> PublishedStudy:
         means = [row for row in self.rows if row.of == MEAN and "arms" not in row.row.about]
+        loads = self.tables.study.get("concurrency")
         tables = tuple(self._tables())
-        return Study(
-            words.name(self.facts), self.facts.get("source", self.tables.where),
-            words.headline(means, self.arm, self.loads), words.about(self.facts), self.tables.model,
-            self.facts.get("gpu"), self.arm, tables, tuple(self._figures(tables)),
-            tuple(_drafts(self.tables)), tuple(words.money(self._costs())),
-            tuple(words.mistakes(self.judged)), len(self.judged.findings),
+        drafts = tuple(
+            Drafts(
+                str(fields["num_speculative_tokens"]),
+                f"{(100 * decimal(fields['acceptance_rate'])).normalize():f} %",
+                str(fields["mean_acceptance_length"]),
+                f"{follows(measures(fields))['length'].value:.2f}",
+            )
+            for fields in (row.fields for row in self.tables.acceptances)
+            if fields.keys() >= _PRINTED
+        )
+        costs = [one for one in self.judged.findings if "usd_per_hour" in one.about]
+        return PublishedStudy(
+            study_name(self.facts), self.facts.get("source", self.tables.where),
+            study_headline(means, self.arm, loads if isinstance(loads, list) else ()),
+            study_about(self.facts), self.tables.model, self.facts.get("gpu"), self.arm, tables,
+            tuple(self._figures(tables)), drafts, tuple(money_sums(costs)),
+            tuple(mistakes(self.judged)), len(self.judged.findings),
             len(self.judged.flagged),
         )  # fmt: skip
 
-    def _costs(self) -> tuple[Finding, ...]:
-        return tuple(one for one in self.judged.findings if "usd_per_hour" in one.about)
-
-    def _tables(self) -> Iterator[Table]:
-        """Yield a table for each section, dataset and size whose rows are means."""
+    def _tables(self) -> Iterator[PrintedTable]:
         means = [row for row in self.rows if row.of == MEAN]
         for (place, _, arms), rows in groupby(
             means, lambda one: (one.place, one.row.section, self.arms(one.row))
         ):
-            dataset, size = place
-            compared = arms[0] != "baseline"
-            title = f"{dataset}, TP {size}" + (f": {arms[1]} against {arms[0]}" if compared else "")
-            yield Table(title, dataset, size, arms, tuple(self._line(one, arms) for one in rows))
+            title = f"{place[0]}, TP {place[1]}"
+            if arms[0] != "baseline":
+                title = f"{title}: {arms[1]} against {arms[0]}"
+            yield PrintedTable(title, place[0], place[1], arms, tuple(map(self._line, rows)))
 
-    def _line(self, one: Read, arms: tuple[str, str]) -> Line:
-        told = line(one)
-        ours = self.ours.beside(one.place, told, arms)
-        return replace(told, measured=ours)
+    def _line(self, one: PrintedRow) -> PrintedLine:
+        finding, (old, new) = one.finding, one.values
+        follow, unit = percent(improvement(old, new, better_of(one.row))), "%"
+        if finding is not None:
+            unit, follow = finding.unit, shown(finding.recomputed, finding.unit)
+        printed = next(iter(gains(one.row.fields).values()), None)
+        gain = "not printed"
+        if printed is not None:
+            gain = f"{decimal(printed):+} %" if unit == "%" else f"{decimal(printed)}x"
+        baseline, speculative = (value.text for value in one.printed(("", "")))
+        flag = FLAGS[finding.kind] if finding and finding.flagged and finding.kind else None
+        line = PrintedLine(
+            one.named.metric, one.named.statistic,
+            metric_name(one.named.metric, one.named.statistic), one.unit, one.of, baseline,
+            speculative, gain, follow, flag,
+        )  # fmt: skip
+        # None where the line compares two numbers of draft tokens, or tells a peak.
+        if self.arms(one.row)[0] != "baseline":
+            return line
+        place = tuple(part.casefold() for part in one.place)
+        ours = (
+            measured
+            for setting in self.settings
+            if ((setting.dataset or "").casefold(),
+                str(setting.subject.tensor_parallel_size or "").casefold()) == place
+            for arm in setting.arms
+            for measured in _measured_in_printed_unit(arm, line)
+        )  # fmt: skip
+        return replace(line, measured=tuple(ours))
 
-    def _figures(self, tables: Sequence[Table]) -> Iterator[Figure]:
+    def _figures(self, tables: Sequence[PrintedTable]) -> Iterator[PrintedFigure]:
         for given in self.tables.figures:
             place = (str(given.get("dataset")), str(given.get("tp")))
             title = str(given.get("title"))
             drafts = title == DRAFT_TOKENS
-            names = [str(name) for name in given.get("metrics", ())]
-            plots = tuple(self._plot(name, place, drafts) for name in names)
+            plots = tuple(self._plot(str(name), place, drafts) for name in given.get("metrics", ()))
             rows = [r for r in self.rows if r.place == place and "arms" not in r.row.about]
             shown = [t.title for t in tables if (t.dataset, t.tensor_parallel_size) == place
                      and (t.arms[0] == "baseline") is not drafts]  # fmt: skip
             number = int(given.get("figure", 0))
-            told = words.drafts_answer(plots) if drafts else words.answer(plots, rows)
-            yield Figure(
+            told = drafts_answer(plots) if drafts else figure_answer(plots, rows)
+            yield PrintedFigure(
                 number, f"Figure {number}: {place[0]}, TP {place[1]}: {title.lower()}", told,
                 *place, tuple(one for one in plots if one.values), shown[0] if shown else "",
             )  # fmt: skip
@@ -127,53 +195,80 @@ class _Printed:
     def _plot(self, name: str, place: tuple[str, str], drafts: bool) -> Plot:
         """Return what was printed of one metric: over K where the figure is about draft tokens."""
         first = next(row for row in self.rows if row.row.name == name)
-        line_of = (first.named.metric, first.named.statistic)
+        metric, statistic = first.named.metric, first.named.statistic
         rows = [
             row for row in self.rows
-            if row.place == place and (row.named.metric, row.named.statistic) == line_of
+            if row.place == place and (row.named.metric, row.named.statistic) == (metric, statistic)
             and ("arms" in row.row.about) is drafts
         ]  # fmt: skip
-        printed = [v for row in rows for v in row.printed(self.arms(row.row))]
-        peaks = self._peaks(line_of[0]) if drafts else ()
-        values = tuple(dict.fromkeys((*printed, *peaks)))
-        lines = [self._line(row, self.arms(row.row)) for row in rows]
-        notes = tuple(words.flag_note(one) for one in lines if one.flag)
+        values = [value for row in rows for value in row.printed(self.arms(row.row))]
+        if drafts and metric == "output_throughput":
+            # The best throughput of each number of draft tokens, where it is printed.
+            values += [
+                PrintedValue(
+                    self._arm(str(fields["num_speculative_tokens"])), PEAK,
+                    float(decimal(fields[_PEAK])), grouped(fields[_PEAK]),
+                )
+                for fields in (row.fields for row in self.tables.acceptances)
+                if _PEAK in fields
+            ]  # fmt: skip
+        lines = [self._line(row) for row in rows]
+        wrong = (f"printed {x.printed}, its row gives {x.recomputed}: {x.flag}"
+                 for x in lines if x.flag)  # fmt: skip
         ours = tuple(dict.fromkeys(m for one in lines for m in one.measured))
-        told = line(first)
-        return Plot(*line_of, told.name, told.unit, values, notes, ours)
-
-    def _peaks(self, metric: str) -> tuple[Value, ...]:
-        """Return the best throughput of each number of draft tokens, where it is printed."""
-        rows = [row.fields for row in self.tables.acceptances if _PEAK in row.fields]
-        if metric != "output_throughput":
-            return ()
-        return tuple(
-            Value(
-                self._arm(str(row["num_speculative_tokens"])), PEAK, float(decimal(row[_PEAK])),
-                grouped(row[_PEAK]),
-            )
-            for row in rows
+        return Plot(
+            metric, statistic, metric_name(metric, statistic), first.unit,
+            tuple(dict.fromkeys(values)), tuple(wrong), ours,
         )  # fmt: skip
 
 
-_PEAK = "peak_output_tokens_per_second"
-#: The title of a figure that compares numbers of draft tokens.
-DRAFT_TOKENS = "Draft tokens"
+def _measured_in_printed_unit(arm: Arm, line: PrintedLine) -> Iterator[MeasuredHere]:
+    key, name, badges = (line.metric, line.statistic), arm.name, arm.badges
+    found = []
+    if line.of == MEAN:
+        found += [
+            MeasuredHere(
+                name, badges, MEAN, one.reference, one.arm, one.improvement, None, None, None
+            )
+            for one in arm.means
+            if (one.metric, one.statistic) == key
+        ]
+    at_once = line.of if line.of.endswith(" at once") else None
+    found += [
+        MeasuredHere(
+            name, badges, line.of, one.reference.mean, one.arm.mean, one.improvement, one.low,
+            one.high, one.word,
+        )
+        for one in arm.changes
+        if (one.line, at_once) == (key, one.load.text if one.load else None)
+    ]  # fmt: skip
+    factor = _FACTORS.get((METRICS[line.metric].unit, line.unit), 1.0)
+    for measured in found:
+        reference, value = (
+            None if x is None else x * factor for x in (measured.reference, measured.value)
+        )
+        yield replace(measured, reference=reference, value=value)
 
 
-#: What is printed of a number of draft tokens.
-_PRINTED = {"num_speculative_tokens", "acceptance_rate", "mean_acceptance_length"}
-
-
-def _drafts(tables: Tables) -> Iterator[Drafts]:
-    for row in tables.acceptances:
-        if row.fields.keys() >= _PRINTED:
-            rate = 100 * decimal(row.fields["acceptance_rate"])
-            yield Drafts(
-                str(row.fields["num_speculative_tokens"]), f"{rate.normalize():f} %",
-                str(row.fields["mean_acceptance_length"]),
-                f"{follows(measures(row.fields))['length'].value:.2f}",
-            )  # fmt: skip
+def measured_here(
+    reader: Reader, judged: Claims, model: str | None, filters: Filters
+) -> tuple[Finding, ...]:
+    """Return the figures, each with what the filters show of the same thing; nothing is read of
+    models that no figure is about. ``model``: of the claims."""
+    named = {finding.about.get("model", model) for finding in judged.findings}
+    if None not in named:
+        asked = {str(name).strip().casefold() for name in named}
+        options = queries.filter_options(reader).to_pylist()
+        known = sorted({row["value"] for row in options if row["field"] == "model"})
+        kept = tuple(
+            name
+            for name in known
+            if name.strip().casefold() in asked and (not filters.model or name in filters.model)
+        )
+        if not kept:
+            return judged.findings
+        filters = replace(filters, model=kept)
+    return beside(reader, judged.findings, model, filters)
 
 
 def beside(
@@ -181,13 +276,8 @@ def beside(
 ) -> tuple[Finding, ...]:
     """Return ``findings``, each with what the filters show of the same thing; ``model``: of the
     claims."""
-    also = tuple(claims_measured.lines(findings))
-    known = ground(reader, Asked(filters, also=also))
-    return claims_measured.beside(findings, _shown(known), known.sure, model)
-
-
-def _shown(known: Ground) -> Comparison:
-    """Return the comparison of the arms with a cell that the filters keep."""
+    known = ground(reader, Asked(filters, also=tuple(claims_measured.lines(findings))))
+    # Of the comparison the arms with a cell that the filters keep.
     pairs = known.found.pairs
     there = pairs[pairs["speculative_id"].astype(object).isin(known.shown)]
     arms = pd.MultiIndex.from_frame(there[["setting", "arm_id"]].drop_duplicates())
@@ -195,4 +285,4 @@ def _shown(known: Ground) -> Comparison:
     for name in ("levels", "geomean"):
         rows = getattr(known.found, name)
         cut[name] = rows[pd.MultiIndex.from_frame(rows[["setting", "arm_id"]]).isin(arms)]
-    return replace(known.found, **cut)
+    return claims_measured.beside(findings, replace(known.found, **cut), known.sure, model)

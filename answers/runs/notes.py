@@ -3,7 +3,7 @@
 Readers given here see the excluded runs too (``Reader(root, everything=True)``).
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,38 +22,26 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlacedNote:
     """An annotation and a night that it is about (``2026-11-21``; ``unknown`` for a run without a
-    start)."""
+    start). ``about``: the run, the series or the night; ``said``: ``noted``, ``excluded`` …; ``by`` whom it
+    was ``written``, and when (UTC)."""
 
     night: str
     event: Annotation
+    about: str
+    said: str
+    text: str
+    by: str
+    written: str
 
-    @property
-    def about(self) -> str:
-        """What was annotated: the run, the series or the night."""
-        target = self.event.target
-        return target.run_id or target.series or "the night"
 
-    @property
-    def said(self) -> str:
-        """What the author did: ``noted``, ``excluded`` …"""
-        return _WORDS[self.event.action]
-
-    @property
-    def text(self) -> str:
-        """The words that the author wrote."""
-        return self.event.text
-
-    @property
-    def by(self) -> str:
-        """The author."""
-        return self.event.author
-
-    @property
-    def written(self) -> str:
-        """When the annotation was written, UTC."""
-        return f"{self.event.at:%Y-%m-%d %H:%M}"
+def _placed(night: str, event: Annotation) -> PlacedNote:
+    target = event.target
+    return PlacedNote(
+        night, event, target.run_id or target.series or "the night", _WORDS[event.action], event.text,
+        event.author, f"{event.at:%Y-%m-%d %H:%M}",
+    )  # fmt: skip
 
 
 def line(event: Annotation) -> str:
@@ -76,33 +64,26 @@ def exclusion(event: Annotation) -> str:
     )
 
 
-def newest_first(found: Iterable[Placed]) -> tuple[Placed, ...]:
+def newest_first(found: Iterable[PlacedNote]) -> tuple[PlacedNote, ...]:
     """Sort by night, then by when it was written, the newest first."""
     return tuple(sorted(found, key=lambda one: (one.night, one.event.at), reverse=True))
 
 
-def by_night(found: Iterable[Placed]) -> tuple[tuple[str, str], ...]:
+def by_night(found: Iterable[PlacedNote]) -> tuple[tuple[str, str], ...]:
     """Return each night with all that was said of it and of its runs, in one line."""
-    texts: dict[str, list[str]] = {}
+    texts: dict[str, dict[str, None]] = {}
     for one in found:
-        texts.setdefault(one.night, []).append(_said(one.event))
-    return tuple((name, "; ".join(dict.fromkeys(said))) for name, said in texts.items())
+        of_what = "" if one.event.action == "note" else f"{one.said} {one.event.target.name}: "
+        texts.setdefault(one.night, {})[f"{of_what}{one.text}"] = None
+    return tuple((name, "; ".join(said)) for name, said in texts.items())
 
 
-def _said(event: Annotation) -> str:
-    if event.action == "note":
-        return event.text
-    return f"{_WORDS[event.action]} {event.target.name}: {event.text}"
-
-
-def night_of(started: datetime | None) -> str:
-    """Return the night in which a start lies, noon to noon UTC, by the day on which it began."""
-    return UNKNOWN_NIGHT if started is None else f"{started - NOON:%Y-%m-%d}"
-
-
-def of_run(reader: Reader, target: Target, night: str, study: str | None) -> tuple[Annotation, ...]:
-    """Return everything that was ever said of a run, and the notes on its ``night``, oldest
-    first."""
+def of_run(
+    reader: Reader, target: Target, started: datetime | None, study: str | None
+) -> tuple[Annotation, ...]:
+    """Return everything that was ever said of a run, and the notes on the night in which it started,
+    oldest first."""
+    night = UNKNOWN_NIGHT if started is None else f"{started - NOON:%Y-%m-%d}"
     return tuple(
         event
         for event in annotations.read(reader.root)
@@ -112,7 +93,7 @@ def of_run(reader: Reader, target: Target, night: str, study: str | None) -> tup
 
 def of_series(
     reader: Reader, filters: Filters, about: tuple[tuple[str, object], ...], noted: str
-) -> tuple[Placed, ...]:
+) -> tuple[PlacedNote, ...]:
     """Return the notes on the nights of a series and on its runs, and the exclusions of its runs.
 
     ``about``: what makes it this series; ``noted``: the version of what people said, for caches.
@@ -122,16 +103,16 @@ def of_series(
     cells = queries.cells(reader, filters).to_pandas()
     for name, value in about:
         cells = cells[cells[name].isna() if value is None else cells[name] == value]
-    return _of(reader, cells)
+    return _said_of_cells(reader, cells)
 
 
-def of_night(reader: Reader, night: str, study: str, noted: str) -> tuple[Placed, ...]:
+def of_night(reader: Reader, night: str, study: str, noted: str) -> tuple[PlacedNote, ...]:
     """Return the notes on one night (``2026-11-21``) of a study and on its runs, and the exclusions
     of its runs; a night that measured nothing can be noted on as well. ``noted``: as above."""
     if not noted:
         return ()
     of_itself = [
-        Placed(night, event)
+        _placed(night, event)
         for event in annotations.read(reader.root)
         if event.target.night == night and _is_of(event, {study})
     ]
@@ -143,64 +124,42 @@ def of_night(reader: Reader, night: str, study: str, noted: str) -> tuple[Placed
     return (*of_itself, *of_runs)
 
 
-def of_view(reader: Reader, filters: Filters, noted: str) -> tuple[Placed, ...]:
+def of_view(reader: Reader, filters: Filters, noted: str) -> tuple[PlacedNote, ...]:
     """Return the notes on nights and runs, and the exclusions, of all cells that the filters keep
     or would keep. ``noted``: as above."""
     if not noted:
         return ()
-    return _of(reader, queries.cells(reader, filters).to_pandas())
+    return _said_of_cells(reader, queries.cells(reader, filters).to_pandas())
 
 
-def _of(reader: Reader, cells: pd.DataFrame) -> tuple[Placed, ...]:
+def _said_of_cells(reader: Reader, cells: pd.DataFrame) -> tuple[PlacedNote, ...]:
     excluded = annotations.excluded_runs(reader.root)
     events = [
         event
         for event in annotations.read(reader.root)
         if event.action in ("note", "accept") or excluded.get(event.target) is event
     ]
-    nights = sorted({*_nights_of(cells["started_at"])} - {UNKNOWN_NIGHT})
-    runs = _nights_of_runs(cells, {event.target for event in events})
+    # The night in which a start lies, noon to noon UTC, by the day on which it began.
+    days = (pd.to_datetime(cells["started_at"], utc=True) - NOON).dt.strftime("%Y-%m-%d")
+    nights = sorted({*days.dropna()})
+    wanted = {event.target.run_id for event in events}
+    mine = cells["run_id"].isin(wanted)
+    of_runs: dict[Target, dict[str, None]] = {}
+    for run_id, source_id, night in zip(
+        cells.loc[mine, "run_id"], cells.loc[mine, "source_id"], days[mine].fillna(UNKNOWN_NIGHT),
+        strict=True,
+    ):  # fmt: skip
+        of_runs.setdefault(annotations.run(run_id, source_id), {})[night] = None
     studies = {study if isinstance(study, str) else None for study in cells["study"].unique()}
-    return tuple(
-        Placed(night, event)
-        for event in events
-        for night in (
-            runs.get(event.target, ())
-            if event.target.night is None
-            else _within(event, nights, studies)
-        )
-    )
-
-
-def _nights_of(starts: pd.Series) -> pd.Series:
-    """Return the night in which each start lies, noon to noon UTC, by the day on which it began."""
-    days = (pd.to_datetime(starts, utc=True) - NOON).dt.strftime("%Y-%m-%d")
-    return days.fillna(UNKNOWN_NIGHT)
-
-
-def _within(
-    event: Annotation, nights: Sequence[str], studies: Collection[str | None]
-) -> tuple[str, ...]:
-    """Return the night of a note if it lies among ``nights`` (sorted) and is of one of
-    ``studies``."""
-    night = str(event.target.night)
-    among = bool(nights) and nights[0] <= night <= nights[-1]
-    return (night,) if among and _is_of(event, studies) else ()
+    found = []
+    for event in events:
+        of_night = event.target.night
+        if of_night is None:
+            found += [_placed(night, event) for night in of_runs.get(event.target, ())]
+        elif nights and nights[0] <= of_night <= nights[-1] and _is_of(event, studies):
+            found.append(_placed(of_night, event))
+    return tuple(found)
 
 
 def _is_of(event: Annotation, studies: Collection[str | None]) -> bool:
     return event.target.study is None or event.target.study in studies
-
-
-def _nights_of_runs(cells: pd.DataFrame, wanted: set[Target]) -> dict[Target, list[str]]:
-    """Return each wanted run with the nights in which its cells started."""
-    mine = cells[cells["run_id"].isin([target.run_id for target in wanted])]
-    targets = [
-        annotations.run(run_id, source_id)
-        for run_id, source_id in zip(mine["run_id"], mine["source_id"], strict=True)
-    ]
-    found: dict[Target, list[str]] = {}
-    for target, night in zip(targets, _nights_of(mine["started_at"]), strict=True):
-        if target in wanted and night not in found.setdefault(target, []):
-            found[target].append(night)
-    return found

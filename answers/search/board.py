@@ -3,19 +3,17 @@ from a file that the search keeps in the warehouse."""
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from answers.search.values import Played, Proof
-from answers.search.words import Rows, because, candidate_rows, cost_so_far, terms
+from answers.search.values import LiveSearch, SearchReport, WinnerProof
+from answers.search.words import because, cost_so_far, terms
 from warehouse.filters import Filters
 from warehouse.secrets.values import scrub
-
-if TYPE_CHECKING:
-    from answers.search.live import Live
 
 #: A launch may take so many times what is expected, and a search be silent so much longer, …
 _TIMES, _SILENT_MIN = 3.0, 15.0
@@ -28,19 +26,24 @@ class Board:
     """``phase``: what the search was at when this was written, ``at``; ``doing``: that in a sentence, or
     how it ended; ``expected_min``: minutes until it is heard of again, None where it is over."""
 
-    told: Played
+    told: SearchReport
     phase: Phase
     doing: str
     at: datetime
     expected_min: float | None = None
 
     @property
-    def proof(self) -> Proof | None:
+    def proof(self) -> WinnerProof | None:
         """What was promised and proven; None where nothing was proven yet."""
         return self.told.proof
 
+    @property
+    def minute(self) -> str:
+        """When this was written: ``2026-11-21 22:05 UTC``."""
+        return f"{self.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
-def board(now: "Live", at: datetime) -> Board:
+
+def board(now: LiveSearch, at: datetime) -> Board:
     """Return how a search stands that is about to measure its next launch, or is over."""
     if not now.orders:
         return Board(now.told, "over", now.told.headline, at)
@@ -54,15 +57,8 @@ def board(now: "Live", at: datetime) -> Board:
 def lines(one: Board) -> tuple[str, ...]:
     """Return the sentences beside the tables: the cost so far, the outlook, what comes next; of a search
     that is over, how it ended, which holds its cost."""
-    if one.phase == "over":
-        return (one.doing,)
-    said = (f"{cost_so_far(one.told)}.", one.told.outlook, one.doing)
-    return tuple(line for line in said if line)
-
-
-def candidates(one: Board) -> Rows:
-    """Return a line per candidate: what is known of it, or why it is out."""
-    return candidate_rows(one.told.candidates)
+    told = () if one.phase == "over" else (f"{cost_so_far(one.told)}.", one.told.outlook)
+    return tuple(line for line in (*told, one.doing) if line)
 
 
 def label(one: Board, now: datetime) -> str:
@@ -73,14 +69,14 @@ def label(one: Board, now: datetime) -> str:
         "over": "decided" if told.decided else "ended open",
     }[one.phase]  # fmt: skip
     if _silent(one, now):
-        how = f"not heard of since {_minute(one)}"
-    when = "" if one.expected_min is not None else f" ({_day(one)})"
+        how = f"not heard of since {one.minute}"
+    when = "" if one.expected_min is not None else f" ({one.minute[:10]})"
     return f"Search {told.study}{when}: {how}, {cost_so_far(told)}"
 
 
 def heard(one: Board, now: datetime) -> str:
     """Say of when this is, for what, and whether the search should have been heard of since."""
-    said = f"As of {_minute(one)}; {terms(one.told.terms)}."
+    said = f"As of {one.minute}; {terms(one.told.terms)}."
     if not _silent(one, now):
         return said
     return (
@@ -98,26 +94,14 @@ def _silent(one: Board, now: datetime) -> bool:
 def chosen(boards: Iterable[Board], filters: Filters) -> tuple[Board, ...]:
     """Return the searches of the chosen studies and days, the newest first; other filters are about
     cells."""
-    return tuple(
-        sorted((one for one in boards if _kept(one, filters)), key=lambda one: one.at, reverse=True)
+    kept = (
+        one
+        for one in boards
+        if (not filters.study or one.told.study in filters.study)
+        and (not filters.since or one.minute[:10] >= filters.since)
+        and (not filters.until or one.minute[:10] <= filters.until)
     )
-
-
-def _kept(one: Board, filters: Filters) -> bool:
-    day = _day(one)
-    return (
-        (not filters.study or one.told.study in filters.study)
-        and (not filters.since or day >= filters.since)
-        and (not filters.until or day <= filters.until)
-    )
-
-
-def _day(one: Board) -> str:
-    return f"{one.at.astimezone(UTC):%Y-%m-%d}"
-
-
-def _minute(one: Board) -> str:
-    return f"{one.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return tuple(sorted(kept, key=lambda one: one.at, reverse=True))
 
 
 _KEPT = TypeAdapter(Board)
@@ -133,8 +117,6 @@ def from_texts(texts: Sequence[bytes]) -> tuple[Board, ...]:
     short."""
     found = []
     for text in texts:
-        try:
+        with suppress(ValidationError):
             found.append(_KEPT.validate_json(text))
-        except ValidationError:
-            continue
     return tuple(found)

@@ -1,270 +1,332 @@
-"""A search that is under way: what its drops tell so far, and what to measure next."""
+"""A search that is under way: what its drops tell so far, and what to measure next; and one that is played
+over recorded launches: what it would have measured, decided and cost."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from analysis.search.prior import lengths
-from analysis.search.race import (
-    UNLIKELY,
-    End,
-    Next,
-    State,
-    least_minutes,
-    needed,
-    spent,
-    state,
+from analysis.search.belief import NAME as MIX
+from analysis.search.belief import acceptance_lengths, unmixed
+from analysis.search.proof import promised
+from analysis.search.race import UNLIKELY, End, Next, SearchState, least_minutes, spent, state
+from analysis.search.space import BASELINE, Aim, MeasuredLaunch, SeenLaunches, Space
+from answers.decide.answer import decide
+from answers.ground import Asked, ground
+from answers.search.measured import (
+    MeasuredStudy,
+    RecordedStudy,
+    bare,
+    measured,
+    mix_of,
+    of_traffic,
+    recorded,
 )
-from analysis.search.space import Aim, Arm, Place, Seen, Space
-from answers.search.found import candidates, found_at, mix_of, of_traffic, step_of
-from answers.search.measured import Measured, measured
-from answers.search.recorded import START_MIN
-from answers.search.values import Out, Played, Step, Terms
-from answers.search.winner import Winner, runner_up, winner
+from answers.search.values import (
+    ExcludedArm,
+    LaunchOrder,
+    LaunchStep,
+    LiveSearch,
+    PlaceOutcome,
+    SearchCandidate,
+    SearchPlan,
+    SearchReport,
+    SearchTerms,
+    Winner,
+)
+from answers.search.winner import runner_up, winner
 from answers.search.words import UNDER_WAY, ended, headline, outlook, where
 from answers.wording import percent
 from warehouse.errors import InvalidInput
+from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
 #: The full grid that a search is compared with measures everything so often.
 GRID_REPEATS = 3
 
-
-@dataclass(frozen=True)
-class Planned:
-    """A study as `draftboard plan` lays it out. ``arms``: the study's own names, the baseline first;
-    ``launches``: of each arm, their ids in the order in which they are to be measured; ``launch_min``:
-    minutes that one whole launch is expected to take; ``attempts``: tries at a cell that fails;
-    ``usd_per_min``: None without a price; ``cells``: of each launch, the keys of its cells;
-    ``at_once``: so many launches are measured side by side, on ``one_machine``, which is paid once for
-    all of them, or on one each."""
-
-    study: str
-    arms: tuple[Arm, ...]
-    places: tuple[Place, ...]
-    launches: Mapping[str, tuple[str, ...]]
-    launch_min: float
-    attempts: int = 1
-    usd_per_min: float | None = None
-    cells: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    at_once: int = 1
-    one_machine: bool = True
-
-    @property
-    def repeats(self) -> int:
-        """The most launches that an arm may get."""
-        return max(map(len, self.launches.values()))
+# --- What is known after some launches: of each candidate, of each place, and what comes next.
 
 
-@dataclass(frozen=True)
-class Order:
-    """A launch to measure: its id in the plan, and the datasets and loads of its cells."""
+def candidates(now: SearchState, gone: Mapping[str, str]) -> tuple[SearchCandidate, ...]:
+    """Return every arm of a search, the baseline first: where it leads, may still win, or why it is out.
+    ``gone``: arm -> why it is out."""
+    found = []
+    for at, arm in enumerate(now.space.arms):
+        low = high = None
+        if now.belief is not None and at != BASELINE and at not in now.seen.out:
+            gain = np.expm1(now.belief.expected[at] - now.belief.expected[BASELINE])
+            low, high = float(gain.min()), float(gain.max())
+        told = "; ".join(_state_words(now, at))
+        if at in now.seen.out:
+            told = f"out: {gone.get(arm.label, 'it was never measured')}"
+        launches = sum(launch.arm == at for launch in now.seen.launches)
+        found.append(SearchCandidate(arm.label, launches, low, high, told))
+    return tuple(found)
 
-    launch_id: str
-    arm: str
-    datasets: tuple[str, ...]
-    loads: tuple[int, ...]
-    step: Step
+
+def _state_words(now: SearchState, arm: int) -> Iterator[str]:
+    space, seen, leaders = now.space, now.seen, now.now
+    if seen.barred is not None and seen.barred[arm].any():
+        yield f"breaks the SLO {where(space, seen.barred[arm])}"
+    if leaders is None:
+        known = any(launch.arm == arm for launch in seen.launches)
+        yield "measured" if known else "not measured yet"
+        return
+    leads = leaders.lead == arm
+    rival = leaders.risk[arm] > now.aim.error / (2 * len(space.places))
+    if leads.any():
+        yield f"leads {where(space, leads)}"
+    if not now.decided and rival.any():
+        chance = percent(min(float(leaders.risk[arm].max()), 1.0), sign=False)
+        yield f"may win {where(space, rival)} (chance {chance} at most)"
+    elif not now.decided and leaders.dropped(now.aim.error)[arm]:
+        yield "cannot win any more"
+    elif not leads.any():
+        yield "behind"
 
 
-@dataclass(frozen=True)
-class Live:
-    """How a search stands. ``orders``: the launches to measure now, none where the search is over; ``told``: all that
-    is known so far; ``winner``: the one configuration of a server that is expected to be the best, and
-    ``rival``, the next best, both None until the search is decided; ``known``: what it was decided with;
-    ``troubles``: why the machine is not to be trusted at present, in words."""
+def _place_outcomes(now: SearchState) -> tuple[PlaceOutcome, ...]:
+    if now.belief is None or now.now is None:
+        return ()
+    space, leaders, share = now.space, now.now, now.aim.error / len(now.space.places)
+    gain = promised(now.belief, leaders.lead, np.full(len(space.places), BASELINE))
+    found = []
+    for at, place in enumerate(space.places):
+        lead, rival = int(leaders.lead[at]), int(leaders.risk[:, at].argmax())
+        behind, chance = leaders.behind[:, at], float(leaders.of_place[at])
+        settled = now.decided or chance <= share
+        alike = np.flatnonzero((behind < 0) & (behind >= -np.log1p(now.aim.stake)))
+        found.append(
+            PlaceOutcome(
+                place.traffic, place.load, space.arms[lead].label,
+                *gain.ratios(at), chance, settled, None if settled else space.arms[rival].label,
+                tuple(space.arms[arm].label for arm in alike),
+                meets=bool(np.isfinite(behind[lead])),
+            )
+        )  # fmt: skip
+    return tuple(found)
 
-    orders: tuple[Order, ...]
-    told: Played
-    winner: Winner | None = None
-    rival: Winner | None = None
-    known: tuple[Space, Seen] | None = None
-    troubles: tuple[str, ...] = ()
+
+def _step(now: SearchState, step: Next) -> LaunchStep:
+    return LaunchStep(
+        now.space.arms[step.arm].label, where(now.space, step.places), step.minutes, step.why,
+        None if now.now is None else now.now.open,
+    )  # fmt: skip
+
+
+def _with_words(
+    bare_report: SearchReport, now: SearchState, gone: Mapping[str, str]
+) -> SearchReport:
+    report = replace(
+        bare_report, found=_place_outcomes(now), decided=now.decided, dropped=now.dropped,
+        out=tuple(f"{arm} ({why})" for arm, why in gone.items()), candidates=candidates(now, gone),
+    )  # fmt: skip
+    doubtful = isinstance(now.step, End) or (now.chance is not None and now.chance < UNLIKELY)
+    more = now.settling() if doubtful and not now.decided else None
+    used_up: tuple[str, ...] = ()
+    if now.freely is not None and now.freely >= UNLIKELY:
+        # Arms that can still win had all launches that the study allows, and more of them would do.
+        closed = (now.space.arms[at].label for at in sorted(now.seen.closed))
+        used_up = tuple(arm for arm in closed if arm not in now.dropped)
+    return replace(report, headline=headline(report, more), outlook=outlook(report, more, used_up))
+
+
+# --- A search that is under way.
 
 
 def live(
     reader: Reader | None,
-    planned: Planned,
-    terms: Terms,
-    out: tuple[Out, ...] = (),
+    planned: SearchPlan,
+    terms: SearchTerms,
+    out: tuple[ExcludedArm, ...] = (),
     lost_min: float = 0.0,
-) -> Live:
+) -> LiveSearch:
     """Return what comes next. ``reader``: the warehouse of the drops so far, None before the first;
     ``out``: arms that did not start or did not hold; ``lost_min``: minutes of what failed.
 
     Raises InvalidInput for a budget that is too small to measure every method once, and where the
     study has no launch left for what must be measured.
     """
-    found = _found(reader, planned, terms)
-    seen = replace(_seen(found, planned, out), lost_min=lost_min)
+    space = bare(planned)
+    if reader is not None:
+        found = measured(reader, planned.study, space, terms)
+    else:
+        none = np.full((len(space.arms), len(space.places), 1), np.nan)
+        unmeasured = acceptance_lengths(space, none[..., 0], none, ())
+        found = MeasuredStudy(space, SeenLaunches((), unmeasured), frozenset())
+    left = {}
+    for arm, ids in planned.launches.items():
+        # Those of which no cell was measured, nor of any later one.
+        used = [at for at, name in enumerate(ids) if name in found.ids]
+        left[arm] = ids[max(used, default=-1) + 1 :]
+    gone = {one.arm: one.why for one in out if one.arm != planned.arms[0].label}
+    labels = [arm.label for arm in found.space.arms]
+    seen = replace(
+        found.seen, out=frozenset(at for at, label in enumerate(labels) if label in gone),
+        closed=frozenset(at for at, label in enumerate(labels) if not left[label]),
+        left=tuple(len(left[label]) for label in labels), lost_min=lost_min,
+    )  # fmt: skip
     space, seen = of_traffic(found.space, seen, terms)
+    # The share of the launches' minutes that money is paid for.
     paid = found.abreast if planned.one_machine else 1.0
-    aim = _aim(space, planned, terms, paid)
+    most = space.grid_minutes(min(planned.repeats, GRID_REPEATS))
+    if terms.budget_min is not None:
+        most = terms.budget_min / (paid if terms.by_money else 1.0)
     least = least_minutes(space, seen.out)
     # Of one that has begun more is known by what was measured: it ends open, and says so.
-    if least > aim.budget_min and not seen.launches:
+    if least > most and not seen.launches:
         raise InvalidInput(
-            f"--budget: {aim.budget_min:.0f} minutes are too few to measure every method once; the "
+            f"--budget: {most:.0f} minutes are too few to measure every method once; the "
             f"least that would do is about {least:.0f}min."
         )
-    now = state(space, seen, aim, planned.at_once)
-    orders = _orders((space, now), found, planned, terms)
-    gone = {one.arm: one.why for one in out if one.arm != planned.arms[0].label}
-    told = _told((space, aim, seen), now, planned, terms, gone)
+    now = state(space, seen, Aim(terms.stake, terms.error, most), planned.at_once)
+    minutes = spent(space, seen)
+    usd = None if planned.usd_per_min is None else minutes * paid * planned.usd_per_min
+    steps = tuple(
+        LaunchStep(
+            space.arms[launch.arm].label, where(space, launch.measured),
+            space.minutes(launch.measured), "measured", None,
+        )
+        for launch in seen.launches
+    )  # fmt: skip
+    told = SearchReport(
+        planned.study, None, terms, steps, (), False,
+        ended(now.step, measuring=True) if isinstance(now.step, End) else UNDER_WAY,
+        minutes, space.grid_minutes(GRID_REPEATS), (), (), "", usd=usd, chance=now.chance,
+    )  # fmt: skip
+    told = _with_words(told, now, gone)
     best = rival = None
     if told.decided and now.belief is not None:
         best = winner(space, seen, now.belief)
         rival = runner_up(space, seen, now.belief, best)
-        told = replace(told, headline=told.headline + _for_all(space, now, best))
-    usd = None if planned.usd_per_min is None else (
-        told.minutes * paid * planned.usd_per_min
-    )  # fmt: skip
-    told = replace(told, usd=usd, candidates=candidates((space, seen, aim), now, gone))
-    return Live(orders, told, best, rival, (space, seen), _troubles(found, now, aim))
+        told = replace(told, headline=told.headline + _for_all(now, best))
+    orders = _orders(now, left, found.space, planned, terms)
+    return LiveSearch(orders, told, best, rival, (space, seen), _troubles(found, now))
 
 
-def _for_all(space: Space, now: State, best: Winner) -> str:
+def _orders(
+    now: SearchState,
+    left: Mapping[str, tuple[str, ...]],
+    places: Space,
+    planned: SearchPlan,
+    terms: SearchTerms,
+) -> tuple[LaunchOrder, ...]:
+    """The launches in the words of the study, each with an id of its own. The cells of one are all loads of
+    some datasets, so what lies between them is measured along."""
+    mix = mix_of(terms, places)
+    turns: Counter[str] = Counter()
+    orders = []
+    for step in now.batch:
+        label = now.space.arms[step.arm].label
+        ids = left[label][turns[label] :]
+        turns[label] += 1
+        if not ids:
+            raise InvalidInput(
+                f"{label} was launched {len(planned.launches[label])} times, as often as `repeats` of the study allows, and no "
+                "cell of it decides; `draftboard runs` shows their flags. Raise `repeats` to go on."
+            )
+        there = [now.space.places[at] for at in np.flatnonzero(step.places)]
+        datasets = mix.share if mix else dict.fromkeys(place.traffic for place in there)
+        loads = tuple(sorted({int(place.load) for place in there}))
+        orders.append(LaunchOrder(ids[0], label, tuple(datasets), loads, _step(now, step)))
+    return tuple(orders)
+
+
+def _for_all(now: SearchState, best: Winner) -> str:
     """Say where the winner of the whole, which one server serves, is of another method than what leads
     there."""
     if now.now is None or best.config is None:
         return ""
-    family = np.array([arm.family for arm in space.arms])
+    family = np.array([arm.family for arm in now.space.arms])
     other = family[now.now.lead] != family[best.arms]
     if not other.any():
         return ""
     return (
-        f" One server serves all of it, so one method is taken, {best.words}; {where(space, other)} alone "
+        f" One server serves all of it, so one method is taken, {best.words}; {where(now.space, other)} alone "
         "would take another. Where each dataset has a server of its own, search each by itself."
     )
 
 
-def _troubles(found: Measured, now: State, aim: Aim) -> tuple[str, ...]:
-    """Return what the machine did during the last launch, and by how much it drifts where that is more
-    than the stake over all launches."""
+def _troubles(found: MeasuredStudy, now: SearchState) -> tuple[str, ...]:
     step = 0.0 if now.belief is None else now.belief.drifting
-    if abs(step) * len(found.seen.launches) <= np.log1p(aim.stake):
+    if abs(step) * len(found.seen.launches) <= np.log1p(now.aim.stake):
         return found.troubles
     size = float(np.expm1(step))
     return (*found.troubles, f"It drifts: each launch is {percent(size)} against the one before.")
 
 
-def bare(planned: Planned) -> Space:
-    """Return what may be measured, with the minutes that are expected."""
-    start = min(START_MIN, planned.launch_min / 2)
-    each = (planned.launch_min - start) / len(planned.places)
-    return Space(planned.arms, planned.places, start, np.full(len(planned.places), each))
+# --- A search played over recorded launches.
 
 
-def _found(reader: Reader | None, planned: Planned, terms: Terms) -> Measured:
-    space = bare(planned)
-    if reader is not None:
-        return measured(reader, planned.study, space, terms)
-    none = np.full((len(space.arms), len(space.places), 1), np.nan)
-    return Measured(space, Seen((), lengths(space, none[..., 0], none, ())), frozenset())
-
-
-def _seen(found: Measured, planned: Planned, out: tuple[Out, ...]) -> Seen:
-    arms = found.space.arms
-    left = tuple(len(_left(found, planned, arm.label)) for arm in arms)
-    closed = frozenset(at for at, many in enumerate(left) if not many)
-    names = {one.arm for one in out}
-    gone = frozenset(at for at, arm in enumerate(arms) if at and arm.label in names)
-    return replace(found.seen, out=gone, closed=closed, left=left)
-
-
-def _left(found: Measured, planned: Planned, arm: str) -> tuple[str, ...]:
-    """Return the launches of an arm of which no cell was measured, nor of any later one."""
-    ids = planned.launches[arm]
-    used = [at for at, name in enumerate(ids) if name in found.ids]
-    return ids[max(used, default=-1) + 1 :]
-
-
-def _aim(space: Space, planned: Planned, terms: Terms, paid: float) -> Aim:
-    """``paid``: the share of the launches' minutes that money is paid for."""
-    most = space.grid_minutes(min(planned.repeats, GRID_REPEATS))
-    if terms.budget_min is not None:
-        most = terms.budget_min / (paid if terms.by_money else 1.0)
-    return Aim(terms.stake, terms.error, most)
-
-
-def _orders(
-    known: tuple[Space, State], found: Measured, planned: Planned, terms: Terms
-) -> tuple[Order, ...]:
-    """The launches in the words of the study, each with an id of its own."""
-    space, now = known
-    turns: Counter[int] = Counter()
-    orders = []
-    for step in now.batch:
-        told = step_of(space, now, step)
-        orders.append(_order((space, step, told), turns[step.arm], found, planned, terms))
-        turns[step.arm] += 1
-    return tuple(orders)
-
-
-def _order(
-    known: tuple[Space, Next, Step], turn: int, found: Measured, planned: Planned, terms: Terms
-) -> Order:
-    """One launch; its cells are all loads of some datasets, so what lies between them is measured
-    along. ``turn``: so many of its arm come before it in the same batch."""
-    space, step, told = known
-    mix = mix_of(terms, found.space)
-    label = space.arms[step.arm].label
-    places = [space.places[at] for at in np.flatnonzero(step.places)]
-    left = _left(found, planned, label)[turn:]
-    if not left:
-        raise InvalidInput(
-            f"{label} was launched {len(planned.launches[label])} times, as often as `repeats` of the study allows, and no "
-            "cell of it decides; `draftboard runs` shows their flags. Raise `repeats` to go on."
+def replay(
+    reader: Reader, filters: Filters, terms: SearchTerms, at_once: int = 1
+) -> tuple[SearchReport, ...]:
+    """Play one search for each study and system that the filters keep, with up to ``at_once`` launches
+    side by side. Beside each stands what the decision over every recorded launch takes."""
+    known = ground(reader, Asked(filters))
+    taken = {
+        (one.subject, one.traffic.dataset or MIX, level.load.value or 0): (
+            "baseline" if level.num_speculative_tokens == 0 else level.arm
         )
-    return Order(
-        left[0], label,
-        tuple(mix.share if mix else dict.fromkeys(place.traffic for place in places)),
-        tuple(sorted({int(place.load) for place in places})), told,
-    )  # fmt: skip
-
-
-def _told(
-    known: tuple[Space, Aim, Seen],
-    now: State,
-    planned: Planned,
-    terms: Terms,
-    gone: Mapping[str, str],
-) -> Played:
-    space, aim, seen = known
-    steps = tuple(
-        Step(
-            space.arms[launch.arm].label,
-            where(space, launch.measured),
-            space.minutes(launch.measured),
-            "measured",
-            None,
+        for one in decide(reader, terms.question(filters)).decisions
+        if bool(one.traffic.mix) == bool(terms.mix)
+        for level in one.levels
+    }
+    reports = []
+    for study in recorded(reader, known, filters, terms):
+        report = _played(study, terms, at_once)
+        found = tuple(
+            replace(place, by_all=taken.get((study.system, place.dataset, place.load)))
+            for place in report.found
         )
-        for launch in seen.launches
-    )
-    over = isinstance(now.step, End)
-    told = Played(
-        planned.study, None, terms, steps, found_at(space, aim, now),
-        isinstance(now.step, End) and now.step.decided,
-        ended(now.step, measuring=True) if isinstance(now.step, End) else UNDER_WAY,
-        spent(space, seen), space.grid_minutes(GRID_REPEATS),
-        () if now.now is None else tuple(
-            space.arms[at].label for at in np.flatnonzero(now.now.dropped(aim.error))),
-        (), "", chance=now.chance, out=tuple(f"{arm} ({why})" for arm, why in gone.items()),
+        reports.append(replace(report, found=found))
+    return tuple(reports)
+
+
+def _played(study: RecordedStudy, terms: SearchTerms, at_once: int) -> SearchReport:
+    """Play the search: each launch that it asks for is the next recorded one of that arm."""
+    mix = mix_of(terms, study.space)
+    launches: list[MeasuredLaunch] = []
+    steps: list[LaunchStep] = []
+    while True:
+        space, seen = of_traffic(study.space, _seen(study, launches), terms)
+        grid_min = space.grid_minutes(study.repeats)
+        most = grid_min if terms.budget_min is None else terms.budget_min
+        now = state(space, seen, Aim(terms.stake, terms.error, most), at_once)
+        if any(not seen.left[step.arm] for step in now.batch if seen.left):
+            # Of a mix, launches that lack a dataset say nothing, however many were recorded.
+            now = replace(now, steps=End(False, "nothing left"))
+        if isinstance(now.step, End):
+            break
+        for step in now.batch:
+            used = sum(launch.arm == step.arm for launch in launches)
+            launch = study.launches[step.arm][used]
+            places = step.places if mix is None else unmixed(study.space, mix, step.places)
+            launches.append(replace(launch, speed=np.where(places, launch.speed, np.nan)))
+            steps.append(_step(now, step))
+    report = SearchReport(
+        study.system.study, study.system.model, terms, tuple(steps), (), False, ended(now.step),
+        sum(step.minutes for step in steps), grid_min, (), study.left_out, "", system=study.system,
     )  # fmt: skip
-    more = None
-    doubtful = over or (now.chance is not None and now.chance < UNLIKELY)
-    if doubtful and not told.decided and now.belief is not None and now.now is not None:
-        more = needed(space, seen, (now.belief, now.now), aim)
-    used_up = _used_up(space, now, seen, aim)
-    return replace(told, headline=headline(told, more), outlook=outlook(told, more, used_up))
+    return _with_words(report, now, {})
 
 
-def _used_up(space: Space, now: State, seen: Seen, aim: Aim) -> tuple[str, ...]:
-    """Return the arms that can still win and had all launches that the study allows, where more of
-    them would probably decide."""
-    if now.freely is None or now.freely < UNLIKELY or now.now is None:
-        return ()
-    dropped = now.now.dropped(aim.error)
-    return tuple(space.arms[at].label for at in sorted(seen.closed) if not dropped[at])
+def _seen(study: RecordedStudy, launches: Sequence[MeasuredLaunch]) -> SeenLaunches:
+    """Return what is known after some of the recorded launches. Where an arm that was measured breaks the
+    SLO is told by all that was recorded there."""
+    arms = range(len(study.space.arms))
+    played = Counter(launch.arm for launch in launches)
+    left = tuple(len(study.launches.get(arm, ())) - played[arm] for arm in arms)
+    barred = None
+    if study.broken is not None:
+        known = np.zeros(study.broken.shape, dtype=np.bool_)
+        for launch in launches:
+            known[launch.arm] |= launch.measured
+        barred = np.asarray(study.broken & known)
+    return SeenLaunches(
+        tuple(launches),
+        acceptance_lengths(study.space, study.own, study.by_position, set(played)),
+        frozenset(arm for arm in arms if not study.launches.get(arm)),
+        frozenset(arm for arm in arms if not left[arm]), barred, left,
+    )  # fmt: skip

@@ -1,27 +1,174 @@
-"""What the drops of one study tell a search that is under way."""
+"""What a search knows of launches that were measured: those of the study under way, or recorded ones."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from analysis.search.prior import lengths
-from analysis.search.space import Launch, Seen, Space
-from analysis.service.slo import parse
-from answers.ground import excluded_cells
-from answers.search.counted import bounded, broken, own_lengths, rates_by_position
-from answers.search.recorded import LINE, spans_of, timed
-from answers.search.values import Terms
+from analysis.drafts.acceptance_tables import believed
+from analysis.evidence.repeats import BASELINE as OF_BASELINE
+from analysis.evidence.repeats import launches_of
+from analysis.frames import plain
+from analysis.matching.arms import choosers, families
+from analysis.matching.fields import ARM
+from analysis.search.belief import Mix, acceptance_lengths, mixed
+from analysis.search.space import (
+    Floats,
+    MeasuredLaunch,
+    SearchArm,
+    SearchPlace,
+    SeenLaunches,
+    Space,
+)
+from analysis.service.slo import Slo, parse
+from answers.decide.answer import subject_of
+from answers.decide.configurations import configurations
+from answers.decide.unsettled import mix_weights
+from answers.decide.values import Subject
+from answers.ground import Ground, excluded_cells
+from answers.search.values import SearchPlan, SearchTerms
 from warehouse import queries
+from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
+#: Whether latency decides -> the metric and statistic that judge.
+LINE = {False: ("output_throughput", "mean"), True: ("request_latency", "p50")}
 #: Flags of a machine on which nothing is to be measured until it is itself again.
 _TROUBLES = ("throttled", "gpu_neighbour")
+#: What may differ between the datasets of one search.
+_OF_DATASET = {"dataset", "max_tokens", "ignore_eos"}
+#: Minutes of a server start where the records do not tell.
+START_MIN = 3.0
+#: A gap between launches that is longer was a pause, no server start.
+_PAUSE_MIN = 60.0
+
+
+# --- Where decisions are due.
+
+
+def bare(planned: SearchPlan) -> Space:
+    """Return what may be measured, with the minutes that are expected."""
+    start = min(START_MIN, planned.launch_min / 2)
+    each = (planned.launch_min - start) / len(planned.places)
+    return Space(planned.arms, planned.places, start, np.full(len(planned.places), each))
+
+
+def mix_of(terms: SearchTerms, space: Space) -> Mix | None:
+    """Return the mix, None where each dataset is decided on its own. Raises InvalidInput for one that
+    does not fit the datasets."""
+    if not terms.mix:
+        return None
+    datasets = list(dict.fromkeys(place.traffic for place in space.places))
+    mix = Mix(mix_weights(datasets, terms.mix), terms.latency)
+    loads = {name: {one.load for one in space.places if one.traffic == name} for name in mix.share}
+    if not set.intersection(*loads.values()):
+        told = "; ".join(
+            f"{name} at {', '.join(f'{load:g}' for load in sorted(own))}"
+            for name, own in loads.items()
+        )
+        raise InvalidInput(
+            f"--mix: its datasets share no load ({told}); measure them at the same loads, or leave --mix "
+            "out and search each on its own."
+        )
+    return mix
+
+
+def of_traffic(space: Space, seen: SeenLaunches, terms: SearchTerms) -> tuple[Space, SeenLaunches]:
+    """Return the places at which decisions are due, and what is known there."""
+    mix = mix_of(terms, space)
+    return (space, seen) if mix is None else mixed(space, seen, mix)
+
+
+# --- What cells say, by arm and place. A frame of cells has cell_id, number of the arm and place.
+
+
+def _means(
+    rows: pd.DataFrame, column: str, cells: pd.DataFrame, shape: Sequence[int], *also: str
+) -> Floats:
+    """Return the means of a column over the cells of each arm and place (and what ``also`` numbers),
+    NaN where no cell has a value."""
+    by = ["number", "place", *also]
+    told = cells.astype({"cell_id": object}).merge(rows.astype({"cell_id": object}), on="cell_id")
+    means = told.groupby(by)[column].mean().reset_index()
+    found = np.full(shape, np.nan)
+    found[tuple(means[name] for name in by)] = means[column]
+    return found
+
+
+def broken(values: pd.DataFrame, slo: Slo, cells: pd.DataFrame, space: Space) -> NDArray[np.bool_]:
+    """Return (arms, places): whether the cells there break a bound, or lack its value. False where
+    there is no cell. ``values``: cell_id, metric, statistic, value."""
+    shape = (len(space.arms), len(space.places))
+    there, held = np.zeros(shape, dtype=np.bool_), np.ones(shape, dtype=np.bool_)
+    there[cells["number"], cells["place"]] = True
+    for bound in slo.bounds:
+        mine = (values["metric"] == bound.metric) & (values["statistic"] == bound.statistic)
+        held &= bound.holds_each(_means(values[mine], "value", cells, shape))
+    return there & ~held
+
+
+def _bounded_values(
+    reader: Reader, filters: Filters, terms: SearchTerms
+) -> tuple[pd.DataFrame, Slo] | None:
+    if terms.slo is None:
+        return None
+    slo = parse(terms.slo)
+    rows = queries.measurements(reader, filters, list(slo.metrics), list(slo.statistics))
+    return rows.to_pandas().drop_duplicates(["cell_id", "metric", "statistic"]), slo
+
+
+def _counted_lengths(acceptance: pd.DataFrame, cells: pd.DataFrame, space: Space) -> Floats:
+    counted = believed(acceptance.dropna(subset=["mean_length"]))[["cell_id", "mean_length"]]
+    return _means(counted, "mean_length", cells, (len(space.arms), len(space.places)))
+
+
+def _rates_by_position(positions: pd.DataFrame, cells: pd.DataFrame, space: Space) -> Floats:
+    most = max(arm.k for arm in space.arms)
+    once = positions.drop_duplicates(["cell_id", "position"])
+    shape = (len(space.arms), len(space.places), most)
+    return _means(once[once["position"] < most], "rate", cells, shape, "position")
+
+
+def _timed(space: Space, cells: pd.DataFrame) -> Space:
+    """Return the space with the minutes that its cells and server starts took.
+
+    ``cells``: place, launch, started (s), duration (s) of every cell; what they do not tell stays as
+    it is.
+    """
+    took = cells.groupby("place")["duration"].mean().reindex(range(len(space.places)))
+    ordered = cells.sort_values("started")
+    following = ordered.groupby("launch")["started"].shift(-1)
+    gap = (following - ordered["started"] - ordered["duration"]) / 60
+    # What lies a night apart is no part of the time that a launch takes.
+    within = float(gap[(gap > 0) & (gap < _PAUSE_MIN)].median())
+    spans = _spans(cells)
+    # A start took the time since the last launch that was over when it began; one that runs beside it
+    # tells nothing of it.
+    ended = np.sort(spans["ended"].to_numpy(dtype=np.float64))
+    over = np.searchsorted(ended, spans["started"].to_numpy(dtype=np.float64), side="right")
+    before = np.where(over > 0, ended[np.maximum(over - 1, 0)], np.nan) if len(ended) else ended
+    between = (spans["started"] - before) / 60
+    between = between[(between > 0) & (between < _PAUSE_MIN)]
+    start = space.start_min if between.empty else float(between.median())
+    each = took.fillna(took.mean()).to_numpy() / 60 + (0.0 if np.isnan(within) else within)
+    cell_min = np.where(np.isfinite(each), each, space.cell_min)
+    return replace(space, start_min=start, cell_min=cell_min)
+
+
+def _spans(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return a row per launch, in the order of their starts: started and ended (s) of its cells."""
+    told = cells.assign(ended=cells["started"] + cells["duration"]).groupby("launch")
+    return told.agg(started=("started", "min"), ended=("ended", "max")).sort_values("started")
+
+
+# --- What the drops of one study tell a search that is under way.
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredStudy:
     """``space`` with the minutes that were measured; ``seen``: the launches in the order in which they
     were measured; ``ids``: in the study's plan, of all launches with a good cell (for a mix: with all its
     datasets at a load), also of those whose cells decide nothing; ``troubles``: what the machine did during the last launch and those beside
@@ -29,13 +176,13 @@ class Measured:
     none ran beside another."""
 
     space: Space
-    seen: Seen
+    seen: SeenLaunches
     ids: frozenset[str]
     troubles: tuple[str, ...] = ()
     abreast: float = 1.0
 
 
-def measured(reader: Reader, study: str, space: Space, terms: Terms) -> Measured:
+def measured(reader: Reader, study: str, space: Space, terms: SearchTerms) -> MeasuredStudy:
     """Return what the good cells of a study say. The arms of the space are labelled by the study's
     own names."""
     filters = Filters(study=(study,))
@@ -46,58 +193,38 @@ def measured(reader: Reader, study: str, space: Space, terms: Terms) -> Measured
     every = every[every["status"] == "good"]
     placed = _placed(reader, every, space)
     cells = placed.merge(values[values["value"] > 0], on="cell_id")
-    order = cells.groupby("launch")["started"].min().sort_values()
-    launches = tuple(
-        _launch(cells[cells["launch"] == name], space, terms.latency) for name in order.index
-    )
-    told = lengths(
-        space, own_lengths(queries.acceptance(reader, filters).to_pandas(), cells, space),
-        rates_by_position(
-            queries.acceptance_by_position(reader, filters).to_pandas(), cells, space
-        ),
+    launches = []
+    for name in cells.groupby("launch")["started"].min().sort_values().index:
+        rows, speed = cells[cells["launch"] == name], np.full(len(space.places), np.nan)
+        value = np.log(rows["value"].to_numpy(dtype=np.float64))
+        speed[rows["place"].to_numpy()] = -value if terms.latency else value
+        launches.append(MeasuredLaunch(int(rows["number"].iloc[0]), speed))
+    lengths = acceptance_lengths(
+        space, _counted_lengths(queries.acceptance(reader, filters).to_pandas(), cells, space),
+        _rates_by_position(queries.acceptance_by_position(reader, filters).to_pandas(), cells, space),
         {launch.arm for launch in launches},
     )  # fmt: skip
-    slo = None if terms.slo is None else parse(terms.slo)
-    barred = None if slo is None else broken(bounded(reader, filters, slo), slo, placed, space)
-    seen = Seen(launches, told, barred=barred)
-    ids = _whole(every, terms)
-    spans = spans_of(cells)
+    bounds = _bounded_values(reader, filters, terms)
+    barred = None if bounds is None else broken(*bounds, placed, space)
+    seen = SeenLaunches(tuple(launches), lengths, barred=barred)
+    spans = _spans(cells)
     last = spans.index[spans["ended"] >= spans["started"].max()]
-    troubles = _troubles(reader, list(cells.loc[cells["launch"].isin(last), "cell_id"]))
-    return Measured(timed(space, cells), seen, ids, troubles, _abreast(spans))
-
-
-def _whole(cells: pd.DataFrame, terms: Terms) -> frozenset[str]:
-    """Return the launches that are not to be measured any more: those with a good cell; for a mix those
-    with all its datasets at a load, since a launch that was cut short before says nothing of it."""
-    if not terms.mix:
-        return frozenset(map(str, cells["launch"]))
-    names = {name for name, _ in terms.mix}
-    mine = (
-        cells[cells["dataset"].isin(names)].groupby(["launch", "concurrency"])["dataset"].nunique()
-    )
-    return frozenset(str(launch) for launch, _ in mine.index[mine == len(names)])
-
-
-def _abreast(spans: pd.DataFrame) -> float:
-    """Return the share of the launches' seconds that passed on the clock."""
+    flags = queries.flags(
+        reader, list(cells.loc[cells["launch"].isin(last), "cell_id"])
+    ).to_pandas()
+    troubles = tuple(dict.fromkeys(flags.loc[flags["name"].isin(_TROUBLES), "sentence"]))
     until = spans["ended"].cummax().shift(fill_value=-np.inf)
-    alone = spans["ended"] - np.maximum(spans["started"], until)
+    alone = (spans["ended"] - np.maximum(spans["started"], until)).clip(lower=0)
     whole = float((spans["ended"] - spans["started"]).sum())
-    return float(alone.clip(lower=0).sum()) / whole if whole else 1.0
-
-
-def _troubles(reader: Reader, cell_ids: list[str]) -> tuple[str, ...]:
-    """Return what the flags of some cells say of a machine that did not run as it does else."""
-    flags = queries.flags(reader, cell_ids).to_pandas()
-    return tuple(dict.fromkeys(flags.loc[flags["name"].isin(_TROUBLES), "sentence"]))
-
-
-def _launch(rows: pd.DataFrame, space: Space, latency: bool) -> Launch:
-    speed = np.full(len(space.places), np.nan)
-    value = np.log(rows["value"].to_numpy(dtype=np.float64))
-    speed[rows["place"].to_numpy()] = -value if latency else value
-    return Launch(int(rows["number"].iloc[0]), speed)
+    abreast = float(alone.sum()) / whole if whole else 1.0
+    ids = frozenset(map(str, every["launch"]))
+    if terms.mix:
+        # A launch that was cut short before it had all datasets at a load says nothing of the mix.
+        names = {name for name, _ in terms.mix}
+        mine = every[every["dataset"].isin(names)].groupby(["launch", "concurrency"])
+        many = mine["dataset"].nunique()
+        ids = frozenset(str(launch) for launch, _ in many.index[many == len(names)])
+    return MeasuredStudy(_timed(space, cells), seen, ids, troubles, abreast)
 
 
 def _placed(reader: Reader, cells: pd.DataFrame, space: Space) -> pd.DataFrame:
@@ -106,13 +233,171 @@ def _placed(reader: Reader, cells: pd.DataFrame, space: Space) -> pd.DataFrame:
     flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
     cells = cells[~cells["cell_id"].isin(excluded_cells(cells, flags))]
     arms = {arm.label: at for at, arm in enumerate(space.arms)}
-    at = {(place.traffic, place.load): number for number, place in enumerate(space.places)}
     started = pd.to_datetime(cells["started_at"], utc=True)
     rows = cells[["cell_id", "launch", "duration"]].assign(
         number=[arms.get(str(name), -1) for name in cells["arm"]],
-        place=[at.get((str(name), float(load)), -1)
+        place=[space.at.get((str(name), float(load)), -1)
                for name, load in zip(cells["dataset"], cells["concurrency"], strict=True)],
         started=(started - started.min()).dt.total_seconds(),
     )  # fmt: skip
     kept: pd.DataFrame = rows[(rows["number"] >= 0) & (rows["place"] >= 0)]
     return kept
+
+
+# --- Recorded launches as a search takes them: every arm's server starts over the datasets and loads.
+
+
+@dataclass(frozen=True)
+class RecordedStudy:
+    """The recorded launches of one study and system. ``launches``: by arm, in the order in which
+    they were recorded; ``own`` and ``by_position`` as ``acceptance_lengths`` takes them. ``left_out``:
+    arms whose K is not known or not fixed. ``broken`` (arms, places): where all that was recorded breaks
+    the SLO, None without one."""
+
+    system: Subject
+    space: Space
+    launches: Mapping[int, tuple[MeasuredLaunch, ...]]
+    own: Floats
+    by_position: Floats
+    left_out: tuple[str, ...]
+    broken: NDArray[np.bool_] | None = None
+
+    @property
+    def repeats(self) -> int:
+        """The most launches that any arm has."""
+        return max(map(len, self.launches.values()), default=0)
+
+
+def recorded(
+    reader: Reader, known: Ground, filters: Filters, terms: SearchTerms
+) -> Iterator[RecordedStudy]:
+    """Yield the recorded launches of each study and system that has a baseline and closed loads.
+
+    A load that is a rate is left out: two arms that keep up with it are equally fast.
+    """
+    metric, statistic = LINE[terms.latency]
+    positions = queries.acceptance_by_position(reader, filters).to_pandas()
+    bounds = _bounded_values(reader, filters, terms)
+    pairs, keys = known.found.pairs, known.found.keys
+    closed = [at for at, load in enumerate(known.found.loads)
+              if load.kind == "concurrency" and load.value]  # fmt: skip
+    mine = pairs[(pairs["metric"] == metric) & (pairs["statistic"] == statistic)]
+    mine = mine[mine["speculative_id"].isin(known.shown) & mine["load"].isin(closed)]
+    words = configurations(keys)
+    first = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
+    datasets = dict(zip(first.index.tolist(), map(str, first["dataset"]), strict=True))
+    # Settings that differ in the dataset alone are one search.
+    alike = [name for name in first if name not in _OF_DATASET | set(ARM)]
+    for _, group in first.groupby(alike, dropna=False):
+        own = mine[mine["setting"].isin(group.index)]
+        if own.empty:
+            continue
+        arms, numbers, left_out = _arms(known, own)
+        units = _units(known, own, datasets, numbers)
+        # All values are relative to those of the baseline's first launch.
+        of_baseline = units[units["number"] == 0]
+        there = of_baseline[of_baseline["launch"] == of_baseline["launch"].min()]
+        places = sorted(
+            {(str(t), float(x)) for t, x in zip(there["traffic"], there["at"], strict=True)}
+        )
+        if not places:
+            continue
+        space = Space(
+            arms, tuple(SearchPlace(*one) for one in places), START_MIN, np.zeros(len(places))
+        )
+        cells = _recorded_cells(known, own, datasets, numbers, space)
+        setting = int(own["setting"].iloc[0])
+        row = keys.xs(setting, level=0).iloc[0]
+        facts = {str(name): plain(value) for name, value in row.items()}
+        yield RecordedStudy(
+            subject_of(facts, words.get(setting)), _timed(space, cells), _by_arm(units, space),
+            _counted_lengths(known.acceptance, cells, space), _rates_by_position(positions, cells, space), left_out,
+            None if bounds is None else broken(*bounds, cells, space),
+        )  # fmt: skip
+
+
+def _arms(
+    known: Ground, pairs: pd.DataFrame
+) -> tuple[tuple[SearchArm, ...], dict[tuple[int, int], int], tuple[str, ...]]:
+    """Return the arms of a search, (setting, arm_id) -> an arm's number, and the arms that are left
+    out."""
+    once = pairs.drop_duplicates(["setting", "arm_id"])
+    rows = known.by_id.loc[once["speculative_id"].astype(object)]
+    told = (families(rows), rows["num_speculative_tokens"], rows["arm_label"], choosers(rows))
+    found: dict[SearchArm, list[tuple[int, int]]] = {}
+    left_out = []
+    for setting, arm, name, k, label, chosen in zip(
+        once["setting"], once["arm_id"], *told, strict=True
+    ):
+        if pd.isna(k) or name is None or chosen is not None:
+            left_out.append(str(label))
+        else:
+            own = SearchArm(str(label), str(name), int(k))
+            found.setdefault(own, []).append((int(setting), int(arm)))
+    ordered = sorted(found, key=lambda arm: (arm.family, arm.k, arm.label))
+    numbers = {pair: at for at, arm in enumerate(ordered, 1) for pair in found[arm]}
+    arms = (SearchArm("baseline", "", 0), *ordered)
+    return arms, numbers, tuple(dict.fromkeys(left_out))
+
+
+def _units(
+    known: Ground,
+    pairs: pd.DataFrame,
+    datasets: Mapping[int, str],
+    numbers: Mapping[tuple[int, int], int],
+) -> pd.DataFrame:
+    """Return a row per launch and cell: number of the arm, launch, traffic, at (the load), value (log)."""
+    found = launches_of(pairs, known.cells)
+    units = found.units.assign(
+        value=found.values[:, 0],
+        traffic=found.units["setting"].map(datasets),
+        at=[float(known.found.loads[x].value or 0) for x in found.units["load"]],
+        number=[
+            0 if arm == OF_BASELINE else numbers.get((setting, arm), -1)
+            for setting, arm in zip(found.units["setting"], found.units["arm"], strict=True)
+        ],
+    )
+    kept: pd.DataFrame = units[(units["number"] >= 0) & np.isfinite(units["value"])]
+    return kept
+
+
+def _by_arm(units: pd.DataFrame, space: Space) -> dict[int, tuple[MeasuredLaunch, ...]]:
+    found: dict[int, tuple[MeasuredLaunch, ...]] = {}
+    for (number, _), rows in units.groupby(["number", "launch"], sort=True):
+        speed = np.full(len(space.places), np.nan)
+        for traffic, load, value in zip(rows["traffic"], rows["at"], rows["value"], strict=True):
+            if (traffic, load) in space.at:
+                speed[space.at[traffic, load]] = value
+        if np.isfinite(speed).any():
+            arm = int(str(number))
+            found[arm] = (*found.get(arm, ()), MeasuredLaunch(arm, speed))
+    return found
+
+
+def _recorded_cells(
+    known: Ground,
+    pairs: pd.DataFrame,
+    datasets: Mapping[int, str],
+    numbers: Mapping[tuple[int, int], int],
+    space: Space,
+) -> pd.DataFrame:
+    """Return a row per cell: cell_id, number of the arm, place, launch, started (s), duration
+    (s)."""
+    own = pairs[["setting", "arm_id", "load", "speculative_id"]].drop_duplicates("speculative_id")
+    own = own.rename(columns={"speculative_id": "cell_id"})
+    base = pairs[["setting", "load", "baseline_id"]].drop_duplicates("baseline_id")
+    base = base.rename(columns={"baseline_id": "cell_id"})
+    rows = pd.concat([base.assign(arm_id=-1), own], ignore_index=True)
+    loads = known.found.loads
+    rows["number"] = [0 if arm == -1 else numbers.get((setting, arm), -1)
+                      for setting, arm in zip(rows["setting"], rows["arm_id"], strict=True)]  # fmt: skip
+    rows["place"] = [space.at.get((datasets[s], float(loads[x].value or 0)), -1)
+                     for s, x in zip(rows["setting"], rows["load"], strict=True)]  # fmt: skip
+    rows = rows[(rows["number"] >= 0) & (rows["place"] >= 0)]
+    told = known.by_id.reindex(rows["cell_id"].astype(object))
+    started = pd.to_datetime(told["started_at"], utc=True)
+    return rows.assign(
+        launch=told["launch"].astype(str).to_numpy(),
+        started=(started - started.min()).dt.total_seconds().to_numpy(),
+        duration=told["duration"].to_numpy(dtype=np.float64),
+    )[["cell_id", "number", "place", "launch", "started", "duration"]]

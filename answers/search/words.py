@@ -5,12 +5,18 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.search.outlook import MOST, Settling
-from analysis.search.race import UNLIKELY, End
+from analysis.search.race import MOST, UNLIKELY, End, Settling
 from analysis.search.space import Space
 from answers.compare.words import counted
 from answers.decide.overview import name
-from answers.search.values import Candidate, Found, Played, Proof, Proven, Step, Terms
+from answers.search.values import (
+    LaunchStep,
+    PlaceOutcome,
+    SearchCandidate,
+    SearchReport,
+    SearchTerms,
+    WinnerProof,
+)
 from answers.wording import known, percent
 
 Rows = tuple[list[str], list[list[str]]]
@@ -54,9 +60,9 @@ def _listed(loads: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(f"{name} at {', '.join(some)}" for name, some in loads.items())
 
 
-def headline(one: Played, more: Settling | None) -> str:
+def headline(one: SearchReport, more: Settling | None) -> str:
     """Return in a few sentences what a search decided, at what cost, and what is open."""
-    stake, error = percent(one.terms.stake, sign=False), percent(one.terms.error, sign=False)
+    error, out = percent(one.terms.error, sign=False), "; ".join(one.out)
     cost = (
         f"{counted(len(one.steps), 'launch', 'launches')} and {one.minutes:.0f} minutes of the "
         f"{one.grid_min:.0f} that the full grid takes"
@@ -64,10 +70,12 @@ def headline(one: Played, more: Settling | None) -> str:
     if one.ended == _ENDED["all out"]:
         return (
             f"Nothing to decide after {cost}: {one.ended}. Mend what put them out and give the same "
-            f"command again, or serve without drafts. Out: {'; '.join(one.out) or 'all'}."
+            f"command again, or serve without drafts. Out: {out or 'all'}."
         )
     if one.decided:
-        return f"Decided with {cost}: {_decided(one, stake)} (error {error}).{_out(one)}"
+        verb = "is" if len(one.out) == 1 else "are"
+        left = f" {counted(len(one.out), 'arm')} {verb} out: {out}." if out else ""
+        return f"Decided with {cost}: {_decision_words(one)} (error {error}).{left}"
     if one.ended == UNDER_WAY:
         return f"Under way after {cost}."
     if not one.found:
@@ -79,9 +87,9 @@ def headline(one: Played, more: Settling | None) -> str:
     )
 
 
-def _decided(one: Played, stake: str) -> str:
-    """Say what a decision says: that nothing is better, and where nothing may be taken at all."""
+def _decision_words(one: SearchReport) -> str:
     beyond = [place for place in one.found if not place.meets]
+    stake = percent(one.terms.stake, sign=False)
     best = f"no other arm is better by more than {stake} at any load"
     if not beyond:
         return best
@@ -89,16 +97,6 @@ def _decided(one: Played, stake: str) -> str:
         return f"no arm meets the SLO {one.terms.slo} at any load, so none is to be taken"
     told = _listed(_by_traffic((place.dataset, place.load) for place in beyond))
     return f"{best} where one meets the SLO {one.terms.slo}, and none does on {told}"
-
-
-def _out(one: Played) -> str:
-    """Say that not all arms were compared, where some are out."""
-    many = len(one.out)
-    return (
-        f" {counted(many, 'arm')} {'is' if many == 1 else 'are'} out: {'; '.join(one.out)}."
-        if many
-        else ""
-    )
 
 
 def _more(more: Settling | None) -> str:
@@ -115,7 +113,7 @@ def _more(more: Settling | None) -> str:
     )
 
 
-def outlook(one: Played, more: Settling | None, used_up: Sequence[str] = ()) -> str:
+def outlook(one: SearchReport, more: Settling | None, used_up: Sequence[str] = ()) -> str:
     """Say how likely the rest of the budget decides, and what would do where it hardly will.
 
     ``used_up``: arms without which it hardly will, and which had all launches that the study allows.
@@ -138,7 +136,7 @@ def outlook(one: Played, more: Settling | None, used_up: Sequence[str] = ()) -> 
     return " ".join(filter(None, (chance, _more(more), cure)))
 
 
-def steps(one: Played) -> Rows:
+def steps(one: SearchReport) -> Rows:
     """Return a line per launch: what, where and for how long; of recorded launches that are played also
     why, and what was open before."""
     header = ["launch", "arm", "measured", "minutes", "for the", "open before"]
@@ -152,7 +150,7 @@ def steps(one: Played) -> Rows:
     return header[:4], [row[:4] for row in rows]
 
 
-def standings(found: Sequence[Found]) -> Rows:
+def standings(found: Sequence[PlaceOutcome]) -> Rows:
     """Return a line per dataset and load: who leads, by how much, and how sure that is."""
     header = ["dataset", "load", "take", "gain, 95 %", "state", "rival", "chance"]
     return header, [
@@ -164,23 +162,20 @@ def standings(found: Sequence[Found]) -> Rows:
     ]  # fmt: skip
 
 
-def places(found: Sequence[Found]) -> Rows:
+def places(found: Sequence[PlaceOutcome]) -> Rows:
     """Return the standings, and beside them what the decision over every recorded launch takes, where
     there is one."""
     header, rows = standings(found)
     if all(one.by_all is None for one in found):
         return header, rows
-    by_all = [_by_all(one) for one in found]
+    by_all = [
+        f"{one.by_all} ({'agrees' if one.agrees else 'differs'})" if one.by_all else "no decision"
+        for one in found
+    ]
     return [*header, "by all launches"], [[*row, x] for row, x in zip(rows, by_all, strict=True)]
 
 
-def _by_all(one: Found) -> str:
-    if one.by_all is None:
-        return "no decision"
-    return f"{one.by_all} ({'agrees' if one.agrees else 'differs'})"
-
-
-def title(one: Played) -> str:
+def title(one: SearchReport) -> str:
     """Return what the search is about: the study and, of recorded launches, the model and what else
     tells it from another one of the same study."""
     if one.system is None:
@@ -190,7 +185,7 @@ def title(one: Played) -> str:
     return f"{known(one.study)}: {', '.join(part for part in told if part)}"
 
 
-def cost_so_far(one: Played) -> str:
+def cost_so_far(one: SearchReport) -> str:
     """Return the launches and minutes so far against the full grid's, and the money by the study's
     price."""
     usd = "" if one.usd is None else f", about {one.usd:,.2f} USD"
@@ -200,7 +195,7 @@ def cost_so_far(one: Played) -> str:
     )
 
 
-def terms(one: Terms) -> str:
+def terms(one: SearchTerms) -> str:
     """Return what a search is for and when it is done: ``throughput, stake 2.0 %, error 5.0 %``."""
     mix = ", ".join(f"{name} {percent(share, sign=False)}" for name, share in one.mix)
     told = (
@@ -212,20 +207,19 @@ def terms(one: Terms) -> str:
     return ", ".join(part for part in told if part)
 
 
-def candidate_rows(found: Sequence[Candidate]) -> Rows:
+def candidate_rows(found: Sequence[SearchCandidate]) -> Rows:
     """Return a line per candidate: how it stands, its expected gain from the place where it gains least to
     the one where it gains most, and how often it was launched."""
     header = ["candidate", "state", "gain expected", "launches"]
-    return header, [[one.arm, one.state, _gain(one), str(one.launches)] for one in found]
+    return header, [
+        [one.arm, one.state,
+         "" if one.low is None or one.high is None else _between(one.low, one.high),
+         str(one.launches)]
+        for one in found
+    ]  # fmt: skip
 
 
-def _gain(one: Candidate) -> str:
-    if one.low is None or one.high is None:
-        return ""
-    return _between(one.low, one.high)
-
-
-def because(step: Step) -> str:
+def because(step: LaunchStep) -> str:
     """Say why a launch comes next, and how long it takes."""
     why = {
         "screen": "nothing can be said without it",
@@ -235,7 +229,7 @@ def because(step: Step) -> str:
     return f"{step.where}, about {step.minutes:.1f} minutes: {why}"
 
 
-def proof(one: Proof) -> str:
+def proof(one: WinnerProof) -> str:
     """Return in a few sentences whether the winner is to be taken, what it gains, and why not."""
     if one.refused is not None:
         return f"The winner ({one.words}) is not recommended: {one.refused}."
@@ -245,8 +239,8 @@ def proof(one: Proof) -> str:
         against = "the baseline" if worst in one.places else f"the runner-up ({one.rival})"
         return (
             f"The winner ({one.words}) did not keep its promise: at {worst.load:g} on "
-            f"{worst.dataset} {_promised(worst)} against {against} was promised and "
-            f"{percent(worst.proven)} is proven ({_interval(worst)}). So it is not shown to be the best "
+            f"{worst.dataset} {_between(worst.promised_low, worst.promised_high)} against {against} was promised and "
+            f"{percent(worst.proven)} is proven ({_between(worst.low, worst.high)}). So it is not shown to be the best "
             "choice and not recommended; search on with a smaller --stake, or on a quieter machine."
         )
     beside = f", also against the runner-up ({one.rival})" if one.ahead else ""
@@ -263,24 +257,16 @@ def proof(one: Proof) -> str:
     )
 
 
-def proof_rows(one: Proof) -> Rows:
+def proof_rows(one: WinnerProof) -> Rows:
     """A line per dataset and load: the gain as promised and as proven, against the baseline and
     against the runner-up."""
     header = ["against", "dataset", "load", "promised, 95 %", "proven", "95 %"]
     return header, [
-        [name, place.dataset, f"{place.load:g}", _promised(place), percent(place.proven),
-         _interval(place)]
+        [name, place.dataset, f"{place.load:g}", _between(place.promised_low, place.promised_high), percent(place.proven),
+         _between(place.low, place.high)]
         for name, places in (("baseline", one.places), ("runner-up", one.ahead))
         for place in places
     ]  # fmt: skip
-
-
-def _promised(one: Proven) -> str:
-    return _between(one.promised_low, one.promised_high)
-
-
-def _interval(one: Proven) -> str:
-    return _between(one.low, one.high)
 
 
 def _between(low: float, high: float) -> str:

@@ -1,28 +1,129 @@
 """The trend as a value: every series judged, worst first, with its words."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
+import msgspec
+import pandas as pd
+
+from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.difference import Change
-from analysis.nightly.acceptance import Acceptance
-from analysis.nightly.nights import SERIES_FIELDS, Series
+from analysis.nightly.nights import SERIES_FIELDS, NightSeries, of_many_nights, series_over_nights
 from analysis.nightly.regressions import (
     FINE,
     LEAST_NIGHTS,
     OPEN,
     REGRESSION,
+    AcceptedNight,
     Assessment,
     Budgets,
-    Point,
+    Move,
+    ReleaseEffect,
+    RunPoint,
+    SeriesDrift,
     Status,
     assess,
+    between_releases,
     points,
     worst,
 )
 from answers.trend import words
-from answers.trend.read import Watched
 from answers.wording import UNKNOWN, badge, size
+from warehouse import annotations, queries
+from warehouse.errors import UnknownKey
+from warehouse.filters import Filters
+from warehouse.store import Reader
+
+# --- What a trend is read from: the nights of every series, and what was accepted.
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """A night (``2026-11-21``; None: the last) of a study, of series with some parts in their name;
+    None: of all."""
+
+    night: str | None = None
+    study: str | None = None
+    series: str | None = None
+
+
+def accept(reader: Reader, what: Meant, why: str, author: str) -> str:
+    """Write down that a night is accepted, and say for how many series it is.
+
+    Raises UnknownKey where no series is meant or none has that night, InvalidInput for a reason
+    that may not be.
+    """
+    every = series(reader, Filters())
+    asked = AcceptedNight("", "", "", datetime.now(UTC), what.study, what.series)
+    meant = [one for one in every if asked.holds(one)]
+    if not meant:
+        example = f'; a series has these parts: "{", ".join(every[0].words)}"' if every else ""
+        raise UnknownKey(
+            f"No series of {what.study or 'any study'} has the parts {what.series!r}{example}."
+        )
+    days = sorted({night.day for one in meant for night in one.nights})
+    if what.night is not None and what.night not in days:
+        raise UnknownKey(
+            f"None of these {len(meant):,} series has the night {what.night}; the last is {days[-1]}."
+        )
+    target = annotations.night(what.night or days[-1], what.study, what.series)
+    annotations.add(reader.root, annotations.annotation("accept", target, why, author))
+    return f"Accepted: {target.name}, for {len(meant):,} of {len(every):,} series."
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedSeries:
+    """The series with enough nights to be judged; ``few``: how many settings have fewer;
+    ``origins``: what was stated of where their runs come from, a sentence each."""
+
+    series: tuple[NightSeries, ...]
+    few: int
+    origins: tuple[str, ...] = ()
+
+
+def series(reader: Reader, filters: Filters, since: datetime | None = None) -> list[NightSeries]:
+    """Read the series of every setting and line of the study's table, from the day ``since`` on."""
+    cells = queries.cells(reader, filters).to_pandas()
+    if since is not None:
+        cells = cells[cells["started_at"] >= pd.Timestamp(since, tz="UTC")]
+    return _series(reader, filters, cells)
+
+
+def watched(reader: Reader, filters: Filters) -> WatchedSeries:
+    """Read the series of the settings that have enough nights to be judged; no value of the others
+    is read."""
+    cells, few = of_many_nights(queries.cells(reader, filters).to_pandas(), LEAST_NIGHTS)
+    if cells.empty:
+        return WatchedSeries((), few)
+    stated = queries.provenances(reader, cells["cell_id"].tolist())
+    origins = tuple(stated.column("provenance").to_pylist())
+    return WatchedSeries(tuple(_series(reader, filters, cells)), few, origins)
+
+
+def _series(reader: Reader, filters: Filters, cells: pd.DataFrame) -> list[NightSeries]:
+    metrics, statistics = ([*dict.fromkeys(words)] for words in zip(*STUDY_TABLE, strict=True))
+    values = queries.measurements(reader, filters, metrics, statistics).to_pandas()
+    lines = pd.DataFrame(list(STUDY_TABLE), columns=["metric", "statistic"])
+    return series_over_nights(cells, values.merge(lines, on=["metric", "statistic"]))
+
+
+def accepted(root: Path) -> tuple[AcceptedNight, ...]:
+    """Return the nights that people accepted, in the order in which they said so."""
+    return tuple(
+        AcceptedNight(
+            night=str(event.target.night), why=event.text, by=event.author, at=event.at,
+            study=event.target.study, series=event.target.series,
+        )
+        for event in annotations.accepted(root)
+    )  # fmt: skip
+
+
+# --- The trend as a value: every series judged, worst first, with its words.
+
 
 _RANK: dict[Status, int] = {REGRESSION: 0, OPEN: 1, FINE: 2}
 #: What may tell two series apart whose names are the same.
@@ -30,33 +131,13 @@ _TOLD = [name for name in SERIES_FIELDS if name not in ("model", "gpu", "arm_lab
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A level that begins with the night ``first``, against the level before it."""
-
-    first: str
-    last_before: str
-    improvement: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Drifting:
-    """A steady change: by ``per_night`` each night since ``since``, by ``total`` up to the last
-    night (ratios, positive is better)."""
-
-    since: str
-    per_night: float
-    total: float
-    said: str
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
+class TrendLine:
     """One series. ``improvement``, ``low``, ``high``: ratios, positive is better, None: unknown;
     ``since``: the night since which it is worse, ``last_before`` the one before, ``changed`` the
     configuration between them; ``said``: all of it in sentences; ``gain``: what became of an arm's
-    gain over the baseline, None for any other series."""
+    gain over the baseline, None for any other series. ``about``: the facts that tell this series from
+    every other; ``days``: of the nights, without versions, newest first. What ends in ``_text`` is for
+    a table; it is empty where there is nothing to say."""
 
     name: str
     metric: str
@@ -69,77 +150,31 @@ class Line:
     change: str
     interval: str
     budget: float
+    budget_text: str
     against: str
     since: str | None
+    since_text: str
     last_before: str | None
     changed: tuple[Change, ...]
-    moves: tuple[Moved, ...]
-    drift: Drifting | None
-    accepted: Acceptance | None
+    changed_text: str
+    moves: tuple[Move, ...]
+    drift: SeriesDrift | None
+    drift_text: str
+    accepted: AcceptedNight | None
     nights: int
+    days: tuple[str, ...]
+    about: tuple[tuple[str, object], ...]
+    study: str | None
+    arm: str
+    evidence: str | None
+    evidence_text: str
     assessed: Assessment
-    gain: str | None = None
+    gain: str | None
 
     @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[RunPoint, ...]:
         """The nights as a run chart draws them, oldest first."""
         return points(self.assessed)
-
-    @property
-    def budget_text(self) -> str:
-        """How much worse the series may become: ``5.0%``."""
-        return f"{self.budget:.1%}"
-
-    @property
-    def since_text(self) -> str:
-        """The night since which the series is worse; empty where it is not."""
-        return self.since or ""
-
-    @property
-    def drift_text(self) -> str:
-        """The drift in a clause; empty where there is none."""
-        return self.drift.said if self.drift else ""
-
-    @property
-    def changed_text(self) -> str:
-        """What changed in the configuration with the night since which the series is worse."""
-        return "; ".join(one.sentence for one in self.changed) or "nothing that is recorded"
-
-    @property
-    def evidence_text(self) -> str:
-        """The kind of evidence in words: ``GPU``, ``CPU lab`` …"""
-        return badge(self.evidence) or "GPU"
-
-    @property
-    def about(self) -> tuple[tuple[str, object], ...]:
-        """The facts that tell this series from every other."""
-        return tuple(self.assessed.series.about.items())
-
-    @property
-    def reference(self) -> tuple[int, int] | None:
-        """The places of the nights that the last ones are compared with: the first, and the one
-        after the last."""
-        return self.assessed.against
-
-    @property
-    def study(self) -> str | None:
-        """The study that measured the series."""
-        return self.assessed.series.about.get("study")
-
-    @property
-    def evidence(self) -> str | None:
-        """What the series was measured on: ``gpu``, ``cpu``, …"""
-        return self.assessed.series.about.get("evidence")
-
-    @property
-    def arm(self) -> str:
-        """The arm of the series: ``eagle3 K=3``."""
-        return str(self.assessed.series.about.get("arm_label") or UNKNOWN)
-
-    @property
-    def days(self) -> tuple[str, ...]:
-        """The days of the nights, without versions, newest first."""
-        return tuple(dict.fromkeys(night.day for night in reversed(self.assessed.series.nights)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +185,7 @@ class Trend:
     ``origins``: what was stated of where the runs come from, a sentence each."""
 
     status: Status
-    lines: tuple[Line, ...]
+    lines: tuple[TrendLine, ...]
     headline: str
     summary: str
     few: int = 0
@@ -162,7 +197,7 @@ class Trend:
         return tuple(sorted({badge(line.evidence) for line in self.judged} - {""}))
 
     @property
-    def judged(self) -> tuple[Line, ...]:
+    def judged(self) -> tuple[TrendLine, ...]:
         """The series of which something is known: how they changed, or that they were accepted."""
         return tuple(
             line
@@ -172,53 +207,60 @@ class Trend:
 
 
 def trend(
-    series: Sequence[Series], budgets: Budgets, accepted: Iterable[Acceptance] = (), few: int = 0
+    series: Sequence[NightSeries],
+    budgets: Budgets,
+    accepted: Iterable[AcceptedNight] = (),
+    few: int = 0,
+    origins: tuple[str, ...] = (),
 ) -> Trend:
-    """Judge every series against what it may lose and what was accepted; ``few``: see ``Trend``."""
-    found = sorted(_told(assess(series, budgets, accepted)), key=_urgency)
-    lines = tuple(map(_line, found))
-    short = {id(one.assessed.series.about) for one in lines if one.nights < LEAST_NIGHTS}
-    few += len(short)
-    status = worst([line.status for line in lines])
-    return Trend(status, lines, headline(lines, few), summary(lines, few), few)
-
-
-def _told(found: Sequence[Assessment]) -> Iterator[Assessment]:
-    """Leave out gains that stand, and those of arms that are told to be slower themselves."""
+    """Judge every series against what it may lose and what was accepted; ``few``, ``origins``: see
+    ``Trend``. Left out are gains that stand, and those of arms that are told to be slower themselves."""
+    found = assess(series, budgets, accepted)
     slower = {
         _line_of(one) for one in found if one.status == REGRESSION and one.series.over is None
     }
-    for one in found:
-        is_news = one.status == REGRESSION and _line_of(one) not in slower
-        if one.series.over is None or is_news:
-            yield one
+    told = [
+        one
+        for one in found
+        if one.series.over is None or (one.status == REGRESSION and _line_of(one) not in slower)
+    ]
+    lines = tuple(map(_line, sorted(told, key=_urgency)))
+    few += len({id(one.assessed.series.about) for one in lines if one.nights < LEAST_NIGHTS})
+    status = worst([line.status for line in lines])
+    return Trend(status, lines, _headline(lines, few), _summary(lines, few), few, origins)
 
 
 def _line_of(one: Assessment) -> tuple[int, str, str]:
     return id(one.series.about), one.series.metric, one.series.statistic
 
 
-def watch(known: Watched, budgets: Budgets, accepted: Iterable[Acceptance] = ()) -> Trend:
+def _urgency(one: Assessment) -> tuple[int, bool, float]:
+    size = float("inf") if one.improvement is None else one.improvement
+    return _RANK[one.status], one.series.over is not None, size
+
+
+def watch(known: WatchedSeries, budgets: Budgets, accepted: Iterable[AcceptedNight] = ()) -> Trend:
     """Judge the series that have enough nights."""
-    return replace(trend(known.series, budgets, accepted, known.few), origins=known.origins)
+    return trend(known.series, budgets, accepted, known.few, known.origins)
 
 
-def names(series: Sequence[Series]) -> list[str]:
+def names(series: Sequence[NightSeries]) -> list[str]:
     """Return a name for each series that no other series of the same metric has."""
     times = Counter((one.line, one.name) for one in series)
-    first = [one.name if times[one.line, one.name] == 1 else _longer(one) for one in series]
     seen: Counter[tuple[str, str]] = Counter()
     told = []
-    for one, name in zip(series, first, strict=True):
+    for one in series:
+        name = one.name
+        if times[one.line, name] > 1:
+            facts = (f"{x.replace('_', ' ')} {one.about[x]}" for x in _TOLD if one.about.get(x))
+            name = f"{name} ({', '.join(facts)})"
         seen[one.line, name] += 1
         again = seen[one.line, name]
         told.append(name if again == 1 else f"{name} ({again})")
     return told
 
 
-def headline(lines: Sequence[Line], few: int = 0) -> str:
-    """Say whether something got worse, since when and with what change. ``lines``: worst first;
-    ``few``: settings with too few nights."""
+def _headline(lines: Sequence[TrendLine], few: int) -> str:
     long = [line for line in lines if line.nights >= LEAST_NIGHTS]
     if not long:
         return words.TOO_FEW if few else words.NOTHING
@@ -241,68 +283,136 @@ def headline(lines: Sequence[Line], few: int = 0) -> str:
     return f"Nothing got worse since {since}: in all {every} a regression is excluded"
 
 
-def _worst(worse: Sequence[Line], every: int) -> str:
+def _worst(worse: Sequence[TrendLine], every: int) -> str:
     """Say which series is worst: ``Output throughput of eagle3 K=3 on code is 11.1 % worse since
     2026-11-07, with …``."""
-    first = worse[0]
-    others = len(worse) - 1
-    amount = size(first.improvement or 0.0)
+    first, others = worse[0], len(worse) - 1
     dataset = first.assessed.series.about.get("dataset") or "an unknown dataset"
-    said = f"{first.metric} of {first.arm} on {dataset} is {amount} worse since {first.since}"
+    said = (
+        f"{first.metric} of {first.arm} on {dataset} is {size(first.improvement or 0.0)} worse since "
+        f"{first.since}"
+    )
     if first.gain:
         said = f"{first.gain[:1].upper()}{first.gain[1:]} ({first.metric}, {dataset}), since {first.since}"
     more = f"; {others:,} more of {words.series(every)} got worse" if others else ""
     return f"{said}, {words.through(first.changed)}{more}"
 
 
-def summary(lines: Sequence[Line], few: int = 0) -> str:
-    """Count the series of each status and name drifts and the nights that are covered."""
+def _summary(lines: Sequence[TrendLine], few: int) -> str:
     if not lines:
         return words.few(few)
     counts = Counter(line.status for line in lines if line.nights >= LEAST_NIGHTS)
     days = sorted({day for line in lines for day in line.days})
     better = sum(bool(line.moves) and line.moves[-1].low > 0 for line in lines)
-    drifts = [line for line in lines if line.drift is not None]
+    drifts = sum(line.drift is not None for line in lines)
     parts = [f"{counts[status]:,} {status}" for status in _RANK if counts[status]]
     parts += [f"{better:,} got better"] if better else []
-    parts += [f"{len(drifts):,} drift"] if drifts else []
+    parts += [f"{drifts:,} drift"] if drifts else []
     told = f"Of the series: {', '.join(parts)}. " if parts else ""
     span = f"{words.nights(len(days))}, {days[0]} to {days[-1]}."
     return f"{told}{span} {words.few(few)}".strip()
 
 
-def _urgency(one: Assessment) -> tuple[int, bool, float]:
-    size = float("inf") if one.improvement is None else one.improvement
-    return _RANK[one.status], one.series.over is not None, size
-
-
-def _line(one: Assessment) -> Line:
-    labels = [night.label for night in one.series.nights]
-    moves = tuple(
-        Moved(labels[m.first], labels[m.first - 1], m.improvement, m.low, m.high) for m in one.moves
-    )
-    return Line(
+def _line(one: Assessment) -> TrendLine:
+    about, labels = one.series.about, [night.label for night in one.series.nights]
+    since, evidence = None if one.since is None else labels[one.since], about.get("evidence")
+    changes = "; ".join(change.sentence for change in one.changed)
+    return TrendLine(
         name=one.series.name, metric=one.series.line, status=one.status,
-        why=("regression of the gain: " if one.series.over else "") + words.WHY[one.reason], said=words.said(one), improvement=one.improvement, low=one.low,
-        high=one.high, change=words.percent(one.improvement),
-        interval=words.interval(one.low, one.high), budget=one.budget, against=words.against(one),
-        since=None if one.since is None else labels[one.since],
-        last_before=labels[one.since - 1] if one.since else None, changed=one.changed, moves=moves,
-        drift=_drifting(one, labels), accepted=one.accepted, nights=len(labels), assessed=one,
-        gain=words.gain(one),
+        why=("regression of the gain: " if one.series.over else "") + words.WHY[one.reason],
+        said=words.said(one), improvement=one.improvement, low=one.low, high=one.high,
+        change=words.percent(one.improvement), interval=words.interval(one.low, one.high),
+        budget=one.budget, budget_text=f"{one.budget:.1%}", against=words.against(one),
+        since=since, since_text=since or "", last_before=labels[one.since - 1] if one.since else None,
+        changed=one.changed, changed_text=changes or "nothing that is recorded", moves=one.moves,
+        drift=one.drift, drift_text=words.drift(one.drift) if one.drift else "",
+        accepted=one.accepted, nights=len(labels),
+        days=tuple(dict.fromkeys(night.day for night in reversed(one.series.nights))),
+        about=tuple(about.items()), study=about.get("study"),
+        arm=str(about.get("arm_label") or UNKNOWN), evidence=evidence,
+        evidence_text=badge(evidence) or "GPU", assessed=one, gain=words.gain(one),
     )  # fmt: skip
 
 
-def _drifting(one: Assessment, labels: Sequence[str]) -> Drifting | None:
-    known = one.drift
-    if known is None:
-        return None
-    since = labels[known.first]
-    return Drifting(
-        since, known.per_night, known.total, words.drift(known.per_night, known.total, since)
+# --- The trend as plain values for JSON: unknown is None, nothing is NaN.
+
+
+def as_json(found: Trend) -> dict[str, Any]:
+    """Return ``status``, ``headline`` and one object for each series, worst first, as a dict for
+    JSON."""
+    return {
+        "status": found.status,
+        "headline": found.headline,
+        "series": [_line_json(line) for line in found.lines],
+    }
+
+
+def _line_json(line: TrendLine) -> dict[str, Any]:
+    one, drift, accepted = line.assessed, line.drift, line.accepted
+    return {
+        "series": line.name,
+        "about": {name: _without_numpy(value) for name, value in line.about},
+        "metric": one.series.metric,
+        "statistic": one.series.statistic,
+        "line": line.metric,
+        **{name: getattr(line, name) for name in ("status", "why", "said", "gain", "budget")},
+        **{name: getattr(one, name) for name in ("improvement", "low", "high", "p_value")},
+        "against": None if one.against is None else line.against,
+        "first_bad": line.since,
+        "last_before": line.last_before,
+        "nights": line.nights,
+        "changed": [
+            {"field": c.field, "before": _without_numpy(c.before), "after": _without_numpy(c.after)}
+            for c in line.changed
+        ],
+        "moves": msgspec.to_builtins(list(line.moves)),
+        "drift": None if drift is None else {**asdict(drift), "said": line.drift_text},
+        "accepted": None if accepted is None else {
+            **asdict(accepted), "at": accepted.at.isoformat(),
+        },
+    }  # fmt: skip
+
+
+def _without_numpy(value: Any) -> Any:
+    """Return a value without numpy's own types."""
+    return value.item() if hasattr(value, "item") else value
+
+
+# --- One release against another, in a sentence: what the newer one did to every series.
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The series that know both releases, and what the newer did to them in a sentence."""
+
+    effects: tuple[ReleaseEffect, ...]
+    headline: str
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The metric lines of which something is known."""
+        known = (effect.series.line for effect in self.effects if effect.improvement is not None)
+        return tuple(dict.fromkeys(known))
+
+    def of(self, line: str) -> tuple[ReleaseEffect, ...]:
+        """Return what is known of one metric line, the worst first."""
+        known = [
+            (effect.improvement, effect)
+            for effect in self.effects
+            if effect.series.line == line and effect.improvement is not None
+        ]
+        return tuple(effect for _, effect in sorted(known, key=lambda one: one[0]))
+
+
+def release(series: Sequence[NightSeries], before: str, after: str) -> Release:
+    """Compare the release ``after`` with ``before``."""
+    effects = tuple(between_releases(series, before, after))
+    if not effects:
+        return Release((), f"No series was measured with both {before} and {after}.")
+    said = [effect.word for effect in effects]
+    return Release(
+        effects,
+        f"{after} against {before}: {said.count('better')} better, {said.count('worse')} worse and "
+        f"{said.count('no clear difference')} without a clear difference, of "
+        f"{words.series(len(effects))}.",
     )
-
-
-def _longer(one: Series) -> str:
-    told = [f"{name.replace('_', ' ')} {one.about[name]}" for name in _TOLD if one.about.get(name)]
-    return f"{one.name} ({', '.join(told)})"

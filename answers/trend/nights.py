@@ -42,7 +42,7 @@ class NightRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class NightPart:
     """Something that a night holds: its title, the names of its columns, its rows."""
 
     title: str
@@ -80,11 +80,20 @@ def counts(nights: Sequence[NightSummary]) -> str:
 
 def row(night: NightSummary) -> NightRow:
     """Return one night as a row of a table."""
+    worse = ""
+    if night.regressions and night.verdict is not None:
+        worst = f"{night.regressions[0].line} {percent(night.regressions[0].improvement)}"
+        worse = f"{night.verdict.regressions:,} series, worst {worst}"
+    troubles = [
+        f"{stage.name} {stage.status}: {stage.said}"
+        for stage in night.stages
+        if stage.status in ("failed", "stopped")
+    ]
+    troubles += [f"{failure.cell}: {failure.said}" for failure in night.failures]
     return NightRow(
         night.night, night.study, night.outcome, f"{night.cells.good} of {night.cells.planned}",
-        _duration(night.seconds), _worse(night),
-        _joined(change.sentence for change in night.changed), _joined(_troubles(night)),
-        "" if night.cost_usd is None else f"{night.cost_usd:,.2f}",
+        _duration(night.seconds), worse, _first_few(change.sentence for change in night.changed),
+        _first_few(troubles), "" if night.cost_usd is None else f"{night.cost_usd:,.2f}",
         f"{night.started:%Y-%m-%d %H:%M}",
     )  # fmt: skip
 
@@ -105,55 +114,37 @@ def sentence(night: NightSummary) -> str:
     return " ".join(parts)
 
 
-def parts(night: NightSummary) -> tuple[Part, ...]:
+def parts(night: NightSummary) -> tuple[NightPart, ...]:
     """Return what became worse, drifts, changed, failed and ran in a night; parts without a row are
     left out."""
     worse = tuple(
         (
             one.series, one.line, percent(one.improvement), interval(one.low, one.high), one.since,
-            _joined(change.sentence for change in one.changed) or "nothing that is recorded",
+            _first_few(change.sentence for change in one.changed) or "nothing that is recorded",
         )
         for one in night.regressions
     )  # fmt: skip
+    changed = tuple(
+        (c.field, *("not stated" if x is None else str(x) for x in (c.before, c.after)))
+        for c in night.changed
+    )
     ran = tuple((s.name, s.status, _duration(s.seconds), s.said) for s in night.stages)
     every = (
-        Part("What got worse",
-             ("series", "metric", "change", "95 % interval", "since", "changed with it"), worse),
-        Part("What drifts", ("series",), tuple((said,) for said in night.drifts)),
-        Part("Changed since the night before", ("setting", "before", "after"),
-             tuple((c.field, _said(c.before), _said(c.after)) for c in night.changed)),
-        Part("Cells that failed", ("cell", "diagnosis"),
-             tuple((f.cell, f.said) for f in night.failures)),
-        Part("What ran", ("stage", "status", "took", "why"), ran),
+        NightPart("What got worse",
+                  ("series", "metric", "change", "95 % interval", "since", "changed with it"), worse),
+        NightPart("What drifts", ("series",), tuple((said,) for said in night.drifts)),
+        NightPart("Changed since the night before", ("setting", "before", "after"), changed),
+        NightPart("Cells that failed", ("cell", "diagnosis"),
+                  tuple((f.cell, f.said) for f in night.failures)),
+        NightPart("What ran", ("stage", "status", "took", "why"), ran),
     )  # fmt: skip
     return tuple(part for part in every if part.rows)
 
 
-def _worse(night: NightSummary) -> str:
-    if not night.regressions or night.verdict is None:
-        return ""
-    worst = night.regressions[0]
-    return f"{night.verdict.regressions:,} series, worst {worst.line} {percent(worst.improvement)}"
-
-
-def _troubles(night: NightSummary) -> list[str]:
-    stages = [
-        f"{stage.name} {stage.status}: {stage.said}"
-        for stage in night.stages
-        if stage.status in ("failed", "stopped")
-    ]
-    return stages + [f"{failure.cell}: {failure.said}" for failure in night.failures]
-
-
-def _joined(parts: Iterable[str]) -> str:
-    """Join at most three parts, and say how many more there are."""
+def _first_few(parts: Iterable[str]) -> str:
     told = list(parts)
     more = f"; and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
     return "; ".join(told[:_LISTED]) + more
-
-
-def _said(value: object) -> str:
-    return "not stated" if value is None else str(value)
 
 
 def _duration(seconds: float) -> str:

@@ -11,8 +11,7 @@ from warehouse.catalogue import METRICS
 
 if TYPE_CHECKING:
     from analysis.matching.difference import Change
-    from analysis.nightly.acceptance import Acceptance
-    from analysis.nightly.regressions import Assessment, Reason
+    from analysis.nightly.regressions import Assessment, Reason, SeriesDrift
 
 #: Direction that is better -> what the better and the worse move of one side is called.
 _MOVES = {"higher": ("faster", "slower"), "lower": ("better", "worse")}
@@ -86,26 +85,27 @@ def through(changed: "Sequence[Change]") -> str:
     return f"with {' and '.join([first, *others])}"
 
 
-def drift(per_night: float, total: float, since: str) -> str:
+def drift(one: "SeriesDrift") -> str:
     """Say a drift in a clause; with two decimals, since what is lost in a night is small."""
-    return f"drifts by {per_night * 100:+.2f} % a night since {since}, {percent(total)} so far"
-
-
-def accepted(by: "Acceptance") -> str:
-    """Say who accepted which night and why: ``night 2026-11-21 was accepted by Ann: new
-    driver``."""
-    return f"night {by.night} was accepted by {by.by}: {by.why}"
+    return f"drifts by {one.per_night * 100:+.2f} % a night since {one.since}, {percent(one.total)} so far"
 
 
 def said(one: "Assessment") -> str:
     """Say what one series shows, in a sentence or three: also for those who cannot see its
     chart."""
-    parts = [_standing(one), *_moved(one)]
+    parts = [_standing(one)]
+    if one.moves:
+        last = one.moves[-1]
+        more = f", the last of {len(one.moves)} moves" if len(one.moves) > 1 else ""
+        moved = f"{percent(last.improvement)} (95 %: {interval(last.low, last.high)})"
+        parts.append(f"The level moved: {moved} with {last.first}{more}.")
+    elif one.improvement is not None:
+        parts.append("No move of the level is shown.")
     if one.drift is not None:
-        label = one.series.nights[one.drift.first].label
-        parts.append(f"It {drift(one.drift.per_night, one.drift.total, label)}.")
+        parts.append(f"It {drift(one.drift)}.")
     if one.accepted is not None:
-        parts.append(f"Judged from there on: {accepted(one.accepted)}.")
+        by = one.accepted
+        parts.append(f"Judged from there on: night {by.night} was accepted by {by.by}: {by.why}.")
     return " ".join(parts)
 
 
@@ -156,14 +156,3 @@ def against(one: "Assessment") -> str:
 
 def _stretch(labels: Sequence[str]) -> str:
     return labels[0] if len(labels) == 1 else f"{labels[0]} to {labels[-1]}"
-
-
-def _moved(one: "Assessment") -> list[str]:
-    if not one.moves:
-        return [] if one.improvement is None else ["No move of the level is shown."]
-    last = one.moves[-1]
-    more = f", the last of {len(one.moves)} moves" if len(one.moves) > 1 else ""
-    return [
-        f"The level moved: {percent(last.improvement)} (95 %: {interval(last.low, last.high)}) "
-        f"with {one.series.nights[last.first].label}{more}."
-    ]

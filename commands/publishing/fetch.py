@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx
 
-from answers.publication.claims import contradictions, recompute
+from answers.publication import contradictions, recompute
 from commands.publishing.write import CLAIMS, DATA, RESULTS, as_written
 from warehouse import attestation
 from warehouse.attestation import PUBLIC_KEY, STATEMENT, attested

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from answers.decide.answer import decide
 from answers.decide.values import Question
-from answers.publication.claims import claims_json
+from answers.publication import claims_json
 from answers.wording import listed, markdown
 from warehouse import annotations, attestation, queries
 from warehouse.errors import InvalidInput

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from answers.runs.values import Curve
+from answers.runs.read import CellCurve
 from answers.wording import bracketed
 from dashboard.charts import QUIET, Chart, coloured, tip
 from dashboard.charts import title as heading
@@ -30,7 +30,7 @@ CHARTS: dict[str, tuple[tuple[str, ...], bool]] = {
 }
 
 
-def distribution(curve: Curve, colour: str, note: str = "") -> Chart:
+def distribution(curve: CellCurve, colour: str, note: str = "") -> Chart:
     """Draw the empirical distribution of a metric (the name of ``curve``) over the requests.
 
     ``note`` is the badge of evidence other than a real GPU run.
@@ -52,7 +52,7 @@ def distribution(curve: Curve, colour: str, note: str = "") -> Chart:
     )
 
 
-def acceptance_by_position(curve: Curve, colour: str, note: str = "") -> Chart:
+def acceptance_by_position(curve: CellCurve, colour: str, note: str = "") -> Chart:
     """Draw the share of drafts whose token at each position was accepted, a step each; ``name``:
     the source."""
     rows = pd.DataFrame(curve.points, columns=["position", "rate"])
@@ -84,7 +84,7 @@ def _share(field: str, title: str) -> Any:
     )  # fmt: skip
 
 
-def over_time(curves: Sequence[Curve], title: str, colour: str, share: bool) -> Chart:
+def over_time(curves: Sequence[CellCurve], title: str, colour: str, share: bool) -> Chart:
     """Draw one or several lines over the seconds since the first sample, each with its name at its
     end.
 
@@ -120,7 +120,7 @@ def over_time(curves: Sequence[Curve], title: str, colour: str, share: bool) -> 
     return alt.layer(*layers).properties(title=heading(title), height=_SERVER_HEIGHT)
 
 
-def sampled(curve: Curve, note: str) -> Chart:
+def sampled(curve: CellCurve, note: str) -> Chart:
     """Draw one server metric as it was sampled."""
     rows = pd.DataFrame(curve.points, columns=["at", "value"])
     return (

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import altair as alt
 import pandas as pd
 
-from answers.explore import words
-from answers.explore.values import Amount, Mark, Marks, Panel, Pick
+from answers import explore
+from answers.explore import ChartPanel, Mark, Marks, Measure, Pick
 from dashboard.charts import Chart, arm_colour, coloured, given, hex_of, large, spans, tip, title
 from warehouse.catalogue import METRICS
 
@@ -53,18 +53,18 @@ def axes(found: Marks, pick: Pick) -> Axes:
     """Return the scales that all panels share."""
     marks = found.all
     kind: Kind = "path"
-    if not isinstance(pick.x, Amount):
+    if not isinstance(pick.x, Measure):
         kind = "text" if pick.x.kind == "several" else pick.x.kind
     ticks = tuple(sorted({mark.x for mark in marks})) if kind in ("number", "text") else ()
     low, high = min(min(m.low for m in marks), 0.0), max(m.high for m in marks)
     return Axes(
         kind, ticks, low, high * 1.06 or 1.0, tuple(sorted({m.series for m in marks})),
-        pick.series.column == "arm_label", words.axis_title(pick.x), pick.series.label,
+        pick.series.column == "arm_label", explore.axis_title(pick.x), pick.series.label,
         f",.{METRICS[pick.y.metric].decimals}f",
     )  # fmt: skip
 
 
-def panel(one: Panel, pick: Pick, name: str, shared: Axes) -> Chart:
+def panel(one: ChartPanel, pick: Pick, name: str, shared: Axes) -> Chart:
     """Draw one line per series with the extremes of its cells; points can be clicked. ``name``:
     title."""
     y = alt.Y(
@@ -103,7 +103,7 @@ def panel(one: Panel, pick: Pick, name: str, shared: Axes) -> Chart:
     )
     extremes = spans(base.mark_rule(strokeWidth=2, opacity=0.45), color=colour)
     heading = title(name)
-    heading.subtitle = list(words.subtitle(one, pick))
+    heading.subtitle = list(explore.subtitle(one, pick))
     return alt.layer(
         extremes, *([] if shared.kind == "text" else [lines]), points.add_params(picked),
         title=heading, height=HEIGHT + _LINE * -(-len(names) // _ACROSS),

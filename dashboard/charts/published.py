@@ -8,8 +8,7 @@ import pandas as pd
 
 from analysis.verdicts.finding import Finding
 from answers.compare.words import counted, short_name
-from answers.published import checked
-from answers.published.values import BADGE, MEAN, Plot
+from answers.published.values import BADGE, MEAN, Plot, where_printed
 from answers.wording import badge, bracketed
 from dashboard.charts import QUIET, Chart, colour, even, points, spans, tip, title
 
@@ -77,7 +76,7 @@ def claim_rows(findings: Sequence[Finding]) -> pd.DataFrame:
 
 
 def _marks(at: int, finding: Finding) -> Iterator[dict[str, Any]]:
-    where = checked.place(finding)
+    where = where_printed(finding)
     label = f"{where}: {finding.kind}" if finding.kind else where
     exact = (finding.published, finding.published, finding.published)
     spans = [

@@ -7,9 +7,9 @@ import altair as alt
 import pandas as pd
 
 from analysis.nightly.nights import NOON
-from answers.runs.notes import UNKNOWN_NIGHT, Placed, by_night
-from answers.trend.answer import Line, names
-from answers.trend.releases import Effect
+from analysis.nightly.regressions import ReleaseEffect
+from answers.runs.notes import UNKNOWN_NIGHT, PlacedNote, by_night
+from answers.trend.answer import TrendLine, names
 from answers.wording import badge, bracketed
 from dashboard.charts import QUIET, Chart, arm_colour, colour, even, spans, tip
 from dashboard.charts import title as heading
@@ -24,7 +24,7 @@ _TOP = 8
 _HALF_DAY = NOON / pd.Timedelta(milliseconds=1)
 
 
-def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Chart:
+def run_chart(line: TrendLine, notes: Sequence[PlacedNote] = ()) -> Chart:
     """Draw one series over nights: noise band, levels, the reference, points, and ticks where
     something changed, where the level moved, and where people wrote ``notes``."""
     metric = line.assessed.series.measure
@@ -46,9 +46,9 @@ def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Chart:
     )
     dashed = base.mark_line(strokeWidth=1.5, strokeDash=[5, 4], color=QUIET)
     layers = [band, dashed.encode(y=_value("level", metric), detail=part)]
-    if line.reference is not None:
+    if line.assessed.against is not None:
         # What the last nights are compared with, from its first night to the last one.
-        first = rows.iloc[line.reference[0]]
+        first = rows.iloc[line.assessed.against[0]]
         ends = pd.DataFrame({"at": [first["at"], rows["at"].max()], "level": first["level"],
                              "told": ["reference", ""]})  # fmt: skip
         drawn = alt.Chart(ends).encode(x=x, y=_value("level", metric))
@@ -77,7 +77,7 @@ def run_chart(line: Line, notes: Sequence[Placed] = ()) -> Chart:
     return alt.layer(*layers).properties(title=heading(title, line.name), height=HEIGHT)
 
 
-def run_rows(line: Line) -> pd.DataFrame:
+def run_rows(line: TrendLine) -> pd.DataFrame:
     """Return one row per night: ``at`` (ms since 1970, UTC), ``night``, ``value``, ``level``,
     ``low``, ``high`` (NaN: no noise known), ``part``, ``repeats``, ``solid`` (0 for a single
     repeat), ``changed`` (empty: as the night before)."""
@@ -94,7 +94,7 @@ def run_rows(line: Line) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"low": float, "high": float})
 
 
-def _marks(rows: pd.DataFrame, notes: Sequence[Placed]) -> pd.DataFrame:
+def _marks(rows: pd.DataFrame, notes: Sequence[PlacedNote]) -> pd.DataFrame:
     """Return one row per night of the chart's time of which something was said: ``at``, ``night``,
     ``said``. A night that has no point, or no longer, stands at its midnight."""
     points = dict(zip(rows["night"].str[:10][::-1], rows["at"][::-1], strict=True))
@@ -114,7 +114,7 @@ def _marks(rows: pd.DataFrame, notes: Sequence[Placed]) -> pd.DataFrame:
     return known[known["at"].astype(float).between(first, last)]
 
 
-def forest(effects: Sequence[Effect]) -> Chart:
+def forest(effects: Sequence[ReleaseEffect]) -> Chart:
     """Draw the change of each series of one metric between two releases, with its interval."""
     rows = forest_rows(effects)
     badges = sorted({bracketed(badge(effect.series.about.get("evidence"))) for effect in effects})
@@ -141,7 +141,7 @@ def forest(effects: Sequence[Effect]) -> Chart:
     ).properties(title=heading(title), height=_ROW * len(rows) + 90)
 
 
-def forest_rows(effects: Sequence[Effect]) -> pd.DataFrame:
+def forest_rows(effects: Sequence[ReleaseEffect]) -> pd.DataFrame:
     """Return a row per series: ``series``, ``arm``, ``value``, ``low``, ``high`` (ratios, positive
     is better), ``status``."""
     named = [name.split(", ") for name in names([effect.series for effect in effects])]

@@ -19,7 +19,7 @@ from answers.decide.answer import decide
 from answers.decide.subjects import Named
 from answers.decide.values import Question as Decide
 from answers.ground import JUDGED
-from answers.published.values import Study
+from answers.published.values import PublishedStudy
 from answers.wording import bracketed
 from dashboard.charts import Drawing, specification
 from dashboard.charts import compare as charts
@@ -108,7 +108,7 @@ def _also() -> tuple[Line, ...]:
 
 
 def _offer(
-    shelf: Shelf, question: Question, studies: Sequence[Study], ours: Mapping[str, Named]
+    shelf: Shelf, question: Question, studies: Sequence[PublishedStudy], ours: Mapping[str, Named]
 ) -> SubjectOffer:
     """Return what the page can be about: the published studies that the filters keep, then ``ours``,
     those that are ``_comparable``."""

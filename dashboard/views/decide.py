@@ -31,7 +31,7 @@ from answers.decide.overview import Overview
 from answers.decide.read import measured
 from answers.decide.subjects import Named
 from answers.decide.values import Decision, Question
-from answers.published.values import Study
+from answers.published.values import PublishedStudy
 from dashboard.charts import Drawing, specification
 from dashboard.charts import decide as charts
 from dashboard.chosen import (
@@ -107,7 +107,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         _details(shelf, decision)
 
 
-def _undecided(study: Study | None, lost: str | None, top: DeltaGenerator) -> None:
+def _undecided(study: PublishedStudy | None, lost: str | None, top: DeltaGenerator) -> None:
     """Draw a published study, as printed; without one, say what the link names and is gone."""
     if study is None or lost is not None:
         with top:

@@ -9,7 +9,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from answers.published.answer import studies
-from answers.published.values import BADGE, Line, Measured, Plot, Study, Table
+from answers.published.values import (
+    BADGE,
+    MeasuredHere,
+    Plot,
+    PrintedLine,
+    PrintedTable,
+    PublishedStudy,
+)
 from answers.wording import interval, percent
 from dashboard.charts import specification
 from dashboard.charts.published import printed_values
@@ -22,7 +29,7 @@ from warehouse.filters import Filters
 _RIGHT = ("baseline", "speculative", "printed", "its row gives", "recomputed")
 
 
-def kept(shelf: Shelf, filters: Filters) -> tuple[Study, ...]:
+def kept(shelf: Shelf, filters: Filters) -> tuple[PublishedStudy, ...]:
     """Return the published studies, but for those that a filter of model, GPU or dataset rules
     out."""
     version = published.version(Path(shelf.root))
@@ -30,7 +37,7 @@ def kept(shelf: Shelf, filters: Filters) -> tuple[Study, ...]:
     return tuple(study for study in known if study.meets(filters))
 
 
-def say(study: Study) -> None:
+def say(study: PublishedStudy) -> None:
     """Draw a study's headline, where it was printed, and that it is no measurement of ours."""
     st.header(plain(study.headline))
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -38,7 +45,7 @@ def say(study: Study) -> None:
         st.caption(plain(study.about))
 
 
-def overview(study: Study) -> None:
+def overview(study: PublishedStudy) -> None:
     """Draw every improvement that was printed against the baseline, a row for each dataset and
     size; then what does not follow, and the money. No advice: nothing here is known to repeat."""
     tables = [each for each in study.tables if each.arms[0] == "baseline"]
@@ -56,13 +63,13 @@ def overview(study: Study) -> None:
     _mistakes_and_money(study)
 
 
-def _improvement(line: Line) -> str:
+def _improvement(line: PrintedLine) -> str:
     if line.flag is None:
         return line.printed
     return f"{line.printed} ({line.flag}; its row gives {line.recomputed})"
 
 
-def _mistakes_and_money(study: Study) -> None:
+def _mistakes_and_money(study: PublishedStudy) -> None:
     """Draw the errors in print, each with the figures that are wrong through it folded under it; then
     the money as printed, and recomputed beside it."""
     count = len(study.mistakes)
@@ -84,7 +91,7 @@ def _mistakes_and_money(study: Study) -> None:
             st.caption("Nothing of this is a price of yours.")
 
 
-def render(study: Study, top: DeltaGenerator) -> None:
+def render(study: PublishedStudy, top: DeltaGenerator) -> None:
     """Draw the study: one figure, its table, what does not follow, the money."""
     with top:
         say(study)
@@ -129,7 +136,7 @@ def _alt(plot: Plot) -> str:
     return f"{plot.name} in {plot.unit}, {BADGE}: {values}. {'; '.join(plot.notes)}"
 
 
-def _table(printed: Table) -> None:
+def _table(printed: PrintedTable) -> None:
     old, new = printed.arms
     rows = [
         (f"{line.name} ({line.unit})", line.baseline, line.speculative, line.printed,
@@ -142,7 +149,7 @@ def _table(printed: Table) -> None:
     table(tabled(header, rows), "rows", right(old, new, *_RIGHT))
 
 
-def _here(measured: Sequence[Measured]) -> str:
+def _here(measured: Sequence[MeasuredHere]) -> str:
     texts = []
     for each in measured:
         ends = interval(each.low, each.high)

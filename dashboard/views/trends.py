@@ -13,16 +13,13 @@ from streamlit import column_config as col
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.frames import number
-from analysis.nightly.acceptance import Acceptance
-from analysis.nightly.regressions import budgets
+from analysis.nightly.regressions import AcceptedNight, budgets, comparable_releases
 from answers.runs import notes
 from answers.runs import read as read_runs
-from answers.runs.notes import Placed
+from answers.runs.notes import PlacedNote
 from answers.search import board, words
-from answers.trend import nights, read
-from answers.trend.answer import Line, Trend, names, watch
-from answers.trend.read import Meant, accept
-from answers.trend.releases import Release, comparable, release
+from answers.trend import answer, nights
+from answers.trend.answer import Meant, Release, Trend, TrendLine, accept, names, release, watch
 from dashboard import annotating
 from dashboard.access import may_edit
 from dashboard.charts import Drawing, specification
@@ -115,7 +112,7 @@ class TrendQuestion:
 
     filters: Filters
     budget: str
-    accepted: tuple[Acceptance, ...]
+    accepted: tuple[AcceptedNight, ...]
 
 
 @dataclass(frozen=True)
@@ -124,7 +121,7 @@ class WatchedTrend:
     series."""
 
     trend: Trend
-    places: dict[str, dict[str, Line]]
+    places: dict[str, dict[str, TrendLine]]
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
@@ -135,7 +132,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         "How much worse is still fine?", value="5%", key="budget", bind="query-params",
         help="5% for all metrics, or more exactly: itl=3% ttft.p95=10% 5%",
     )  # fmt: skip
-    watching = TrendQuestion(filters, budget or "", read.accepted(Path(shelf.root)))
+    watching = TrendQuestion(filters, budget or "", answer.accepted(Path(shelf.root)))
     known = trend_of(shelf, watching)
     trend, judged = known.trend, known.trend.judged
     with top:
@@ -172,8 +169,8 @@ def render(shelf: Shelf, filters: Filters) -> None:
 def trend_of(shelf: Shelf, watching: TrendQuestion) -> WatchedTrend:
     """Judge every series; raises UnknownKey for a budget that cannot be read."""
     allowed = budgets(watching.budget.replace(",", " ").split())
-    trend = watch(ask(shelf, read.watched, watching.filters), allowed, watching.accepted)
-    places: dict[str, dict[str, Line]] = {}
+    trend = watch(ask(shelf, answer.watched, watching.filters), allowed, watching.accepted)
+    places: dict[str, dict[str, TrendLine]] = {}
     named = names([line.assessed.series for line in trend.judged])
     for name, line in zip(named, trend.judged, strict=True):
         places.setdefault(line.metric, {})[name] = line
@@ -185,7 +182,7 @@ def trend_of(shelf: Shelf, watching: TrendQuestion) -> WatchedTrend:
 
 @cached
 def drawing(
-    shelf: Shelf, watching: TrendQuestion, metric: str, name: str, noted: tuple[Placed, ...]
+    shelf: Shelf, watching: TrendQuestion, metric: str, name: str, noted: tuple[PlacedNote, ...]
 ) -> Drawing:
     """Draw the run chart of one series, with what people noted."""
     return specification(run_chart(trend_of(shelf, watching).places[metric][name], noted))
@@ -201,7 +198,7 @@ def _series(
     follow_first("series", offered)
     name = controls[1].selectbox("Series, worst first", offered, key="series", bind="query-params")
     line = places[name]
-    noted: tuple[Placed, ...] = ()
+    noted: tuple[PlacedNote, ...] = ()
     notes_version = annotating.notes_version(shelf)
     if notes_version:
         asked = (watching.filters, line.about, notes_version)
@@ -224,7 +221,7 @@ def _series(
         )
 
 
-def _accept(shelf: Shelf, line: Line) -> None:
+def _accept(shelf: Shelf, line: TrendLine) -> None:
     """Draw the form that accepts a night, as ``draftboard gate accept`` does: from it on the night
     is the reference of what follows."""
     if not may_edit():
@@ -252,7 +249,7 @@ def _accepted(shelf: Shelf, what: Meant, why: str) -> None:
     st.rerun()
 
 
-def _behind(line: Line, noted: Sequence[Placed]) -> None:
+def _behind(line: TrendLine, noted: Sequence[PlacedNote]) -> None:
     changes = [
         (point.night, change.field, *("not stated" if value is None else str(value)
                                       for value in (change.before, change.after)))
@@ -288,7 +285,7 @@ def _every_series(trend: Trend) -> None:
     rows_menu("trends", lambda: file_rows(trend.judged))
 
 
-def file_rows(lines: Sequence[Line]) -> pd.DataFrame:
+def file_rows(lines: Sequence[TrendLine]) -> pd.DataFrame:
     """Return every series unrounded, for a file: what it is, how it is judged, since when."""
     rows = [
         {
@@ -334,7 +331,7 @@ def _one_search(root: str, filters: Filters) -> None:
     for line in rest:
         st.markdown(plain(line))
     st.caption(plain(board.heard(chosen, datetime.now(UTC))))
-    table(texts(*board.candidates(chosen)), "candidates")
+    table(texts(*words.candidate_rows(chosen.told.candidates)), "candidates")
     if chosen.told.found:
         st.markdown("By dataset and load:")
         table(texts(*words.standings(chosen.told.found)), "loads")
@@ -352,7 +349,7 @@ def _one_search(root: str, filters: Filters) -> None:
 
 def _releases(shelf: Shelf, filters: Filters) -> None:
     st.caption(_BOTH)
-    known = dict(comparable(ask(shelf, read.watched, filters)))
+    known = comparable_releases(ask(shelf, answer.watched, filters).series)
     if not known:
         st.caption("No series among these filters was measured with two engine versions.")
         return
@@ -381,7 +378,7 @@ def _releases(shelf: Shelf, filters: Filters) -> None:
 
 @cached
 def _released(shelf: Shelf, filters: Filters, before: str, after: str) -> Release:
-    return release(ask(shelf, read.watched, filters).series, before, after)
+    return release(ask(shelf, answer.watched, filters).series, before, after)
 
 
 @cached

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.nightly.nights import Series, series_over_nights
+from analysis.nightly.nights import NightSeries, series_over_nights
 from analysis.nightly.regressions import Assessment, Budgets, assess
 
 
 def history(
     *levels: float, repeats: int = 3, noise: float = 0.01, metric: str = "output_throughput",
     **changes: Any,
-) -> list[Series]:  # fmt: skip
+) -> list[NightSeries]:  # fmt: skip
     """One night per level (tokens/s); the version changes where the level first does."""
     draw = np.random.default_rng(1)
     cells, values = [], []

@@ -4,14 +4,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from analysis.nightly.acceptance import Acceptance
-from analysis.nightly.regressions import Budgets, assess
+from analysis.nightly.regressions import AcceptedNight, Budgets, assess
 from tests.analysis.in_a_row import history, only
 
 
-def said_on(night: str, hour: int = 0, **about: str) -> Acceptance:
+def said_on(night: str, hour: int = 0, **about: str) -> AcceptedNight:
     at = datetime(2026, 12, 1, hour, tzinfo=UTC)
-    return Acceptance(night, "the new sampler is right", "Ann", at, **about)
+    return AcceptedNight(night, "the new sampler is right", "Ann", at, **about)
 
 
 WORSE_THEN_STEADY = (*[100.0] * 8, *[90.0] * 6)

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.metric_words import read_metric
-from analysis.published.claims import Claims, judge
+from analysis.published.claims import Claims, as_improvement, judge
 from analysis.published.claims_file import read_claims
-from analysis.published.claims_improvements import as_improvement
 from warehouse.errors import InvalidInput
 
 CASES = Path(__file__).parents[1] / "fixtures" / "cases"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.published.printed import (
-    Range,
+    PrintedRange,
     decimals,
     exactly,
     printed,
@@ -54,14 +54,14 @@ def test_broken_or_hostile_yaml_is_one_sentence(text: str) -> None:
 
 
 def test_a_formula_spreads_to_the_corners_of_its_inputs() -> None:
-    found = propagated(lambda a, b: a / b, Range(4.0, 3.0, 5.0), Range(2.0, 1.0, 4.0))
-    assert found == Range(2.0, 0.75, 5.0)
+    found = propagated(lambda a, b: a / b, PrintedRange(4.0, 3.0, 5.0), PrintedRange(2.0, 1.0, 4.0))
+    assert found == PrintedRange(2.0, 0.75, 5.0)
 
 
 def test_ranges_meet_at_their_edges_and_not_beyond() -> None:
-    assert printed("1.2").meets(Range(1.3, 1.25, 1.3))
+    assert printed("1.2").meets(PrintedRange(1.3, 1.25, 1.3))
     assert not printed("1.2").meets(exactly(1.2500001))
-    assert printed("5").scaled(-1) == Range(-5.0, -5.5, -4.5)
+    assert printed("5").scaled(-1) == PrintedRange(-5.0, -5.5, -4.5)
 
 
 @given(st.decimals(-1000, 1000, places=4), st.integers(0, 4))

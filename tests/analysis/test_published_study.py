@@ -61,7 +61,7 @@ def test_eleven_flagged_figures_come_from_four_errors(found: Claims) -> None:
     ]  # fmt: skip
     money = found.errors[3]
     assert money.findings[0].metric == "usd_per_1k"
-    assert {one.metric for one in money.consequences} == {
+    assert {one.metric for one in money.findings[1:]} == {
         "usd_per_day", "speculative_usd_per_1k", "speculative_usd_per_day", "usd_saved_per_year",
     }  # fmt: skip
     assert "3.6 times what follows, and 4 more figures" in money.sentence

@@ -126,7 +126,8 @@ def test_a_loss_after_a_gain_is_held_against_the_better_level() -> None:
     assert found.status == "regression"
     assert found.against == (8, 16)
     assert found.improvement == pytest.approx(102 / 110 - 1, abs=0.02)
-    assert [move.first for move in found.moves] == [8, 16]
+    labels = [night.label for night in found.series.nights]
+    assert [move.first for move in found.moves] == [labels[8], labels[16]]
     assert found.moves[0].low > 0
 
 

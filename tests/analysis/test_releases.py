@@ -4,14 +4,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.nightly.nights import Series, series_over_nights
-from analysis.nightly.releases import against, comparable
-from answers.trend.releases import release
+from analysis.nightly.nights import NightSeries, series_over_nights
+from analysis.nightly.regressions import between_releases, comparable_releases
+from answers.trend.answer import release
 
 Measured = tuple[str, str, float]
 
 
-def history(*nights: Measured, repeats: int = 1) -> list[Series]:
+def history(*nights: Measured, repeats: int = 1) -> list[NightSeries]:
     """One night per (version, dataset, value)."""
     cells, values = [], []
     for night, (version, dataset, level) in enumerate(nights):
@@ -35,14 +35,14 @@ CODE = [("2", "code", 100.0), ("10", "code", 90.0)]
 
 
 def test_versions_stand_in_the_order_in_which_they_were_measured() -> None:
-    assert comparable(history(*CODE)) == {"2": ("10",), "10": ("2",)}
+    assert comparable_releases(history(*CODE)) == {"2": ("10",), "10": ("2",)}
 
 
 def test_versions_of_different_series_are_no_pair() -> None:
     known = history(*CODE, ("3", "chat", 50.0))
 
-    assert comparable(known) == {"2": ("10",), "10": ("2",)}
-    assert against(known, "2", "3") == []
+    assert comparable_releases(known) == {"2": ("10",), "10": ("2",)}
+    assert between_releases(known, "2", "3") == []
 
 
 THREE_EACH = [("1", "code", v) for v in (100.0, 101.0, 99.0)] + [
@@ -51,18 +51,18 @@ THREE_EACH = [("1", "code", v) for v in (100.0, 101.0, 99.0)] + [
 
 
 def test_all_nights_of_a_release_are_held_against_those_of_the_other() -> None:
-    found = against(history(*THREE_EACH), "1", "2")[0]
+    found = between_releases(history(*THREE_EACH), "1", "2")[0]
 
     assert found.improvement == pytest.approx(-0.2, abs=0.001)
     # The t interval of two groups of three: 2.776 standard errors of the difference.
     error = np.log(1.0125) * np.sqrt(2 / 3)
     assert found.high == pytest.approx(0.8 * np.exp(2.776 * error) - 1, abs=0.01)
-    backwards = against(history(*THREE_EACH), "2", "1")[0]
+    backwards = between_releases(history(*THREE_EACH), "2", "1")[0]
     assert backwards.low > 0
 
 
 def test_one_night_each_tells_no_noise_however_often_it_was_repeated() -> None:
-    found = against(history(*CODE, repeats=3), "2", "10")[0]
+    found = between_releases(history(*CODE, repeats=3), "2", "10")[0]
 
     assert (found.improvement, found.low, found.high) == (None, None, None)
 

@@ -3,12 +3,13 @@
 import pytest
 
 from analysis.evidence.words import Word
-from answers.again import words
-from answers.again.words import Line
+from answers.again import RepeatedLine, outcome, row
 
 
-def line(word: Word, low: float | None, high: float | None, metric="output_throughput") -> Line:
-    return Line(
+def line(
+    word: Word, low: float | None, high: float | None, metric="output_throughput"
+) -> RepeatedLine:
+    return RepeatedLine(
         metric, "mean", original=100.0, again=101.0, lowest=100.0, highest=102.0, improvement=0.01,
         low=low, high=high, adjusted_low=low, adjusted_high=high, word=word,
     )  # fmt: skip
@@ -27,18 +28,18 @@ def line(word: Word, low: float | None, high: float | None, metric="output_throu
     ids=lambda value: str(value)[:20] if isinstance(value, str) else "",
 )
 def test_the_headline_uses_the_words_of_every_decision(lines, status, said) -> None:
-    assert words.status_of(lines) == status
-    assert said in words.headline(lines)
+    assert outcome(lines)[0] == status
+    assert said in outcome(lines)[1]
 
 
 def test_the_throughput_is_named_where_it_is_among_what_differs() -> None:
     lines = [line("loss", -0.2, -0.1, "ttft"), line("gain", 0.005, 0.015), line("open", -1, 1)]
-    said = words.headline(lines)
+    _, said = outcome(lines)
     assert said.startswith("It does not repeat: 2 of 3 figures differ, Output throughput:")
     assert said.endswith("(95 %: 0.5 to 1.5\u202f%): gain.")
 
 
 def test_an_interval_that_says_nothing_is_not_spelt_out() -> None:
-    assert words.row(line("open", -0.009, 0.019))[5] == "-0.9 to +1.9\u202f%"
-    assert words.row(line("open", -1e9, 0.9))[5] == "beyond ±1000 %"
-    assert words.row(line("open", None, None))[5] == "none: one launch each"
+    assert row(line("open", -0.009, 0.019))[5] == "-0.9 to +1.9\u202f%"
+    assert row(line("open", -1e9, 0.9))[5] == "beyond ±1000 %"
+    assert row(line("open", None, None))[5] == "none: one launch each"

@@ -9,23 +9,19 @@ from analysis.published.claims_file import read_claims
 from answers.compare.values import Arm, Change, Mean, Setting, Span
 from answers.decide.values import Subject
 from answers.published.answer import study
-from answers.published.measured import Ours
-from answers.published.values import MEAN, PEAK, Measured, Study
+from answers.published.values import MEAN, PEAK, MeasuredHere, PublishedStudy
 from warehouse.filters import Filters
 from warehouse.loads import Load
 
 FILE = Path(__file__).parents[2] / "examples" / "claims" / "published-study.yaml"
 
 
-NOTHING = Ours()
-
-
-def told(ours: Ours = NOTHING) -> Study:
+def told(settings: tuple[Setting, ...] = ()) -> PublishedStudy:
     tables = read_claims(FILE.read_text(encoding="utf-8"), FILE.name)
-    return study(tables, judge(tables), ours)
+    return study(tables, judge(tables), settings)
 
 
-def here() -> Ours:
+def here() -> tuple[Setting, ...]:
     """EAGLE-3 measured on ShareGPT: +25 % on average and +30 % at 100 at once in TTFT P95, in ms."""
     subject = Subject(None, "openai/gpt-oss-120b", "H200", 1, "vllm", "0.13.0", 1, "gpu")
     change = Change(
@@ -34,7 +30,7 @@ def here() -> Ours:
     )  # fmt: skip
     mean = Mean("ttft", "p95", 8000.0, 6000.0, 0.25, ("1", "100"), (), ())
     arm = Arm("eagle3 K=3", "eagle3 K=3", (), (change,), (mean,), (), (), (), True)
-    return Ours((Setting("ShareGPT · TP 1", subject, "sharegpt", (arm,)),))
+    return (Setting("ShareGPT · TP 1", subject, "sharegpt", (arm,)),)
 
 
 def test_the_headline_says_what_was_printed_and_gives_no_advice() -> None:
@@ -101,7 +97,7 @@ def test_what_was_measured_here_stands_beside_in_the_printed_unit() -> None:
 
     lines = {line.metric: line for line in table.lines}
     assert lines["ttft"].measured == (
-        Measured("eagle3 K=3", (), MEAN, 8.0, 6.0, 0.25, None, None, None),
+        MeasuredHere("eagle3 K=3", (), MEAN, 8.0, 6.0, 0.25, None, None, None),
     )
     assert lines["itl"].measured == ()
     at_load = [m for m in found.figures[1].plots[0].measured if m.of == "100 at once"]

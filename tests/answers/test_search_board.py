@@ -6,31 +6,39 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from answers.search import board, words
-from answers.search.values import Candidate, Found, Played, Proof, Proven, Step, Terms
+from answers.search.values import (
+    LaunchStep,
+    PlaceOutcome,
+    ProvenGain,
+    SearchCandidate,
+    SearchReport,
+    SearchTerms,
+    WinnerProof,
+)
 from warehouse.filters import Filters
 
 AT = datetime(2026, 11, 23, 15, 20, tzinfo=UTC)
-PLAYED = Played(
-    "mine", None, Terms(stake=0.1, mix=(("code", 0.5), ("prose", 0.5))),
-    (Step("baseline", "everywhere", 4.5, "measured", None),),
-    (Found("mix", 4.0, "k3", 0.31, 0.25, 0.37, 0.2, False, "k2", ("k2",)),),
+PLAYED = SearchReport(
+    "mine", None, SearchTerms(stake=0.1, mix=(("code", 0.5), ("prose", 0.5))),
+    (LaunchStep("baseline", "everywhere", 4.5, "measured", None),),
+    (PlaceOutcome("mix", 4.0, "k3", 0.31, 0.25, 0.37, 0.2, False, "k2", ("k2",)),),
     False, "under way", 4.5, 54.0, (), (), "", ("k5 (mix at 4: it crashed)",),
     candidates=(
-        Candidate("baseline", 1, None, None, "cannot win any more"),
-        Candidate("k3", 2, 0.1, 0.31, "leads at 4"),
-        Candidate("k5", 0, None, None, "out: mix at 4: it crashed"),
+        SearchCandidate("baseline", 1, None, None, "cannot win any more"),
+        SearchCandidate("k3", 2, 0.1, 0.31, "leads at 4"),
+        SearchCandidate("k5", 0, None, None, "out: mix at 4: it crashed"),
     ),
 )  # fmt: skip
 ONE = board.Board(PLAYED, "measuring", "Next: r0-k3, at 4, about 3.3 minutes.", AT, 3.3)
 
 
 def test_a_file_says_what_was_written_into_it() -> None:
-    proven = Proven("mix", 4.0, 0.3, 0.2, 0.4, 0.28, 0.2, 0.36, 0.6)
+    proven = ProvenGain("mix", 4.0, 0.3, 0.2, 0.4, 0.28, 0.2, 0.36, 0.6)
     full = replace(
         ONE,
         told=replace(
             PLAYED,
-            proof=Proof("{}", "K=3", True, "yes", "Yes: serve with it.", "{}", (proven,)),
+            proof=WinnerProof("{}", "K=3", True, "yes", "Yes: serve with it.", "{}", (proven,)),
             usd=2.5,
         ),
     )

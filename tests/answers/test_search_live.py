@@ -8,12 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.search.space import Arm, Place
-from answers.search.live import Live, Order, Planned, bare, live
-from answers.search.measured import measured
-from answers.search.proven import proven
-from answers.search.values import Out, Terms
-from answers.search.winner import Winner
+from analysis.search.space import SearchArm, SearchPlace
+from answers.search.live import live
+from answers.search.measured import bare, measured
+from answers.search.values import (
+    ExcludedArm,
+    LaunchOrder,
+    LiveSearch,
+    SearchPlan,
+    SearchTerms,
+    Winner,
+)
+from answers.search.winner import proven
 from answers.search.words import outlook
 from answers.search.words import proof as words_of
 from tests.commands.asking import run
@@ -27,10 +33,10 @@ DRAFT = '{"method": "draft_model", "model": "draft"}'
 #: Speed against the baseline, by arm and load: K=3 wins alone, K=1 under load.
 SPEED = {("k1", 1): 1.2, ("k1", 8): 1.15, ("k3", 1): 1.5, ("k3", 8): 0.8}
 K = {"baseline": 0, "k1": 1, "k3": 3}
-PLANNED = Planned(
+PLANNED = SearchPlan(
     "mine",
-    (Arm("baseline", "", 0), Arm("k1", DRAFT, 1), Arm("k3", DRAFT, 3)),
-    tuple(Place(name, load) for name in ("code", "prose") for load in (1.0, 8.0)),
+    (SearchArm("baseline", "", 0), SearchArm("k1", DRAFT, 1), SearchArm("k3", DRAFT, 3)),
+    tuple(SearchPlace(name, load) for name in ("code", "prose") for load in (1.0, 8.0)),
     {arm: tuple(f"{arm}-start-{turn}" for turn in range(8)) for arm in K},
     10.0,
 )
@@ -45,7 +51,7 @@ class Node:
     clock: float = 1.8e9
     speed: dict[tuple[str, int], float] = field(default_factory=lambda: SPEED)
 
-    def measure(self, order: Order) -> None:
+    def measure(self, order: LaunchOrder) -> None:
         self.drops("mine", order.arm, order.launch_id, (order.datasets, order.loads))
 
     def drops(
@@ -81,7 +87,9 @@ class Node:
         return Reader(warehouse)
 
 
-def searched(node: Node, terms: Terms, planned: Planned = PLANNED) -> tuple[Live, list[Order]]:
+def searched(
+    node: Node, terms: SearchTerms, planned: SearchPlan = PLANNED
+) -> tuple[LiveSearch, list[LaunchOrder]]:
     """Search to the end; what was ordered."""
     now, orders = live(None, planned, terms), []
     while now.orders:
@@ -110,7 +118,7 @@ def prove(node: Node, one: Winner) -> None:
 def test_it_orders_the_launches_of_the_plan_one_after_the_other_and_finds_the_best(
     node: Node,
 ) -> None:
-    now, orders = searched(node, Terms(stake=0.1))
+    now, orders = searched(node, SearchTerms(stake=0.1))
     assert now.told.decided
     best = {(one.dataset, one.load): one.arm for one in now.told.found}
     assert best == {(name, load): arm for name in ("code", "prose")
@@ -139,7 +147,7 @@ def test_it_orders_the_launches_of_the_plan_one_after_the_other_and_finds_the_be
 
 
 def test_what_is_decided_of_a_winner_is_what_verdict_says_of_its_proof(node: Node) -> None:
-    now, _ = searched(node, Terms(stake=0.1))
+    now, _ = searched(node, SearchTerms(stake=0.1))
     assert now.winner is not None
     assert now.rival is not None
     prove(node, now.winner)
@@ -160,7 +168,7 @@ def test_a_study_that_allows_too_few_launches_is_told_to_raise_repeats(node: Nod
     """Both arms are equally fast, to a stake of which two launches each say too little."""
     node.speed = dict.fromkeys(SPEED, 1.2)
     few = replace(PLANNED, launches={arm: ids[:2] for arm, ids in PLANNED.launches.items()})
-    now, _ = searched(node, Terms(stake=0.016, budget_min=200), few)
+    now, _ = searched(node, SearchTerms(stake=0.016, budget_min=200), few)
     assert not now.told.decided
     assert "`repeats` of the study allows no further launch" in now.told.headline
     assert "further launches" in now.told.headline
@@ -171,7 +179,7 @@ def test_a_study_that_allows_too_few_launches_is_told_to_raise_repeats(node: Nod
 
 
 def test_a_mix_is_measured_with_all_its_datasets_and_decided_as_one(node: Node) -> None:
-    terms = Terms(stake=0.1, mix=(("code", 0.5), ("prose", 0.5)))
+    terms = SearchTerms(stake=0.1, mix=(("code", 0.5), ("prose", 0.5)))
     now, orders = searched(node, terms)
     assert now.told.decided
     assert {order.datasets for order in orders} == {("code", "prose")}
@@ -191,7 +199,7 @@ def test_a_mix_is_measured_with_all_its_datasets_and_decided_as_one(node: Node) 
 def test_an_arm_that_breaks_the_slo_is_not_taken(node: Node) -> None:
     """Alone, K=1 answers prose in 1 / 1.2 of the time and K=3 in 1 / 1.5; the first is too slow."""
     limit = OUTPUT * 0.01 * 0.75
-    now, _ = searched(node, Terms(stake=0.1, slo=f"latency:p50<{limit}s"))
+    now, _ = searched(node, SearchTerms(stake=0.1, slo=f"latency:p50<{limit}s"))
     found = {(one.dataset, one.load): one for one in now.told.found}
     assert found["prose", 1.0].arm == "k3"
     assert found["prose", 1.0].meets
@@ -200,7 +208,7 @@ def test_an_arm_that_breaks_the_slo_is_not_taken(node: Node) -> None:
 
 
 def test_launches_side_by_side_are_launches_of_their_own_and_decide_alike(node: Node) -> None:
-    planned, terms = replace(PLANNED, at_once=3), Terms(stake=0.05, budget_min=400)
+    planned, terms = replace(PLANNED, at_once=3), SearchTerms(stake=0.05, budget_min=400)
     now, ids = live(None, planned, terms), []
     first = [order.arm for order in now.orders]
     while now.orders:
@@ -224,7 +232,7 @@ def test_servers_beside_each_other_cost_the_machine_once_and_tell_their_start(
         node.clock = begin if arm != "k3" else begin + 600
         node.drops("mine", arm, f"{arm}-start-0", (("code",), (1, 8)))
     with closing(node.reader()) as reader:
-        found = measured(reader, "mine", bare(PLANNED), Terms())
+        found = measured(reader, "mine", bare(PLANNED), SearchTerms())
     assert found.abreast == pytest.approx(2 / 3, abs=0.01)
     duration = float(found.space.cell_min[0])
     # k3 began 600 s after the two others did, whose two cells were over by then.
@@ -232,10 +240,13 @@ def test_servers_beside_each_other_cost_the_machine_once_and_tell_their_start(
 
 
 def test_where_no_arm_can_be_measured_nothing_is_called_decided(node: Node) -> None:
-    out = (Out("k1", "code at 1: no such draft"), Out("k3", "code at 1: no such draft"))
-    node.measure(live(None, PLANNED, Terms(), out).orders[0])
+    out = (
+        ExcludedArm("k1", "code at 1: no such draft"),
+        ExcludedArm("k3", "code at 1: no such draft"),
+    )
+    node.measure(live(None, PLANNED, SearchTerms(), out).orders[0])
     with closing(node.reader()) as reader:
-        now = live(reader, PLANNED, Terms(), out)
+        now = live(reader, PLANNED, SearchTerms(), out)
     assert not now.orders
     assert not now.told.decided
     assert now.winner is None
@@ -248,18 +259,18 @@ def test_a_decision_says_which_arms_it_did_not_compare_and_where_none_meets_the_
     node: Node,
 ) -> None:
     limit = OUTPUT * 0.01 * 0.75
-    now, _ = searched(node, Terms(stake=0.1, slo=f"latency:p50<{limit}s"))
+    now, _ = searched(node, SearchTerms(stake=0.1, slo=f"latency:p50<{limit}s"))
     assert (
         f"where one meets the SLO latency:p50<{limit}s, and none does on code at 1, 8; prose at 8"
         in (now.told.headline)
     )
-    gone = (Out("k1", "code at 8: out of memory"),)
+    gone = (ExcludedArm("k1", "code at 8: out of memory"),)
     with closing(node.reader()) as reader:
-        told = live(reader, PLANNED, Terms(stake=0.5), gone).told
+        told = live(reader, PLANNED, SearchTerms(stake=0.5), gone).told
     assert told.decided
     assert told.headline.endswith("1 arm is out: k1 (code at 8: out of memory).")
     with closing(node.reader()) as reader:
-        none = live(reader, PLANNED, Terms(stake=0.1, slo="latency:p50<0.1ms")).told
+        none = live(reader, PLANNED, SearchTerms(stake=0.1, slo="latency:p50<0.1ms")).told
     assert (
         "no arm meets the SLO latency:p50<0.1ms at any load, so none is to be taken"
         in none.headline
@@ -270,10 +281,10 @@ def test_a_budget_that_runs_out_later_than_at_the_start_ends_open_with_what_is_k
     node: Node,
 ) -> None:
     with pytest.raises(InvalidInput, match="too few to measure every method once"):
-        live(None, PLANNED, Terms(budget_min=1))
-    node.measure(live(None, PLANNED, Terms()).orders[0])
+        live(None, PLANNED, SearchTerms(budget_min=1))
+    node.measure(live(None, PLANNED, SearchTerms()).orders[0])
     with closing(node.reader()) as reader:
-        now = live(reader, PLANNED, Terms(budget_min=1))
+        now = live(reader, PLANNED, SearchTerms(budget_min=1))
     assert not now.orders
     assert now.told.headline == "Open: the budget is spent before every method was measured once."
 
@@ -285,7 +296,7 @@ def test_money_buys_more_launches_where_they_share_a_machine(node: Node) -> None
         node.drops("mine", arm, f"{arm}-start-0", (("code", "prose"), (1, 8)))
     priced, terms = (
         replace(PLANNED, usd_per_min=1.0),
-        Terms(stake=0.001, budget_min=22, by_money=True),
+        SearchTerms(stake=0.001, budget_min=22, by_money=True),
     )
     with closing(node.reader()) as reader:
         one, each = (
@@ -305,20 +316,20 @@ def test_a_launch_of_a_mix_that_was_cut_short_is_measured_to_its_end(node: Node)
     node.drops("mine", "baseline", "baseline-start-0", (("code",), (1, 8)))
     for mix, datasets in ((("code", 0.5), ("prose", 0.5)), ("code", "prose")), ((), ("prose",)):
         with closing(node.reader()) as reader:
-            (order,) = live(reader, PLANNED, Terms(mix=mix)).orders
+            (order,) = live(reader, PLANNED, SearchTerms(mix=mix)).orders
         assert order.datasets == datasets
         assert order.launch_id == ("baseline-start-0" if mix else "baseline-start-1")
 
 
 def test_a_mix_whose_datasets_share_no_load_is_refused() -> None:
-    apart = replace(PLANNED, places=(Place("code", 1.0), Place("prose", 8.0)))
+    apart = replace(PLANNED, places=(SearchPlace("code", 1.0), SearchPlace("prose", 8.0)))
     with pytest.raises(InvalidInput, match=r"share no load \(code at 1; prose at 8\)"):
-        live(None, apart, Terms(mix=(("code", 0.5), ("prose", 0.5))))
+        live(None, apart, SearchTerms(mix=(("code", 0.5), ("prose", 0.5))))
 
 
 def test_where_datasets_cannot_be_mixed_all_decisions_of_a_proof_are_told(node: Node) -> None:
-    apart = replace(PLANNED, places=(Place("code", 1.0), Place("prose", 8.0)))
-    now, _ = searched(node, Terms(stake=0.1), apart)
+    apart = replace(PLANNED, places=(SearchPlace("code", 1.0), SearchPlace("prose", 8.0)))
+    now, _ = searched(node, SearchTerms(stake=0.1), apart)
     assert now.winner is not None
     assert now.rival is not None
     like = {1: "k3", 8: "k1"}
@@ -339,7 +350,7 @@ def test_where_datasets_cannot_be_mixed_all_decisions_of_a_proof_are_told(node: 
 
 
 def test_a_runner_up_without_whole_launches_keeps_no_proof_from_being_told(node: Node) -> None:
-    now, _ = searched(node, Terms(stake=0.1))
+    now, _ = searched(node, SearchTerms(stake=0.1))
     assert now.winner is not None
     assert now.rival is not None
     prove(node, now.winner)

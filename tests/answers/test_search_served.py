@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 
-from analysis.search.space import Arm, Place, Space
+from analysis.search.space import SearchArm, SearchPlace, Space
 from analysis.service.slo import parse
-from answers.search.counted import broken
+from answers.search.measured import broken
 
 SPACE = Space(
-    (Arm("baseline", "", 0), Arm("K=1", "draft", 1)), (Place("code", 1.0), Place("code", 8.0)),
+    (SearchArm("baseline", "", 0), SearchArm("K=1", "draft", 1)), (SearchPlace("code", 1.0), SearchPlace("code", 8.0)),
     3.0, np.full(2, 2.0),
 )  # fmt: skip
 

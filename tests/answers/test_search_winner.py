@@ -7,28 +7,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.search.belief import Belief
-from analysis.search.space import Arm, Floats, Lengths, Place, Seen, Space, family_of
-from answers.search.values import Proof, Proven
-from answers.search.winner import Winner, runner_up, winner
+from analysis.search.space import (
+    AcceptanceLengths,
+    Floats,
+    SearchArm,
+    SearchPlace,
+    SeenLaunches,
+    Space,
+    family_of,
+)
+from answers.search.values import ProvenGain, Winner, WinnerProof
+from answers.search.winner import runner_up, winner
 from answers.search.words import proof, proof_rows
 
 Bools = NDArray[np.bool_]
 SPACE = Space(
-    (Arm("baseline", "", 0), Arm("draft-k1", '{"method": "draft_model"}', 1),
-     Arm("draft-k3", '{"method": "draft_model"}', 3), Arm("ngram-k3", '{"method": "ngram"}', 3)),
-    tuple(Place(name, load) for name in ("code", "prose") for load in (1.0, 16.0)),
+    (SearchArm("baseline", "", 0), SearchArm("draft-k1", '{"method": "draft_model"}', 1),
+     SearchArm("draft-k3", '{"method": "draft_model"}', 3), SearchArm("ngram-k3", '{"method": "ngram"}', 3)),
+    tuple(SearchPlace(name, load) for name in ("code", "prose") for load in (1.0, 16.0)),
     3.0, np.full(4, 2.0),
 )  # fmt: skip
 
 
 def known(
     speed: Floats, out: frozenset[int] = frozenset(), barred: Bools | None = None
-) -> tuple[Space, Seen, Belief]:
+) -> tuple[Space, SeenLaunches, Belief]:
     """``speed`` (arms, places): log speeds that are known for certain."""
     none = np.zeros((1, 1))
     belief = Belief(np.ones(1), speed[None], none[None], none, np.ones(1), none)
-    lengths = Lengths(np.ones(speed.shape), np.zeros(speed.shape))
-    return SPACE, Seen((), lengths, out, barred=barred), belief
+    lengths = AcceptanceLengths(np.ones(speed.shape), np.zeros(speed.shape))
+    return SPACE, SeenLaunches((), lengths, out, barred=barred), belief
 
 
 def chosen(speed: Floats, out: frozenset[int] = frozenset(), barred: Bools | None = None) -> Winner:
@@ -88,10 +96,12 @@ def test_another_winner_has_another_name() -> None:
     assert one.name != other.name
 
 
-def lines(*proven: tuple[str, float, float, float, float]) -> tuple[Proven, ...]:
+def lines(*proven: tuple[str, float, float, float, float]) -> tuple[ProvenGain, ...]:
     """``proven``: dataset, load, the proven gain and its interval; 20 % (10 to 30) was promised."""
     return tuple(
-        Proven(name, load, 0.2, 0.1, 0.3, gain, low, high, surprise=0.5 if high > 0.1 else 0.001)
+        ProvenGain(
+            name, load, 0.2, 0.1, 0.3, gain, low, high, surprise=0.5 if high > 0.1 else 0.001
+        )
         for name, load, gain, low, high in proven
     )
 
@@ -102,7 +112,7 @@ def plain(said: str) -> str:
 
 
 GOOD, SHORT = ("code", 1.0, 0.2, 0.1, 0.3), ("code", 16.0, 0.05, 0.02, 0.08)
-KEPT = Proof("{}", "K=3", True, "yes", "Yes: serve with it.", "{}", lines(GOOD))
+KEPT = WinnerProof("{}", "K=3", True, "yes", "Yes: serve with it.", "{}", lines(GOOD))
 
 
 def test_a_winner_that_does_not_keep_its_promise_is_not_recommended() -> None:
@@ -144,8 +154,8 @@ def test_a_winner_is_recommended_only_where_the_decision_on_its_fresh_launches_i
 def test_a_family_that_names_no_method_is_a_draft_model_and_two_of_one_method_are_told_by_name() -> (
     None
 ):
-    arms = (Arm("baseline", "", 0), Arm("small-k3", family_of({"model": "small"}, ["a"], ["a"]), 3),
-            Arm("large-k3", family_of({"model": "large", "method": "draft_model"}, ["a"], ["a"]), 3))  # fmt: skip
+    arms = (SearchArm("baseline", "", 0), SearchArm("small-k3", family_of({"model": "small"}, ["a"], ["a"]), 3),
+            SearchArm("large-k3", family_of({"model": "large", "method": "draft_model"}, ["a"], ["a"]), 3))  # fmt: skip
     space = Space(arms, SPACE.places, 3.0, np.full(4, 2.0))
     speed = np.array([[0.0] * 4, [0.1] * 4, [0.3] * 4])
     _, seen, belief = known(speed)
@@ -158,8 +168,8 @@ def test_a_family_that_names_no_method_is_a_draft_model_and_two_of_one_method_ar
 
 def test_arms_that_differ_in_their_servers_alone_are_winner_and_runner_up() -> None:
     draft = {"method": "ngram"}
-    arms = (Arm("baseline", "", 0), Arm("a-k3", family_of(draft, ["x"], ["x"]), 3),
-            Arm("b-k3", family_of(draft, ["x", "--max-num-seqs", "64"], ["x"]), 3))  # fmt: skip
+    arms = (SearchArm("baseline", "", 0), SearchArm("a-k3", family_of(draft, ["x"], ["x"]), 3),
+            SearchArm("b-k3", family_of(draft, ["x", "--max-num-seqs", "64"], ["x"]), 3))  # fmt: skip
     space = Space(arms, SPACE.places, 3.0, np.full(4, 2.0))
     _, seen, belief = known(np.array([[0.0] * 4, [0.1] * 4, [0.3] * 4]))
     best = winner(space, seen, belief)

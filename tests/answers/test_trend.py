@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from analysis.nightly.regressions import Budgets
-from answers.trend.answer import Trend, trend
-from answers.trend.plain import as_json
+from answers.trend.answer import Trend, as_json, trend
 from tests.analysis.in_a_row import history
 from tests.analysis.test_accepted_nights import falling, said_on
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.search.space import Arm, Place
+from analysis.search.space import SearchArm, SearchPlace
 from answers.search.board import Board, from_texts
-from answers.search.live import Live, Planned, live
-from answers.search.values import Terms
+from answers.search.live import live
+from answers.search.values import LiveSearch, SearchPlan, SearchTerms
 from commands.search import _telling
 from commands.search_board import Telling
 from warehouse import searches
@@ -15,16 +15,16 @@ from warehouse.errors import RunnerError
 from warehouse.rows import Rejection
 from warehouse.store import open_writer
 
-PLANNED = Planned(
-    "mine", (Arm("baseline", "", 0), Arm("k3", '{"method": "ngram"}', 3)), (Place("code", 1.0),),
+PLANNED = SearchPlan(
+    "mine", (SearchArm("baseline", "", 0), SearchArm("k3", '{"method": "ngram"}', 3)), (SearchPlace("code", 1.0),),
     {arm: tuple(f"{arm}-start-{turn}" for turn in range(8)) for arm in ("baseline", "k3")}, 10.0,
 )  # fmt: skip
 
 
 @pytest.fixture
-def now() -> Live:
+def now() -> LiveSearch:
     """A search before its first launch."""
-    return live(None, PLANNED, Terms())
+    return live(None, PLANNED, SearchTerms())
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def kept(place: Path) -> Board:
 
 
 def test_what_comes_next_is_printed_and_kept(
-    place: Path, now: Live, capsys: pytest.CaptureFixture[str]
+    place: Path, now: LiveSearch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Telling(place).next(now)
 
@@ -63,7 +63,7 @@ def test_what_comes_next_is_printed_and_kept(
      (KeyboardInterrupt(), "It was interrupted.")],
 )  # fmt: skip
 def test_a_search_that_ends_before_its_end_is_kept_as_stopped(
-    place: Path, now: Live, error: BaseException, why: str
+    place: Path, now: LiveSearch, error: BaseException, why: str
 ) -> None:
     telling = Telling(place)
     telling.next(now)
@@ -75,14 +75,14 @@ def test_a_search_that_ends_before_its_end_is_kept_as_stopped(
     assert one.doing == f"{why} The same command goes on from here."
 
 
-def test_where_there_is_no_warehouse_none_is_begun(tmp_path: Path, now: Live) -> None:
+def test_where_there_is_no_warehouse_none_is_begun(tmp_path: Path, now: LiveSearch) -> None:
     Telling(tmp_path / "none").next(now)
 
     assert not (tmp_path / "none").exists()
 
 
 def test_a_warehouse_that_is_named_shows_the_search_from_its_first_ingest_on(
-    tmp_path: Path, now: Live
+    tmp_path: Path, now: LiveSearch
 ) -> None:
     place = tmp_path / "later"
     Telling(place, named=True).next(now)
@@ -98,7 +98,7 @@ def test_a_warehouse_that_is_named_shows_the_search_from_its_first_ingest_on(
     ("named", "shown"), [("{}/later", True), ("", False), ("s3://nobody/there", False)]
 )
 def test_a_search_is_kept_in_a_folder_that_is_named_and_nowhere_else(
-    tmp_path: Path, now: Live, monkeypatch: pytest.MonkeyPatch, named: str, shown: bool
+    tmp_path: Path, now: LiveSearch, monkeypatch: pytest.MonkeyPatch, named: str, shown: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -112,7 +112,7 @@ def test_a_search_is_kept_in_a_folder_that_is_named_and_nowhere_else(
 
 
 def test_a_file_that_cannot_be_written_is_said_once_and_ends_nothing(
-    place: Path, now: Live, capsys: pytest.CaptureFixture[str]
+    place: Path, now: LiveSearch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (place / searches.FOLDER).write_text("no folder")
     telling = Telling(place)

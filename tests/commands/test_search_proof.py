@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from answers.search.winner import Winner
+from answers.search.values import Winner
 from commands.search_study import write_proof
 from runners.planning.study_file import read_study
 from warehouse.errors import RunnerError

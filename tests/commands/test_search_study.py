@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from analysis.search.space import Arm, config_of
+from analysis.search.space import SearchArm, config_of
 from answers.search.board import from_texts
-from answers.search.live import Planned
+from answers.search.values import SearchPlan
 from commands.running.plan import planned as costed
 from commands.search_study import (
     SearchTask,
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 QUICK = ROOT / "studies" / "laptop-lab-quick.yaml"
 
 
-def searchable(change: Callable[[Launch], Launch | None] = lambda launch: launch) -> Planned:
+def searchable(change: Callable[[Launch], Launch | None] = lambda launch: launch) -> SearchPlan:
     """The quick study of the lab as a search takes it, with its launches changed or left out."""
     plan, costs, _ = costed(QUICK)
     launches = tuple(launch for each in plan.launches if (launch := change(each)) is not None)
@@ -149,8 +149,8 @@ def test_the_gate_sees_also_arms_that_an_earlier_command_measured(tmp_path: Path
         drop = place.drops("mine") / arm / "tp1" / "code" / "c1-r0"
         drop.mkdir(parents=True)
         (drop / "record.json").write_text("{}")
-    arms = (Arm("baseline", "", 0), Arm("draft", "{}", 1))
-    _gated(place, Planned("mine", arms, (), {}, 1.0))
+    arms = (SearchArm("baseline", "", 0), SearchArm("draft", "{}", 1))
+    _gated(place, SearchPlan("mine", arms, (), {}, 1.0))
     (out,) = refused(place.drops("mine"), "false")
     assert out.arm == "draft"
 

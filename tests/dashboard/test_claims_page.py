@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
-from answers.published import checked
+from answers.published.answer import measured_here
+from answers.published.values import here
 from commands.claims import claims
 from dashboard.charts import published as charts_claims
 from dashboard.shelf import ask, open_shelf
@@ -63,9 +64,9 @@ def test_all_figures_are_shown_when_asked_for() -> None:
 def test_our_own_measurements_stand_beside_a_claim_of_the_same_model() -> None:
     tables, judged = part.judged_table(ClaimsFile("ours.yaml", OURS))
 
-    found = ask(open_shelf(), checked.measured_here, judged, tables.model, Filters())
+    found = ask(open_shelf(), measured_here, judged, tables.model, Filters())
 
-    rows = list(checked.here(found))
+    rows = list(here(found))
     assert {row.arm for row in rows} == {"draft_model K=3", "eagle3 K=5"}
     assert {row.evidence for row in rows} == {"CPU lab"}
     assert {row.interval for row in rows} == {"unknown: a single launch"}
@@ -78,10 +79,8 @@ def test_nothing_is_read_of_models_that_no_figure_is_about() -> None:
     tables, judged = part.judged_table(ClaimsFile("ours.yaml", OURS))
     shelf = open_shelf()
 
-    other = ask(shelf, checked.measured_here, judged, "another/model", Filters())
-    hidden = ask(
-        shelf, checked.measured_here, judged, tables.model, Filters(model=("another/model",))
-    )
+    other = ask(shelf, measured_here, judged, "another/model", Filters())
+    hidden = ask(shelf, measured_here, judged, tables.model, Filters(model=("another/model",)))
 
     assert other == hidden == judged.findings
 

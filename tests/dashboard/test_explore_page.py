@@ -11,21 +11,21 @@ import pyarrow as pa
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from answers.explore import read, words
-from answers.explore.values import (
+from answers import explore
+from answers.explore import (
     AGGREGATIONS,
     EACH,
     KEYS,
-    Amount,
-    Behind,
+    MOST_MARKS,
+    CellBehind,
     Clicked,
     Mark,
     Marks,
+    Measure,
     Pick,
     cells_sql,
     marks_sql,
 )
-from answers.explore.words import MOST_MARKS
 from dashboard.charts import arm_colour
 from dashboard.charts import explore as charts_explore
 from dashboard.charts.explore import key_colours
@@ -40,7 +40,7 @@ from warehouse.filters import Filters
 from warehouse.store_question import VIEWS, ask
 
 PANELS = 6
-RATE, TTFT = Amount("output_throughput", "mean"), Amount("ttft", "p95")
+RATE, TTFT = Measure("output_throughput", "mean"), Measure("ttft", "p95")
 PICK = Pick(RATE, KEYS["Concurrency"], KEYS["Arm"], KEYS["Setting"], "median")
 PICKS = {
     "over a number": PICK,
@@ -57,11 +57,11 @@ def _opened(filters: Filters | None = None, part: str = "Charts", **link: str) -
 
 
 def _marks(pick: Pick, filters: Filters | None = None) -> Marks:
-    return asked(open_shelf(), read.marks, pick, filters or Filters(), 99)
+    return asked(open_shelf(), explore.marks, pick, filters or Filters(), 99)
 
 
-def _cells(pick: Pick, filters: Filters | None = None) -> tuple[Behind, ...]:
-    return asked(open_shelf(), read.cells, pick, filters or Filters()).first
+def _cells(pick: Pick, filters: Filters | None = None) -> tuple[CellBehind, ...]:
+    return asked(open_shelf(), explore.cells, pick, filters or Filters()).first
 
 
 @pytest.mark.parametrize("name", PICKS)
@@ -185,7 +185,7 @@ def test_the_best_is_said_of_one_setting_and_does_not_change_with_the_others_sho
     every = {panel.name: panel.answer for panel in _marks(PICK).panels}
     one = _marks(PICK, Filters(dataset=("structured",)))
 
-    assert words.titles(_marks(PICK), PICK)[0] == "lab/tiny-target, H200, code  [CPU lab]"
+    assert explore.titles(_marks(PICK), PICK)[0] == "lab/tiny-target, H200, code  [CPU lab]"
     (panel,) = one.panels
     assert every[panel.name] == panel.answer
     assert panel.answer.startswith("best ")
@@ -208,8 +208,8 @@ def _made(number: int, panels: int = 1, **changes: Any) -> list[Mark]:
 
 
 def test_more_than_can_be_drawn_is_cut_and_it_is_said() -> None:
-    many = read.placed(_made(MOST_MARKS + 1), replace(PICK, panel=None), PANELS)
-    wide = read.placed(_made(40, panels=PANELS + 5), PICK, PANELS)
+    many = explore.placed(_made(MOST_MARKS + 1), replace(PICK, panel=None), PANELS)
+    wide = explore.placed(_made(40, panels=PANELS + 5), PICK, PANELS)
 
     assert len(many.all) == MOST_MARKS
     assert any(f"{MOST_MARKS:,} of" in note for note in many.notes)
@@ -224,7 +224,7 @@ def test_more_than_can_be_drawn_is_cut_and_it_is_said() -> None:
 def test_the_headline_knows_which_direction_is_better(metric: str, best: str) -> None:
     marks = [replace(mark, y=float(at + 1)) for at, mark in enumerate(_made(3))]
 
-    headline = read.placed(marks, replace(PICK, y=Amount(metric, "mean")), PANELS).headline
+    headline = explore.placed(marks, replace(PICK, y=Measure(metric, "mean")), PANELS).headline
 
     assert best in headline
 
@@ -236,7 +236,7 @@ def test_clicked_marks_choose_their_cells() -> None:
 
     for pick, along in ((PICK, 4), (over, 4)):
         clicked = (Clicked(one.panel, one.series, along),)
-        found = asked(open_shelf(), read.cells, pick, Filters(), clicked)
+        found = asked(open_shelf(), explore.cells, pick, Filters(), clicked)
         assert [cell.cell_id for cell in found.first] == [one.cell_id]
 
 
@@ -247,14 +247,14 @@ def test_a_click_on_a_moment_chooses_its_cell() -> None:
     assert isinstance(one.x, datetime)
 
     clicked = (Clicked(one.panel, one.series, one.x.timestamp() * 1000),)
-    found = asked(open_shelf(), read.cells, pick, Filters(), clicked)
+    found = asked(open_shelf(), explore.cells, pick, Filters(), clicked)
 
     assert one.cell_id in {cell.cell_id for cell in found.first}
     assert {cell.x for cell in found.first} == {one.x}
 
 
 def test_arms_keep_their_colour_and_other_keys_have_their_own() -> None:
-    known = read.placed(_made(2), PICK, PANELS)
+    known = explore.placed(_made(2), PICK, PANELS)
 
     def colours(pick: Pick) -> list[str]:
         shared = charts_explore.axes(known, pick)
@@ -286,8 +286,8 @@ def test_a_link_reproduces_every_choice() -> None:
         colours1="Dataset", pooled1="maximum", y2="Error rate", **{"y1-statistic": "P95"},
     )  # fmt: skip
 
-    x = Amount("output_throughput", "mean")
-    first = Pick(Amount("request_latency", "p95"), x, KEYS["Dataset"], None, "maximum")
+    x = Measure("output_throughput", "mean")
+    first = Pick(Measure("request_latency", "p95"), x, KEYS["Dataset"], None, "maximum")
     assert page.code[0].value == marks_sql(first, Filters())
     assert len(page.code) == 2
     assert "error_rate" in page.code[1].value

@@ -13,17 +13,16 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from analysis.nightly.regressions import Budgets
+from answers import explore as read_explore
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
 from answers.decide.values import Question
-from answers.explore import read as read_explore
-from answers.explore.values import KEYS, Amount, Pick
-from answers.report.answer import report
-from answers.report.words import Wanted
+from answers.explore import KEYS, Measure, Pick
+from answers.report import ReportRequest, report
 from answers.runs import notes
 from answers.runs import read as read_runs
-from answers.runs.values import Run
-from answers.trend import read as read_trend
+from answers.runs.read import RunRow
+from answers.trend import answer as read_trend
 from answers.trend.answer import watch
 from dashboard import annotating
 from dashboard.access_rules import NotAllowed, User, require_role
@@ -56,11 +55,11 @@ def own(filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def _runs(filters: Filters = FILTERS) -> tuple[Run, ...]:
+def _runs(filters: Filters = FILTERS) -> tuple[RunRow, ...]:
     return ask(open_shelf().with_excluded(), read_runs.runs, filters).runs
 
 
-def _runs_of(arm: str) -> list[Run]:
+def _runs_of(arm: str) -> list[RunRow]:
     return [run for run in _runs() if run.arms == (arm,)]
 
 
@@ -112,7 +111,9 @@ def test_a_note_costs_no_page_its_cache(own: Path) -> None:
 
 
 def test_a_question_in_sql_and_explore_follow(own: Path) -> None:
-    pick = Pick(Amount("output_throughput", "mean"), KEYS["Concurrency"], KEYS["Arm"], None, "mean")
+    pick = Pick(
+        Measure("output_throughput", "mean"), KEYS["Concurrency"], KEYS["Arm"], None, "mean"
+    )
     sql = "select count(*) as n from cells"
 
     def counted() -> tuple[int, int]:
@@ -248,7 +249,7 @@ def nightly(nights: Path, empty_place: Path) -> Path:
     return empty_place
 
 
-def _started(run: Run) -> datetime:
+def _started(run: RunRow) -> datetime:
     assert run.started_at is not None
     return run.started_at
 
@@ -316,12 +317,12 @@ def test_an_editor_notes_a_night_for_a_study_or_for_all(nightly: Path) -> None:
 
 
 def test_the_report_says_what_was_noted_and_what_it_leaves_out(own: Path) -> None:
-    assert "was noted" not in html(report(open_shelf().reader, Wanted(Question(FILTERS))))
+    assert "was noted" not in html(report(open_shelf().reader, ReportRequest(Question(FILTERS))))
     _say(own, "note", "draft_model K=3", "GPU 3 was warm")
     add(own, annotation("note", night("2026-11-02"), "driver updated", "Bo"))
     _say(own, "exclude", "eagle3 K=5")
 
-    made = report(open_shelf().reader, Wanted(Question(FILTERS)))
+    made = report(open_shelf().reader, ReportRequest(Question(FILTERS)))
 
     assert "a draft model" in made.headline
     assert dict(made.scope)["Left out"].startswith("2 runs are excluded by name: GPU throttled (")
@@ -342,7 +343,7 @@ def test_markup_in_a_note_is_text_wherever_it_stands(own: Path) -> None:
         assert all("<img" not in element.value.replace("\\<", "") for element in said)
         assert all("**bold**" not in element.value for element in said)
         assert not any(element.allow_html for element in page.markdown)
-    written = html(report(open_shelf().reader, Wanted(Question(FILTERS))))
+    written = html(report(open_shelf().reader, ReportRequest(Question(FILTERS))))
     written = written.replace(vl_convert.javascript_bundle(), "")
     assert "&lt;img src=x" in written
     assert "<img" not in written

@@ -18,8 +18,7 @@ from answers.decide.answer import decide
 from answers.decide.overview import overviews
 from answers.decide.tables import summary
 from answers.decide.values import Decisions, Question
-from answers.report.answer import report
-from answers.report.words import Report, Section, Wanted
+from answers.report import ReportRequest, Section, StakeholderReport, report
 from dashboard.report import html
 from dashboard.shelf import open_shelf
 from warehouse.errors import InvalidInput, UnknownKey
@@ -38,7 +37,7 @@ def test_it_says_the_same_as_the_decision_and_its_costs() -> None:
     (subject,) = overviews(decide(known, Question(FILTERS)).decisions)
     daily = 50e6
 
-    made = report(known, Wanted(Question(FILTERS), tokens_per_day=daily))
+    made = report(known, ReportRequest(Question(FILTERS), tokens_per_day=daily))
 
     assert made.headline == subject.headline
     assert dict(made.scope)["Speculation"] == subject.leads[0].arm
@@ -51,7 +50,7 @@ def test_it_says_the_same_as_the_decision_and_its_costs() -> None:
     assert "no pair" not in html(made).casefold()
 
 
-def _section(made: Report, title: str) -> Section:
+def _section(made: StakeholderReport, title: str) -> Section:
     return next(one for one in made.sections if one.title == title)
 
 
@@ -67,7 +66,7 @@ def test_it_counts_what_it_shows_of_more_than_it_has_room_for(
         ]
         fill_cells(empty_place, f"{method} {k}", known)
 
-    made = report(open_shelf().reader, Wanted(Question()))
+    made = report(open_shelf().reader, ReportRequest(Question()))
 
     pays = _section(made, "Does it pay, and at which loads?")
     assert len(pays.figures) == 4
@@ -93,7 +92,7 @@ def test_it_stands_alone_and_is_small() -> None:
     page = html(
         report(
             open_shelf().reader,
-            Wanted(Question(FILTERS), link="http://localhost:8501/?model=a&gpu=b"),
+            ReportRequest(Question(FILTERS), link="http://localhost:8501/?model=a&gpu=b"),
         )
     )
 
@@ -118,7 +117,7 @@ def hostile(
 
 @pytest.mark.usefixtures("hostile")
 def test_markup_in_any_name_is_text() -> None:
-    page = html(report(open_shelf().reader, Wanted(Question())))
+    page = html(report(open_shelf().reader, ReportRequest(Question())))
 
     assert "<img" not in _ours(page)
     assert "&lt;img" in page
@@ -137,7 +136,7 @@ def test_unknown_values_everywhere_are_said(
         )  # fmt: skip
         fill_cells(empty_place, method, [facts], started_at=None)
 
-    made = report(open_shelf().reader, Wanted(Question()))
+    made = report(open_shelf().reader, ReportRequest(Question()))
 
     assert dict(made.scope)["Hardware"] == "unknown"
     assert dict(made.scope)["Measured"] == "unknown when"
@@ -149,11 +148,11 @@ def test_unknown_values_everywhere_are_said(
 def test_what_cannot_be_reported_is_one_sentence() -> None:
     shelf = open_shelf()
     with pytest.raises(UnknownKey, match="No cell matches"):
-        report(shelf.reader, Wanted(Question(Filters(dataset=("gone",)))))
+        report(shelf.reader, ReportRequest(Question(Filters(dataset=("gone",)))))
     with pytest.raises(UnknownKey, match="There is no subject 'x'"):
-        report(shelf.reader, Wanted(Question(), subject="x"))
+        report(shelf.reader, ReportRequest(Question(), subject="x"))
     with pytest.raises(InvalidInput, match="no verdict to report"):
-        report(shelf.reader, Wanted(Question(Filters(gpu=("B200",)))))
+        report(shelf.reader, ReportRequest(Question(Filters(gpu=("B200",)))))
 
 
 def test_the_command_writes_the_file(filled: Path, tmp_path: Path) -> None:
@@ -192,7 +191,7 @@ def test_in_a_browser_it_draws_every_chart_asks_the_network_nothing_and_prints_s
     tmp_path: Path, results: str, request: pytest.FixtureRequest
 ) -> None:
     request.getfixturevalue(results)
-    made = report(open_shelf().reader, Wanted(Question(), tokens_per_day=50e6))
+    made = report(open_shelf().reader, ReportRequest(Question(), tokens_per_day=50e6))
     file = tmp_path / "report.html"
     file.write_text(html(made), encoding="utf-8")
     wanted = sum(len(section.figures) for section in made.sections)

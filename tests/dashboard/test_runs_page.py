@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from answers.runs import read, words
-from answers.runs.values import CellRow, Run
+from answers.runs import read
+from answers.runs import read as words
+from answers.runs.read import CellRow, RunRow
 from dashboard import filters as offered
 from dashboard.shelf import ask, open_shelf
 from dashboard.views.data.runs import server_drawings
@@ -116,13 +117,13 @@ def test_unknown_everywhere_is_shown_as_unknown(
     assert any("unknown" in code.value for code in page.code)
 
 
-def _run(**changes: Any) -> Run:
+def _run(**changes: Any) -> RunRow:
     commands = {"vllm": ["vllm", "serve", "a model"], "guidellm": ["guidellm", "benchmark"]}
-    values: dict[str, Any] = dict.fromkeys(Run.__dataclass_fields__) | {
+    values: dict[str, Any] = dict.fromkeys(RunRow.__dataclass_fields__) | {
         "commands": json.dumps(commands), "report_config": "{}", "gpu": "H200", "study": "spring",
         "load_generator": "guidellm", "load_generator_version": "0.8.1",
     }  # fmt: skip
-    return Run(**(values | changes))
+    return RunRow(**(values | changes))
 
 
 def _cell(dataset: str) -> CellRow:

@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from analysis.nightly.regressions import REGRESSION
-from answers.trend import read
-from answers.trend.answer import Trend, names
+from answers.trend.answer import Trend, names, watched
 from commands.gate import gate
 from dashboard.charts import trends as charts_trends
 from dashboard.shelf import ask, open_shelf
@@ -231,7 +230,7 @@ def test_cells_without_a_start_are_no_night(
 
 @pytest.mark.usefixtures("nightly")
 def test_series_with_one_name_can_be_told_apart() -> None:
-    series = ask(open_shelf(), read.watched, Filters()).series
+    series = ask(open_shelf(), watched, Filters()).series
 
     assert len(set(names([series[0], series[0]]))) == 2
 

@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.nightly.acceptance import Acceptance
-from analysis.nightly.nights import Night, Series
-from analysis.nightly.regressions import REGRESSION, Assessment, Budgets, assess
+from analysis.nightly.nights import NightSeries, SeriesNight
+from analysis.nightly.regressions import REGRESSION, AcceptedNight, Assessment, Budgets, assess
 from tests.truth.row import Row, share
 
 Floats = NDArray[np.float64]
@@ -47,24 +46,24 @@ def rows(trials: int) -> list[Row]:
     ]
 
 
-def nights(levels: Levels, noise: float, draw: np.random.Generator) -> Series:
+def nights(levels: Levels, noise: float, draw: np.random.Generator) -> NightSeries:
     """A series with the truth ``levels``, one point a night."""
     logs = np.log(levels) + noise * draw.standard_normal(len(levels))
     days = [FIRST + timedelta(days=place) for place in range(len(levels))]
     points = zip(days, logs, strict=True)
-    return Series(
+    return NightSeries(
         {}, "output_throughput", "mean",
-        tuple(Night(f"{at:%Y-%m-%d}", at, float(value), nan, 1, {}) for at, value in points),
+        tuple(SeriesNight(f"{at:%Y-%m-%d}", at, float(value), nan, 1, {}) for at, value in points),
     )  # fmt: skip
 
 
-def judged(series: Series, count: int, accepted: Iterable[Acceptance] = ()) -> Assessment:
+def judged(series: NightSeries, count: int, accepted: Iterable[AcceptedNight] = ()) -> Assessment:
     """The series as it was judged after its first ``count`` nights."""
-    known = Series(series.about, series.metric, series.statistic, series.nights[:count])
+    known = NightSeries(series.about, series.metric, series.statistic, series.nights[:count])
     return assess([known], Budgets(), accepted)[0]
 
 
-def is_red(series: Series, counts: Iterable[int]) -> bool:
+def is_red(series: NightSeries, counts: Iterable[int]) -> bool:
     """Whether it was red after any of these counts of nights."""
     return any(judged(series, count).status == REGRESSION for count in counts)
 
@@ -87,7 +86,7 @@ def _after_better(draw: np.random.Generator, trials: int) -> Iterable[Row]:
 def _stays(draw: np.random.Generator, trials: int) -> Iterable[Row]:
     levels = [*STEADY, *[0.9] * 10, *[0.9 * 1.03] * 30]
 
-    def every_night(series: Series) -> bool:
+    def every_night(series: NightSeries) -> bool:
         looks = (len(STEADY) + 2, *range(len(STEADY) + 5, len(levels) + 1, 5))
         return all(judged(series, count).status == REGRESSION for count in looks)
 
@@ -104,9 +103,9 @@ def _stays(draw: np.random.Generator, trials: int) -> Iterable[Row]:
     yield share(FAMILY, what, _hits(trials, passes), trials, at_least=0.95)
 
 
-def accepted(series: Series, count: int) -> Acceptance:
+def accepted(series: NightSeries, count: int) -> AcceptedNight:
     """The last of the first ``count`` nights, accepted."""
-    return Acceptance(series.nights[count - 1].day, "as meant", "Ann", datetime.now(UTC))
+    return AcceptedNight(series.nights[count - 1].day, "as meant", "Ann", datetime.now(UTC))
 
 
 def _falling(nights_: int) -> list[float]:
@@ -128,7 +127,7 @@ def _drifts(draw: np.random.Generator, trials: int) -> Iterable[Row]:
     yield share(FAMILY, what, hits, trials, at_least=0.9)
 
 
-def _is_named(series: Series) -> bool:
+def _is_named(series: NightSeries) -> bool:
     counts = range(_before(0.04), len(STEADY) + 9, -1)
     found = (judged(series, count).drift for count in counts)
     return any(one is not None and one.per_night < 0 for one in found)

@@ -19,8 +19,7 @@ from answers.decide.answer import decide
 from answers.decide.overview import Overview, overviews
 from answers.decide.tables import by_load
 from answers.decide.values import Decision, Decisions, Question
-from answers.report.answer import report
-from answers.report.words import Grid, Wanted
+from answers.report import ReportGrid, ReportRequest, report
 from dashboard.api import application
 from tests.commands.asking import run, told
 from tests.dashboard.opening import opened
@@ -153,7 +152,10 @@ def _slo(asked: Asked) -> bool:
 
 def _report(asked: Asked) -> bool:
     with Reader(asked.root) as reader:
-        made = [(o, report(reader, Wanted(Question(), o.name))) for o in overviews(asked.decisions)]
+        made = [
+            (o, report(reader, ReportRequest(Question(), o.name)))
+            for o in overviews(asked.decisions)
+        ]
     return all(
         (one.headline, one.sections[0].paragraphs) == (overview.headline, (overview.paragraph,))
         and _maps(one.sections[1].grids) == _maps_of(overview)[: len(one.sections[1].grids)]
@@ -161,7 +163,7 @@ def _report(asked: Asked) -> bool:
     )
 
 
-def _maps(grids: Sequence[Grid]) -> list[list[list[str]]]:
+def _maps(grids: Sequence[ReportGrid]) -> list[list[list[str]]]:
     return [[list(row) for row in grid.rows] for grid in grids]
 
 

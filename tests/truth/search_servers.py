@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.search.space import Launch
+from analysis.search.space import MeasuredLaunch
 from tests.truth.k_studies import COUNTED, K_LOADS, KS
 from tests.truth.studies import Floats
 
@@ -47,9 +47,9 @@ class Server:
     shared: float
     random: np.random.Generator
 
-    def launch(self, arm: int, places: NDArray[np.bool_]) -> Launch:
+    def launch(self, arm: int, places: NDArray[np.bool_]) -> MeasuredLaunch:
         """Measure an arm at some loads."""
-        return Launch(arm, np.where(places, self.truth[arm] + self._chance(), np.nan))
+        return MeasuredLaunch(arm, np.where(places, self.truth[arm] + self._chance(), np.nan))
 
     def table(self, arms: NDArray[np.int64]) -> Floats:
         """Measure the arm that has its own K at each load."""

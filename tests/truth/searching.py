@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.search.prior import lengths
+from analysis.search.belief import acceptance_lengths
 from analysis.search.proof import proof
-from analysis.search.race import UNLIKELY, End, State, spent, state
-from analysis.search.space import Aim, Arm, Launch, Place, Seen, Space
+from analysis.search.race import UNLIKELY, End, SearchState, spent, state
+from analysis.search.space import Aim, MeasuredLaunch, SearchArm, SearchPlace, SeenLaunches, Space
 from tests.truth.figures import mean_printed
 from tests.truth.row import Row, mean_at_most, share
 from tests.truth.search_servers import LOADS, Server, servers
@@ -154,21 +154,23 @@ def _median_cost(name: str, cost: list[float], limit: float | None) -> Row:
 
 def space_of(family: SearchFamily) -> Space:
     """The arms and places of a family."""
-    own = [Arm(f"method {m} K={k}", f"method {m}", k) for m in range(family.methods)
+    own = [SearchArm(f"method {m} K={k}", f"method {m}", k) for m in range(family.methods)
            for k in range(1, 6)]  # fmt: skip
-    places = tuple(Place("traffic", float(load)) for load in LOADS[family.loads])
-    return Space((Arm("baseline", "", 0), *own), places, START_MIN, np.full(len(places), CELL_MIN))
+    places = tuple(SearchPlace("traffic", float(load)) for load in LOADS[family.loads])
+    return Space(
+        (SearchArm("baseline", "", 0), *own), places, START_MIN, np.full(len(places), CELL_MIN)
+    )
 
 
 def searched(family: SearchFamily, server: Server) -> Searched:
     """Play one search to its end, and prove it where it decides."""
     space = space_of(family)
     aim = Aim(family.stake, ERROR, space.grid_minutes(REPEATS))
-    launches: tuple[Launch, ...] = ()
+    launches: tuple[MeasuredLaunch, ...] = ()
     foreseen: float | None = None
     clock = 0.0
     while True:
-        seen = Seen(launches, lengths(space, server.length, server.by_position,
+        seen = SeenLaunches(launches, acceptance_lengths(space, server.length, server.by_position,
                                       {one.arm for one in launches}))  # fmt: skip
         now = state(space, seen, aim, family.at_once)
         clock += max((step.minutes for step in now.batch), default=0.0)
@@ -189,7 +191,7 @@ def searched(family: SearchFamily, server: Server) -> Searched:
     return _proven(found, server, now, family.stake) if now.step.decided else found
 
 
-def _proven(found: Searched, server: Server, now: State, stake: float) -> Searched:
+def _proven(found: Searched, server: Server, now: SearchState, stake: float) -> Searched:
     """Prove the winner in fresh launches. The proof is against the baseline alone."""
     assert now.belief is not None
     assert now.now is not None
@@ -197,7 +199,7 @@ def _proven(found: Searched, server: Server, now: State, stake: float) -> Search
     winner = np.array([server.table(lead) for _ in range(PROOFS)])
     everywhere = np.ones(len(lead), dtype=np.bool_)
     baseline = np.array([server.launch(0, everywhere).speed for _ in range(PROOFS)])
-    told = proof(now.belief, lead, (winner, baseline), stake)
+    told = proof(now.belief, lead, winner, baseline, stake)
     gain = server.truth[lead, np.arange(len(lead))] - server.truth[0]
     held, promised = (
         tuple(((one.low <= gain) & (gain <= one.high)).tolist())

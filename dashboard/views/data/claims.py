@@ -8,12 +8,11 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from analysis.published.claims import Claims, judge
+from analysis.published.claims import Claims, as_improvement, judge
 from analysis.published.claims_file import Tables, read_claims
-from analysis.published.claims_improvements import as_improvement
 from analysis.verdicts.finding import Finding
-from answers.published import checked
-from answers.published.words import headline_of_claims, mistakes
+from answers.published import answer, values
+from answers.published.values import headline_of_claims, mistakes
 from dashboard.access import may_edit, require_editor
 from dashboard.charts import Drawing, specification
 from dashboard.charts.published import MOST_DRAWN, claimed
@@ -149,7 +148,7 @@ def _figures(judged: Claims, everything: bool) -> None:
         st.markdown("\n".join([f"- {plain(mistake.sentence)}", *figures]))
     listed = judged.findings if everything else judged.flagged
     if listed:
-        table(listing([checked.checked(finding) for finding in listed], _FIGURES), "figures")
+        table(listing([values.checked(finding) for finding in listed], _FIGURES), "figures")
     else:
         st.caption("None is flagged.")
     rows_menu("claims", lambda: file_rows(judged.findings))
@@ -172,8 +171,8 @@ def _drawing(_: Shelf, findings: tuple[Finding, ...], source: str) -> Drawing:
 
 def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) -> None:
     st.caption(_HOW_MEASURED)
-    found = ask(shelf, checked.measured_here, judged, tables.model, filters)
-    rows = list(checked.here(found))
+    found = ask(shelf, answer.measured_here, judged, tables.model, filters)
+    rows = list(values.here(found))
     if not rows:
         st.caption("Nothing here was measured with the model, dataset and size that the table "
                    "states.")  # fmt: skip

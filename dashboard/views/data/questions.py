@@ -11,15 +11,15 @@ import pyarrow as pa
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from answers import explore
 from answers.compare.words import counted, metric_name
-from answers.explore import read, words
-from answers.explore.values import (
+from answers.explore import (
     AGGREGATIONS,
     KEYS,
-    Amount,
-    Behind,
+    CellBehind,
+    ChartPanel,
     Clicked,
-    Panel,
+    Measure,
     Pick,
     marks_sql,
 )
@@ -76,7 +76,7 @@ def free_charts(shelf: Shelf, filters: Filters) -> None:
 def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGenerator) -> None:
     pick = _pick(which, count)
     most = _PANELS // count
-    known = ask(shelf, read.marks, pick, filters, most)
+    known = ask(shelf, explore.marks, pick, filters, most)
     # How the number is calculated, and how cells become a mark.
     how = (
         f"{explanation(METRICS[pick.y.metric], pick.y.statistic)}\n\nA mark is the {pick.how} of its "
@@ -86,7 +86,7 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
         top.header(plain(known.headline), help=how)
     else:
         st.markdown(plain(known.headline), help=how)
-    if not known.panels and not ask(shelf, read.cells, pick, filters, (), TABLE_ROWS).total:
+    if not known.panels and not ask(shelf, explore.cells, pick, filters, (), TABLE_ROWS).total:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     drawings = _drawings(shelf, pick, filters, most)
@@ -109,10 +109,10 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
 
 @cached
 def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str, Drawing]:
-    known = ask(shelf, read.marks, pick, filters, most)
+    known = ask(shelf, explore.marks, pick, filters, most)
     if not known.panels:
         return {}
-    shared, titles = axes(known, pick), words.titles(known, pick)
+    shared, titles = axes(known, pick), explore.titles(known, pick)
     return {
         one.name: specification(panel(one, pick, name, shared))
         for one, name in zip(known.panels, titles, strict=True)
@@ -135,13 +135,13 @@ def _pick(which: int, count: int) -> Pick:
     return Pick(y, x, series, KEYS.get(panels), how)
 
 
-def _amount(label: str, name: str, metric_label: str) -> Amount:
+def _amount(label: str, name: str, metric_label: str) -> Measure:
     """Return a number with its statistic, which is asked for where it has several."""
     metric = _LABELS[metric_label]
     if not METRICS[metric].distribution:
-        return Amount(metric, "mean")
+        return Measure(metric, "mean")
     statistic = _choose(f"{label}: statistic", list(_STATISTICS), f"{name}-statistic", "median")
-    return Amount(metric, _STATISTICS[statistic])
+    return Measure(metric, _STATISTICS[statistic])
 
 
 def _choose(label: str, options: list[str], name: str, first: str | None = None) -> str:
@@ -151,16 +151,16 @@ def _choose(label: str, options: list[str], name: str, first: str | None = None)
 
 
 def _clicked_in(
-    place: DeltaGenerator, drawing: Drawing, which: int, pick: Pick, one: Panel
+    place: DeltaGenerator, drawing: Drawing, which: int, pick: Pick, one: ChartPanel
 ) -> list[Clicked]:
     event = place.vega_lite_chart(
         drawing,
         on_select="rerun",
         key=f"marks-{zlib.crc32(f'{which}-{one.name}-{pick}'.encode())}",
-        alt=words.alternative(one, pick),
+        alt=explore.alternative(one, pick),
     )
     marks = event.get("selection", {}).get(PICKED, []) if event else []
-    along = "load" if isinstance(pick.x, Amount) else "x"
+    along = "load" if isinstance(pick.x, Measure) else "x"
     return [Clicked(one.name, str(mark.get("series")), mark.get(along)) for mark in marks]
 
 
@@ -171,18 +171,18 @@ def _cells_behind(
         st.markdown("The cells behind the marks that are clicked:")
     else:
         st.caption("Click a mark (with shift: several) to see its cells only.")
-    cells = ask(shelf, read.cells, pick, filters, marks, TABLE_ROWS)
+    cells = ask(shelf, explore.cells, pick, filters, marks, TABLE_ROWS)
     first = linked(cell_rows(cells.first, pick))
     table(TableRows(first.rows, cells.total), "cells", LINK_COLUMNS)
     rows_menu(
         f"explore-{which}",
-        lambda: cell_rows(read.cells(shelf.reader, pick, filters, marks).first, pick),
+        lambda: cell_rows(explore.cells(shelf.reader, pick, filters, marks).first, pick),
     )
 
 
-def cell_rows(cells: Sequence[Behind], pick: Pick) -> pd.DataFrame:
+def cell_rows(cells: Sequence[CellBehind], pick: Pick) -> pd.DataFrame:
     """Return the cells of a chart under the names that it gives them."""
-    names = {"series": pick.series.label, "x": words.axis_title(pick.x)}
+    names = {"series": pick.series.label, "x": explore.axis_title(pick.x)}
     if pick.panel:
         names = {"panel": pick.panel.label, **names}
     metric = METRICS[pick.y.metric]

@@ -10,8 +10,9 @@ import streamlit as st
 from streamlit import column_config as col
 
 from analysis.server_series import WINDOW_S
-from answers.runs import read, words
-from answers.runs.values import CellRow, OneRun, Run, Runs, Server
+from answers.runs import read
+from answers.runs import read as words
+from answers.runs.read import CellRow, OneRun, RunRow, Runs, ServerCurves
 from answers.wording import badge, bracketed
 from dashboard import annotating, links
 from dashboard.charts import Drawing, arm_colour, specification
@@ -115,7 +116,7 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
         st.caption("No run holds this text.")
         return
     links.follow_first("run", list(offered))
-    chosen = st.selectbox("Run", list(offered), key="run", bind="query-params")
+    chosen = st.selectbox("RunRow", list(offered), key="run", bind="query-params")
     noted = annotating.notes_version(shelf)
     one = ask(shelf, read.one_run, filters, offered[chosen], noted)
     st.text(one.run.provenance or "Nobody stated where these data come from.")
@@ -133,13 +134,13 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
     if log:
         st.text("The server's log ended with")
         copied("\n".join(log))
-    st.text("Run it again")
+    st.text("RunRow it again")
     copied(words.again(one.run, one.cells), "bash")
     fold("Commands, environment and configuration", "commands", partial(_configuration, one.run))
     _one_cell(shelf, one)
 
 
-def _configuration(run: Run) -> None:
+def _configuration(run: RunRow) -> None:
     for name, line in words.command_lines(run):
         st.text(name)
         copied(line)
@@ -149,7 +150,7 @@ def _configuration(run: Run) -> None:
     st.text(f"source {run.source_id}")
 
 
-def _offered(known: Runs) -> dict[str, Run]:
+def _offered(known: Runs) -> dict[str, RunRow]:
     """Return the runs that can be chosen: all where they are few; of many the newest and those
     searched for."""
     if len(known.runs) <= _NEWEST:
@@ -245,7 +246,7 @@ def _server(shelf: Shelf, cell: CellRow) -> None:
         st.vega_lite_chart(specification(sampled(names[name], note)), alt=name)
 
 
-def server_drawings(known: Server, cell: CellRow) -> list[Drawing]:
+def server_drawings(known: ServerCurves, cell: CellRow) -> list[Drawing]:
     """Return a chart for each thing that the samples tell."""
     colour, note = arm_colour(cell.arm), bracketed(badge(cell.evidence))
     curves = {curve.name: curve for curve in known.lines}

@@ -6,44 +6,59 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from analysis.search.belief import Belief, believe
-from analysis.search.outlook import chance_of_deciding, options, settling
-from analysis.search.prior import lengths
+from analysis.search.belief import Belief, acceptance_lengths, believe
 from analysis.search.proof import proof, standing
-from analysis.search.race import End, Next, State, state
-from analysis.search.space import Aim, Arm, Floats, Launch, Lengths, Place, Seen, Space
+from analysis.search.race import (
+    End,
+    Next,
+    SearchState,
+    chance_of_deciding,
+    options,
+    settling,
+    state,
+)
+from analysis.search.space import (
+    AcceptanceLengths,
+    Aim,
+    Floats,
+    MeasuredLaunch,
+    SearchArm,
+    SearchPlace,
+    SeenLaunches,
+    Space,
+)
 
 LOADS = (1.0, 8.0, 64.0)
 SPACE = Space(
-    (Arm("baseline", "", 0), *(Arm(f"K={k}", "draft", k) for k in (1, 3, 5))),
-    tuple(Place("code", load) for load in LOADS), 3.0, np.full(3, 2.0),
+    (SearchArm("baseline", "", 0), *(SearchArm(f"K={k}", "draft", k) for k in (1, 3, 5))),
+    tuple(SearchPlace("code", load) for load in LOADS), 3.0, np.full(3, 2.0),
 )  # fmt: skip
 EVERYWHERE = np.ones(3, dtype=np.bool_)
 #: Log speeds (arms, places) and mean acceptance lengths of a draft that is accepted at 0.7.
 LENGTH = np.array([[(1 - 0.7 ** (k + 1)) / 0.3] * 3 for k in (0, 1, 3, 5)])
 STEP = np.array([[0.0, 0.0, 0.0], [0.08, 0.1, 0.3], [0.2, 0.3, 0.8], [0.35, 0.5, 1.2]])
 SPEED = np.log(LENGTH) - STEP
-SURE = Lengths(LENGTH, np.zeros(LENGTH.shape))
+SURE = AcceptanceLengths(LENGTH, np.zeros(LENGTH.shape))
 
 
 def played(
     speed: Floats, noise: float, aim: Aim, out: frozenset[int] = frozenset()
-) -> tuple[State, tuple[Launch, ...]]:
+) -> tuple[SearchState, tuple[MeasuredLaunch, ...]]:
     random = np.random.default_rng(7)
-    launches: tuple[Launch, ...] = ()
-    while isinstance((now := state(SPACE, Seen(launches, SURE, out), aim)).step, Next):
+    launches: tuple[MeasuredLaunch, ...] = ()
+    while isinstance((now := state(SPACE, SeenLaunches(launches, SURE, out), aim)).step, Next):
         step = now.step
         value = speed[step.arm] + noise * random.standard_normal(3)
-        launches = (*launches, Launch(step.arm, np.where(step.places, value, np.nan)))
+        launches = (*launches, MeasuredLaunch(step.arm, np.where(step.places, value, np.nan)))
     return now, launches
 
 
 def test_a_search_begins_with_the_baseline_everywhere_and_the_longest_draft_at_both_ends() -> None:
     aim = Aim(0.02, 0.05, 500.0)
-    first = state(SPACE, Seen((), SURE), aim).step
+    first = state(SPACE, SeenLaunches((), SURE), aim).step
     assert isinstance(first, Next)
     assert (first.arm, first.why, first.minutes) == (0, "screen", 9.0)
-    second = state(SPACE, Seen((Launch(0, SPEED[0]),), SURE), aim).step
+    second = state(SPACE, SeenLaunches((MeasuredLaunch(0, SPEED[0]),), SURE), aim).step
     assert isinstance(second, Next)
     assert (second.arm, second.places.tolist()) == (3, [True, False, True])
 
@@ -72,7 +87,7 @@ def test_noise_that_forbids_a_decision_is_told_before_half_the_budget_is_spent()
     assert sum(SPACE.minutes(one.measured) for one in launches) <= 0.5 * aim.budget_min
     assert now.belief is not None
     assert now.now is not None
-    more = settling(SPACE, Seen(launches, SURE), now.belief, now.now, aim)
+    more = settling(SPACE, SeenLaunches(launches, SURE), now.belief, now.now, aim)
     assert more.minutes is None or more.minutes > aim.budget_min / 2
 
 
@@ -82,13 +97,15 @@ def test_the_chance_of_a_decision_follows_the_noise() -> None:
     for noise in (0.01, 0.12):
         random = np.random.default_rng(5)
         launches = tuple(
-            Launch(arm, noise * random.standard_normal(3)) for _ in range(2) for arm in range(4)
+            MeasuredLaunch(arm, noise * random.standard_normal(3))
+            for _ in range(2)
+            for arm in range(4)
         )
-        seen, aim = Seen(launches, SURE), Aim(0.02, 0.05, 1000.0)
+        seen, aim = SeenLaunches(launches, SURE), Aim(0.02, 0.05, 1000.0)
         belief = believe(SPACE, seen)
         now = standing(belief, seen, aim)
-        chances.append(chance_of_deciding(SPACE, seen, (belief, now), aim, 72.0))
-        assert chance_of_deciding(SPACE, seen, (belief, now), aim, 1.0) == 0.0
+        chances.append(chance_of_deciding(SPACE, seen, belief, now, aim, 72.0))
+        assert chance_of_deciding(SPACE, seen, belief, now, aim, 1.0) == 0.0
     assert chances[0] > 0.3
     assert chances[1] < 0.1
 
@@ -98,9 +115,9 @@ def test_arms_that_cannot_be_launched_again_are_told_from_noise(noise: float, wh
     """Half of the budget is spent, and no arm has a launch left."""
     random = np.random.default_rng(5)
     launches = tuple(
-        Launch(arm, noise * random.standard_normal(3)) for _ in range(2) for arm in range(4)
+        MeasuredLaunch(arm, noise * random.standard_normal(3)) for _ in range(2) for arm in range(4)
     )
-    seen, aim = Seen(launches, SURE), Aim(0.02, 0.05, 144.0)
+    seen, aim = SeenLaunches(launches, SURE), Aim(0.02, 0.05, 144.0)
     closed = state(SPACE, replace(seen, closed=frozenset(range(4))), aim)
     assert closed.step == End(False, why)
     assert closed.chance == 0.0
@@ -113,8 +130,8 @@ def test_an_arm_that_breaks_the_slo_at_a_load_is_neither_taken_nor_measured_ther
     """K=3 wins at the lowest load."""
     barred = np.zeros(SPEED.shape, dtype=np.bool_)
     barred[SPEED[:, 0].argmax(), 0] = True
-    launches = tuple(Launch(arm, SPEED[arm]) for arm in range(4))
-    seen, aim = Seen(launches, SURE, barred=barred), Aim(0.001, 0.05, 900.0)
+    launches = tuple(MeasuredLaunch(arm, SPEED[arm]) for arm in range(4))
+    seen, aim = SeenLaunches(launches, SURE, barred=barred), Aim(0.001, 0.05, 900.0)
     now = state(SPACE, seen, aim)
     assert now.now is not None
     assert now.now.lead[0] != SPEED[:, 0].argmax()
@@ -127,7 +144,9 @@ def test_an_arm_that_breaks_the_slo_at_a_load_is_neither_taken_nor_measured_ther
 def test_a_load_at_which_every_arm_breaks_the_slo_is_settled_without_a_winner() -> None:
     barred = np.zeros(SPEED.shape, dtype=np.bool_)
     barred[:, 2] = True
-    seen = Seen(tuple(Launch(arm, SPEED[arm]) for arm in range(4)), SURE, barred=barred)
+    seen = SeenLaunches(
+        tuple(MeasuredLaunch(arm, SPEED[arm]) for arm in range(4)), SURE, barred=barred
+    )
     now = standing(believe(SPACE, seen), seen, Aim(0.02, 0.05, 900.0))
     assert now.of_place[2] == 0
     assert np.isneginf(now.behind[:, 2]).all()
@@ -150,7 +169,7 @@ def test_a_budget_is_never_passed() -> None:
 
 def test_what_comes_next_follows_from_the_launches_alone() -> None:
     _, launches = played(SPEED, 0.03, Aim(0.02, 0.05, 500.0))
-    cut = Seen(launches[:5], SURE)
+    cut = SeenLaunches(launches[:5], SURE)
     one, other = (state(SPACE, cut, Aim(0.02, 0.05, 500.0)).step for _ in range(2))
     assert isinstance(one, Next)
     assert isinstance(other, Next)
@@ -162,11 +181,11 @@ def test_many_launches_outweigh_whatever_was_held_for_likely() -> None:
     random = np.random.default_rng(3)
     odd = np.array([0.0, 0.0, 0.0]), np.array([0.9, -0.6, 0.4])
     launches = tuple(
-        Launch(arm, odd[arm] + 0.02 * random.standard_normal(3))
+        MeasuredLaunch(arm, odd[arm] + 0.02 * random.standard_normal(3))
         for _ in range(12)
         for arm in (0, 1)
     )
-    belief = believe(SPACE, Seen(launches, SURE))
+    belief = believe(SPACE, SeenLaunches(launches, SURE))
     gain = belief.expected[1] - belief.expected[0]
     assert gain == pytest.approx(odd[1], abs=0.03)
     noise = np.sqrt(belief.weight @ belief.noise)
@@ -178,10 +197,12 @@ def test_a_drift_is_named_where_it_is_sure() -> None:
     for drift in (0.0, 0.006):
         random = np.random.default_rng(4)
         launches = tuple(
-            Launch(turn % 4, SPEED[turn % 4] + drift * turn + 0.005 * random.standard_normal(3))
+            MeasuredLaunch(
+                turn % 4, SPEED[turn % 4] + drift * turn + 0.005 * random.standard_normal(3)
+            )
             for turn in range(24)
         )
-        found = believe(SPACE, Seen(launches, SURE)).drifting
+        found = believe(SPACE, SeenLaunches(launches, SURE)).drifting
         assert (found > 0.002) == (drift > 0)
         assert found >= 0
 
@@ -189,11 +210,13 @@ def test_a_drift_is_named_where_it_is_sure() -> None:
 def test_a_launch_effect_is_told_from_the_noise_of_cells() -> None:
     random = np.random.default_rng(4)
     launches = tuple(
-        Launch(arm, SPEED[arm] + 0.06 * random.standard_normal() + 0.01 * random.standard_normal(3))
+        MeasuredLaunch(
+            arm, SPEED[arm] + 0.06 * random.standard_normal() + 0.01 * random.standard_normal(3)
+        )
         for _ in range(10)
         for arm in (0, 1, 2)
     )
-    belief = believe(SPACE, Seen(launches, SURE))
+    belief = believe(SPACE, SeenLaunches(launches, SURE))
     assert np.sqrt(belief.weight @ belief.shared) > 0.04
     assert (np.sqrt(belief.weight @ belief.noise) < 0.02).all()
 
@@ -201,7 +224,7 @@ def test_a_launch_effect_is_told_from_the_noise_of_cells() -> None:
 def test_rivals_of_one_place_are_not_counted_twice() -> None:
     """Their chances are added up for the table; that anybody is better at all is less."""
     _, launches = played(SPEED, 0.02, Aim(0.02, 0.05, 500.0))
-    seen = Seen(launches, SURE)
+    seen = SeenLaunches(launches, SURE)
     now = standing(believe(SPACE, seen), seen, Aim(0.02, 0.05, 500.0))
     assert now.open <= now.risk.sum() + 1e-12
     assert now.risk[now.lead, range(3)].tolist() == [0.0, 0.0, 0.0]
@@ -212,11 +235,11 @@ def test_longer_drafts_tell_the_acceptance_of_shorter_ones_and_by_how_much_they_
     own[3], own[2] = 2.4, 2.1
     rates = np.full((4, 3, 5), np.nan)
     rates[3] = [0.6, 0.3, 0.2, 0.2, 0.1]
-    told = lengths(SPACE, own, rates, {0, 3})
+    told = acceptance_lengths(SPACE, own, rates, {0, 3})
     assert told.mean[:, 0].tolist() == pytest.approx([1.0, 1.6, 2.1, 2.4])
     assert told.doubt[:, 0].tolist() == pytest.approx([0.0, 0.01, 0.01, 0.0])
     own[2] = 2.1 * np.exp(0.03)
-    told = lengths(SPACE, own, rates, {0, 2, 3})
+    told = acceptance_lengths(SPACE, own, rates, {0, 2, 3})
     assert told.mean[2, 0] == pytest.approx(2.1 * np.exp(0.03))
     # Root of the mean of the 1 % that is assumed and the 3 % that was seen, squared.
     assert told.doubt[1, 0] == pytest.approx(np.sqrt((0.01**2 + 0.03**2) / 2))
@@ -225,7 +248,7 @@ def test_longer_drafts_tell_the_acceptance_of_shorter_ones_and_by_how_much_they_
 def test_a_load_that_nobody_counted_takes_the_acceptance_of_the_nearest() -> None:
     own = np.full((4, 3), np.nan)
     own[3] = [2.4, np.nan, 2.8]
-    told = lengths(SPACE, own, np.full((4, 3, 5), np.nan), {0, 3})
+    told = acceptance_lengths(SPACE, own, np.full((4, 3, 5), np.nan), {0, 3})
     assert told.mean[3].tolist() == pytest.approx([2.4, 2.4, 2.8])
     assert (told.doubt[1] > 0.3).all()
 
@@ -242,7 +265,7 @@ def known(noise: float) -> Belief:
 
 def test_what_is_proven_stands_on_fresh_launches_alone() -> None:
     winner, baseline = np.full((2, 3), 0.06), np.zeros((2, 3))
-    found = proof(known(0.02), np.array([1, 1, 1]), (winner, baseline), 0.01)
+    found = proof(known(0.02), np.array([1, 1, 1]), winner, baseline, 0.01)
     assert found.promised.mean.tolist() == pytest.approx([0.1] * 3)
     assert found.proven.mean.tolist() == pytest.approx([0.06] * 3)
     # Two launches of each: 1.96 x 0.02 x sqrt(1/2 + 1/2).
@@ -256,7 +279,7 @@ def test_what_is_proven_stands_on_fresh_launches_alone() -> None:
 
 def test_a_winner_is_proven_against_the_runner_up_as_against_the_baseline() -> None:
     found = proof(
-        known(0.02), np.array([1, 1, 1]), (np.full((2, 3), 0.06), np.full((2, 3), 0.01)), 0.01,
+        known(0.02), np.array([1, 1, 1]), np.full((2, 3), 0.06), np.full((2, 3), 0.01), 0.01,
         np.array([2, 2, 2]),
     )  # fmt: skip
     assert found.promised.mean.tolist() == pytest.approx([0.1] * 3)
@@ -265,10 +288,10 @@ def test_a_winner_is_proven_against_the_runner_up_as_against_the_baseline() -> N
 
 def test_a_winner_that_falls_short_at_one_load_does_not_keep_its_promise() -> None:
     fresh = np.full((2, 3), 0.1)
-    held = proof(known(0.02), np.array([1, 1, 1]), (fresh, np.zeros((2, 3))), 0.02)
+    held = proof(known(0.02), np.array([1, 1, 1]), fresh, np.zeros((2, 3)), 0.02)
     assert held.kept(tests=3)
     fresh[:, 1] = 0.0
-    short = proof(known(0.02), np.array([1, 1, 1]), (fresh, np.zeros((2, 3))), 0.02)
+    short = proof(known(0.02), np.array([1, 1, 1]), fresh, np.zeros((2, 3)), 0.02)
     assert not short.kept(tests=3)
     assert short.surprise.argmin() == 1
 
@@ -278,10 +301,10 @@ def test_a_promise_that_was_vague_is_not_broken_by_what_it_left_open() -> None:
     what the search knew."""
     sure = known(0.02)
     vague = replace(sure, cov=np.diag([0.0] * 3 + [0.08**2] * 9)[None])
-    launches = (np.full((2, 3), 0.02), np.zeros((2, 3)))
+    launches = np.full((2, 3), 0.02), np.zeros((2, 3))
     asked = np.array([1, 1, 1])
-    assert not proof(sure, asked, launches, 0.01).kept(tests=3)
-    told = proof(vague, asked, launches, 0.01)
+    assert not proof(sure, asked, *launches, 0.01).kept(tests=3)
+    told = proof(vague, asked, *launches, 0.01)
     assert told.kept(tests=3)
     assert told.promised.low.tolist() == pytest.approx([0.1 - 1.96 * 0.08] * 3, abs=1e-3)
 
@@ -289,19 +312,19 @@ def test_a_promise_that_was_vague_is_not_broken_by_what_it_left_open() -> None:
 def batches(at_once: int, left: tuple[int, ...] | None = None) -> list[tuple[Next, ...]]:
     """What a search measures, batch by batch, on servers that scatter by 2 %."""
     random, found = np.random.default_rng(7), []
-    launches: tuple[Launch, ...] = ()
+    launches: tuple[MeasuredLaunch, ...] = ()
     aim = Aim(0.02, 0.05, 200.0)
     while True:
         used = [one.arm for one in launches]
         rest = None if left is None else tuple(x - used.count(a) for a, x in enumerate(left))
         closed = frozenset(a for a, x in enumerate(rest or ()) if not x)
-        now = state(SPACE, Seen(launches, SURE, closed=closed, left=rest), aim, at_once)
+        now = state(SPACE, SeenLaunches(launches, SURE, closed=closed, left=rest), aim, at_once)
         if not now.batch:
             return found
         found.append(now.batch)
         for step in now.batch:
             value = SPEED[step.arm] + 0.02 * random.standard_normal(3)
-            launches = (*launches, Launch(step.arm, np.where(step.places, value, np.nan)))
+            launches = (*launches, MeasuredLaunch(step.arm, np.where(step.places, value, np.nan)))
 
 
 def test_launches_side_by_side_end_sooner_and_stay_within_the_budget() -> None:
@@ -332,19 +355,19 @@ def test_a_winner_that_cannot_be_measured_where_it_leads_is_open_and_not_decided
     ends = np.array([True, False, True])
     sure = np.where(ends, SPEED, np.nan)
     launches = tuple(
-        Launch(arm, SPEED[arm] if arm in (0, 1, 3) else sure[arm])
+        MeasuredLaunch(arm, SPEED[arm] if arm in (0, 1, 3) else sure[arm])
         for _ in range(6)
         for arm in range(4)
     )
     aim = Aim(0.1, 0.05, 5000.0)
-    free = state(SPACE, Seen(launches, SURE), aim)
+    free = state(SPACE, SeenLaunches(launches, SURE), aim)
     assert isinstance(free.step, Next)
     assert (free.step.why, free.step.arm, free.step.places.tolist()) == (
         "check",
         2,
         [False, True, False],
     )
-    closed = state(SPACE, Seen(launches, SURE, closed=frozenset({2})), aim)
+    closed = state(SPACE, SeenLaunches(launches, SURE, closed=frozenset({2})), aim)
     assert closed.step == End(False, "nothing left")
 
 
@@ -355,6 +378,6 @@ def test_where_every_arm_is_out_nothing_is_decided() -> None:
 
 
 def test_minutes_of_what_failed_are_spent() -> None:
-    seen, aim = Seen((Launch(0, SPEED[0]),), SURE), Aim(0.02, 0.05, 100.0)
+    seen, aim = SeenLaunches((MeasuredLaunch(0, SPEED[0]),), SURE), Aim(0.02, 0.05, 100.0)
     assert isinstance(state(SPACE, seen, aim).step, Next)
     assert state(SPACE, replace(seen, lost_min=90.0), aim).step == End(False, "budget")

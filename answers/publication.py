@@ -1,4 +1,4 @@
-"""What a published set claims: the decisions that its numbers come to, as JSON."""
+"""A published result set: what it claims, and whether that follows from its own requests."""
 
 import json
 from collections.abc import Iterator
@@ -32,31 +32,30 @@ def claims_json(reader: Reader) -> Json:
 def contradictions(reader: Reader, claimed: str) -> tuple[str, ...]:
     """Return a sentence for each place at which claims (JSON text) differ from what the warehouse's
     numbers come to."""
-    found = list(_apart("", json.loads(claimed), claims_json(reader)))
+    found = list(_differences("", json.loads(claimed), claims_json(reader)))
     more = [f"{len(found) - _FIRST:,} more claims do not follow."] if len(found) > _FIRST else []
     return (*found[:_FIRST], *more)
 
 
-def _apart(place: str, claimed: Any, again: Any) -> Iterator[str]:
+def _differences(place: str, claimed: Any, again: Any) -> Iterator[str]:
     if isinstance(claimed, dict) and isinstance(again, dict):
         for name in {**claimed, **again}:
-            yield from _apart(f"{place}.{name}".lstrip("."), claimed.get(name), again.get(name))
+            yield from _differences(
+                f"{place}.{name}".lstrip("."), claimed.get(name), again.get(name)
+            )
     elif isinstance(claimed, list) and isinstance(again, list) and len(claimed) == len(again):
         for index, pair in enumerate(zip(claimed, again, strict=True)):
-            yield from _apart(f"{place}[{index}]", *pair)
-    elif not _same(claimed, again):
-        yield f"claims.json says {place} = {_short(claimed)}, and the set comes to {_short(again)}."
+            yield from _differences(f"{place}[{index}]", *pair)
+    else:
+        both_float = isinstance(claimed, float) and isinstance(again, float)
+        if not (_near(claimed, again, _CLOSE) if both_float else claimed == again):
+            texts = (json.dumps(value, ensure_ascii=False) for value in (claimed, again))
+            said, comes = (x if len(x) <= 120 else f"{x[:119]}…" for x in texts)
+            yield f"claims.json says {place} = {said}, and the set comes to {comes}."
 
 
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
-    return bool(one == other)
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 120 else f"{text[:119]}…"
+def _near(one: float, other: float, share: float) -> bool:
+    return abs(one - other) <= share * max(abs(one), abs(other))
 
 
 # --- Whether the numbers of a warehouse follow from the requests that lie beside them.
@@ -84,11 +83,15 @@ class Recomputed:
 def recompute(reader: Reader) -> Recomputed:
     """Compute every canonical measurement of every cell again from its requests, those of excluded
     runs too."""
-    cells = queries.cells(reader, Filters()).to_pylist()
-    accepted = _accepted(reader)
+    # What the counts of drafts and accepted tokens come to, cell by cell.
+    accepted: dict[str, dict[tuple[str, str], float]] = {}
+    for row in queries.acceptance(reader, Filters()).to_pylist():
+        for metric, column in _COUNTED.items():
+            if row[column] is not None:
+                accepted.setdefault(row["cell_id"], {})[metric, "mean"] = row[column]
     wrong: list[str] = []
     numbers = without = 0
-    for cell in cells:
+    for cell in queries.cells(reader, Filters()).to_pylist():
         cell_id = cell["cell_id"]
         rows = queries.cell_measurements(reader, cell_id).to_pylist()
         known = {
@@ -97,35 +100,25 @@ def recompute(reader: Reader) -> Recomputed:
         if not known:
             without += 1
             continue
-        found = _found(reader, cell) | accepted.get(cell["cell_id"], {})
+        found = dict(accepted.get(cell_id, {}))
+        columns = _columns_of_requests(queries.requests(reader, cell_id))
+        if len(columns["status"]):
+            window = _window(cell, columns)
+            values = canonical(columns, window, cell["errored"], cell["completed"])
+            found = {(one.metric, one.statistic): one.value for one in values} | found
         numbers += len(known)
-        wrong += _differing(cell, known, found)
+        for key, value in sorted(known.items()):
+            again = found.get(key)
+            if again is None or not _near(again, value, _EQUAL):
+                place = f"{cell['arm_label']}, {cell['dataset']}, cell {cell_id}"
+                told = "nothing" if again is None else f"{again:,.6g}"
+                wrong.append(
+                    f"{place}: {key[0]} {key[1]} is {value:,.6g}, and its requests come to {told}."
+                )
     return Recomputed(tuple(wrong), numbers - len(wrong), without)
 
 
-_Values = dict[tuple[str, str], float]
-
-
-def _accepted(reader: Reader) -> dict[str, _Values]:
-    """Return what the counts of drafts and accepted tokens come to, cell by cell."""
-    found: dict[str, _Values] = {}
-    for row in queries.acceptance(reader, Filters()).to_pylist():
-        for metric, column in _COUNTED.items():
-            if row[column] is not None:
-                found.setdefault(row["cell_id"], {})[metric, "mean"] = row[column]
-    return found
-
-
-def _found(reader: Reader, cell: dict[str, Any]) -> _Values:
-    columns = _columns(queries.requests(reader, cell["cell_id"]))
-    if not len(columns["status"]):
-        return {}
-    known = canonical(columns, _window(cell, columns), cell["errored"], cell["completed"])
-    return {(one.metric, one.statistic): one.value for one in known}
-
-
-def _columns(rows: pa.Table) -> Columns:
-    """Return the columns that formulas read, NaN for unknown."""
+def _columns_of_requests(rows: pa.Table) -> Columns:
     numbers = {
         field.name: rows.column(field.name).cast(pa.float64()).to_numpy(zero_copy_only=False)
         for field in rows.schema
@@ -143,18 +136,8 @@ def _window(cell: dict[str, Any], columns: Columns) -> Window:
     begin = cell["started_at"].timestamp()
     moments = np.concatenate([columns[name] for name in _MOMENTS])
     moments = moments[~np.isnan(moments)]
-    return Window(_at(moments, begin), _at(moments, begin + cell["duration"]))
-
-
-def _at(moments: Any, edge: float) -> float:
-    nearest = float(moments[np.argmin(np.abs(moments - edge))])
-    return nearest if abs(nearest - edge) <= _EDGE_S else edge
-
-
-def _differing(cell: dict[str, Any], known: _Values, found: _Values) -> Iterator[str]:
-    for key, value in sorted(known.items()):
-        again = found.get(key)
-        if again is None or abs(again - value) > _EQUAL * max(abs(again), abs(value)):
-            place = f"{cell['arm_label']}, {cell['dataset']}, cell {cell['cell_id']}"
-            told = "nothing" if again is None else f"{again:,.6g}"
-            yield f"{place}: {key[0]} {key[1]} is {value:,.6g}, and its requests come to {told}."
+    edges = []
+    for edge in (begin, begin + cell["duration"]):
+        nearest = float(moments[np.argmin(np.abs(moments - edge))])
+        edges.append(nearest if abs(nearest - edge) <= _EDGE_S else edge)
+    return Window(*edges)

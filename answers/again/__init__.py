@@ -1,1 +1,0 @@
-"""Does a cell that was measured again come out as it did?"""
