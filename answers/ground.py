@@ -1,6 +1,7 @@
 """What answers stand on, read from the warehouse: whole studies, whatever is shown of them."""
 
-from collections.abc import Callable, Collection
+import hashlib
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from analysis.choice.gather import DECIDING
@@ -21,19 +23,114 @@ from analysis.matching.arms import ATTAINED
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from analysis.matching.reference import BASELINE, against
 from answers.broken import Broken, broken, flagged, suspects
-from answers.decide.values import Excluded
-from answers.facts import known_effects
-from warehouse import queries
+from answers.decide.values import ExcludedCell
+from answers.facts_code import code_hash
+from warehouse import queries, store_derived
 from warehouse.filters import Filters
+from warehouse.store_lock import WriterLock
 from warehouse.store_read import Reader
 
+# --- The differences of each study, derived when it changes and read instead of computed.
+#
+# What they follow from is a study's deciding cells and the code that compares them; mixes, service
+# levels and objectives are chosen later and never part of it.
+
+
+_PLACE = ["setting", "arm_id", "load"]
+_BY = ["setting", "arm_id", "metric", "statistic"]
+
+
+def bases(cells: pd.DataFrame) -> pd.Series:
+    """Return cell_id -> a hash of everything that its study's differences follow from.
+
+    ``cells``: the deciding ones, as the query of that name returns them.
+    """
+    cells = cells.reset_index(drop=True)
+    told = pd.DataFrame({
+        "cell": cells["cell_id"].astype(str) + cells["ingested_at"].astype("int64").astype(str),
+        "study": pd.factorize(pd.Series(studies_of(cells), dtype=object))[0],
+    }).sort_values("cell")  # fmt: skip
+    hashes = told.groupby("study")["cell"].agg(_study_hash)
+    named = told["study"].map(hashes).sort_index()
+    return pd.Series(named.to_numpy(), index=cells["cell_id"].astype(object))
+
+
+def _study_hash(cells: Sequence[str]) -> str:
+    return hashlib.sha256("\n".join([code_hash(), *cells]).encode()).hexdigest()
+
+
+def known_effects(root: Path, judged: Comparison, cells: pd.DataFrame) -> Effects:
+    """Return what ``effects`` does, read from kept facts where there are any."""
+    basis = bases(cells)
+    tables = {one: store_derived.kept(root, one) for one in basis.unique()}
+    told = {one: table for one, table in tables.items() if table is not None}
+    if not told:
+        return effects(judged, cells)
+    place = _places(judged)
+    of_setting = dict(zip(place["setting"], place.index.map(basis.to_dict()), strict=True))
+    unknown = ~judged.pairs["setting"].map(of_setting).isin(told)
+    parts = [_restored(table, place) for table in told.values() if table.num_rows]
+    if unknown.any() or not parts:
+        parts.append(effects(replace(judged, pairs=judged.pairs[unknown]), cells))
+    return Effects(
+        _joined([part.levels for part in parts], [*_BY, "load"]),
+        _joined([part.means for part in parts], _BY),
+    )
+
+
+def _joined(parts: list[pd.DataFrame], by: list[str]) -> pd.DataFrame:
+    return pd.concat(parts, ignore_index=True).sort_values(by, ignore_index=True)
+
+
+def _places(judged: Comparison) -> pd.DataFrame:
+    """Return the setting, arm and load of each speculative cell, as numbers of this comparison; the
+    index is the cell's id."""
+    once = judged.pairs.drop_duplicates("speculative_id")
+    return once[_PLACE].set_index(pd.Index(once["speculative_id"].astype(object)))
+
+
+def keep_facts(root: Path, judged: Comparison, cells: pd.DataFrame) -> None:
+    """Derive and keep_facts the differences of these cells' studies. Only under the writer's lock."""
+    found, basis, place = effects(judged, cells), bases(cells), _places(judged)
+    of_setting = dict(zip(place["setting"], place.index.map(basis.to_dict()), strict=True))
+    levels, means = _named(found.levels, place, _PLACE), _named(found.means, place, _PLACE[:2])
+    rows = pd.concat([levels.assign(mean=False), means.assign(mean=True)], ignore_index=True)
+    of_row = rows["setting"].map(of_setting)
+    for one in basis.unique():
+        # Nothing to compare is kept as well: no rows.
+        kept = rows[of_row == one].drop(columns=_PLACE)
+        store_derived.keep(root, one, pa.Table.from_pandas(kept, preserve_index=False))
+
+
+def _named(rows: pd.DataFrame, place: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return the rows with ``cell``, the id of a speculative cell in the same place: an id means
+    the same to every reader, a number only within one comparison."""
+    cells = place.rename_axis("cell").reset_index().drop_duplicates(by)[[*by, "cell"]]
+    return rows.merge(cells, on=by, how="left")
+
+
+def _restored(table: pa.Table, place: pd.DataFrame) -> Effects:
+    rows = table.to_pandas()
+    # pandas makes texts of its own kind of what was written as objects.
+    told = (table.schema.pandas_metadata or {}).get("columns", [])
+    objects = [column["name"] for column in told if column["numpy_type"] == "object"]
+    rows = rows.astype(dict.fromkeys(objects, object))
+    numbers = place.reindex(rows.pop("cell")).reset_index(drop=True)
+    mean = rows.pop("mean").to_numpy(dtype=bool)
+    whole = pd.concat([numbers, rows], axis=1)
+    return Effects(whole[~mean], whole[mean].drop(columns="load"))
+
+
+# ---
+
+
 #: metric, statistic
-Line = tuple[str, str]
+MetricLine = tuple[str, str]
 
 #: The lines whose differences are judged, always all of them: how sure each must be depends on how
 #: many there are, and so must not depend on what somebody looks at.
-JUDGED: tuple[Line, ...] = tuple(dict.fromkeys((*STUDY_TABLE, *DECIDING, ATTAINED)))
-_FOR_FLAGS: tuple[Line, ...] = (
+JUDGED: tuple[MetricLine, ...] = tuple(dict.fromkeys((*STUDY_TABLE, *DECIDING, ATTAINED)))
+_FOR_FLAGS: tuple[MetricLine, ...] = (
     ("output_tokens", "p50"), ("output_tokens", "mean"), ("error_rate", "mean"), ("prompt_tokens", "mean"), ("kv_cache_tokens", "mean"),
     *((metric, "mean") for metric in (*JUDGED_ACROSS, *TEXTS)),
 )  # fmt: skip
@@ -43,14 +140,14 @@ MOST_KEPT = 5_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class GroundQuestion:
     """What an answer needs to be read. ``filters`` choose what is shown, never what it stands on.
     ``allow``: fields in which pairs may differ; ``also``: lines read beside the judged ones;
     ``reference``: the arm that the others are compared with."""
 
     filters: Filters = Filters()
     allow: tuple[str, ...] = ()
-    also: tuple[Line, ...] = ()
+    also: tuple[MetricLine, ...] = ()
     reference: str = BASELINE
 
 
@@ -63,7 +160,7 @@ class _Every:
 
 
 @dataclass(frozen=True)
-class Rows:
+class WarehouseRows:
     """The rows of the cells, measurements, flags and acceptance, as the queries of these names
     return them."""
 
@@ -84,7 +181,7 @@ class Ground:
     sure: Effects
     acceptance: pd.DataFrame
     shown: frozenset[str]
-    excluded: dict[str, Excluded]
+    excluded: dict[str, ExcludedCell]
     broken: Broken = field(default_factory=dict)
     server_of: Callable[[str], dict[str, Any]] = lambda _: {}
 
@@ -149,7 +246,7 @@ def by_setting(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
     return {int(str(setting)): rows.iloc[at] for setting, at in places.items()}
 
 
-def ground(reader: Reader, asked: Asked) -> Ground:
+def ground(reader: Reader, asked: GroundQuestion) -> Ground:
     """Compare all cells of every study that the filters touch.
 
     Raises UnknownKey for a field in ``asked.allow`` that pairs need not share anyway.
@@ -164,7 +261,9 @@ def ground(reader: Reader, asked: Asked) -> Ground:
     return replace(known, shown=ids)
 
 
-def _ground(reader: Reader, asked: Asked, cells: pd.DataFrame, ids: frozenset[str]) -> Ground:
+def _ground(
+    reader: Reader, asked: GroundQuestion, cells: pd.DataFrame, ids: frozenset[str]
+) -> Ground:
     filters = only_studies(_dates(asked.filters), cells)
     rows = rows_of(reader, cells, filters, asked.also)
     known = ground_of(rows, ids, asked.allow, asked.reference, reader.root)
@@ -197,8 +296,8 @@ def _dates(filters: Filters) -> Filters:
 
 
 def rows_of(
-    reader: Reader, cells: pd.DataFrame, filters: Filters, also: Collection[Line] = ()
-) -> Rows:
+    reader: Reader, cells: pd.DataFrame, filters: Filters, also: Collection[MetricLine] = ()
+) -> WarehouseRows:
     """Read what an answer needs of the cells; ``filters`` keep at least these."""
     metrics, statistics = zip(*(*JUDGED, *_FOR_FLAGS, *also), strict=True)
     measured = queries.measurements(reader, filters, sorted({*metrics}), sorted({*statistics}))
@@ -208,11 +307,11 @@ def rows_of(
     doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
     flags = queries.flags(reader, doubtful)
     acceptance = queries.acceptance(reader, filters)
-    return Rows(cells, values, flags.to_pandas(), acceptance.to_pandas())
+    return WarehouseRows(cells, values, flags.to_pandas(), acceptance.to_pandas())
 
 
 def ground_of(
-    rows: Rows,
+    rows: WarehouseRows,
     shown: frozenset[str],
     allow: Collection[str] = (),
     reference: str = BASELINE,
@@ -236,7 +335,7 @@ def judged_pairs(found: Comparison) -> Comparison:
     return replace(found, pairs=found.pairs[_of_lines(found.pairs, JUDGED)])
 
 
-def _of_lines(rows: pd.DataFrame, lines: tuple[Line, ...]) -> pd.Series:
+def _of_lines(rows: pd.DataFrame, lines: tuple[MetricLine, ...]) -> pd.Series:
     """Return, for each row, whether it is of one of the lines."""
     names = pd.MultiIndex.from_arrays([rows["metric"].astype(str), rows["statistic"].astype(str)])
     return pd.Series(names.isin(lines), index=rows.index)
@@ -267,12 +366,39 @@ def deciding_cells(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:
     return cells[~among(cells["cell_id"], excluded_cells(cells, flags))]
 
 
-def excluded_cells(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, Excluded]:
+def excluded_cells(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, ExcludedCell]:
     """Return cell -> why it decides nothing."""
     told = flags[flags["name"].isin(DECIDES_NOTHING)]
     barred = cells[among(cells["cell_id"], set(told["cell_id"]))]
     paths = dict(listed(barred, "cell_id", "path"))
     return {
-        str(row["cell_id"]): Excluded(str(paths[row["cell_id"]]), str(row["sentence"]))
+        str(row["cell_id"]): ExcludedCell(str(paths[row["cell_id"]]), str(row["sentence"]))
         for row in records(told)
     }
+
+
+# --- Deriving the facts of the studies that changed, after an ingest or an exclusion.
+
+
+def derive(root: Path) -> int:
+    """Derive the facts that are not kept yet, and return how many studies they are of.
+
+    Raises WarehouseBusy where somebody writes: what is not derived is computed when it is asked
+    for.
+    """
+    with Reader(root) as reader:
+        cells = queries.cells(reader, Filters()).to_pandas()
+        deciding = against(deciding_cells(reader, cells), BASELINE)
+        basis = bases(deciding)
+        missing = [one for one in basis.unique() if not store_derived.is_kept(root, one)]
+        with WriterLock(root).held(wait=False, on_wait=None):
+            if missing:
+                changed = deciding[basis.isin(missing).to_numpy()].reset_index(drop=True)
+                rows = rows_of(reader, changed, only_studies(Filters(), changed))
+                found = compare(changed, rows.measurements, (), rows.flags)
+                keep_facts(root, judged_pairs(found), changed)
+            store_derived.drop_others(root, set(basis))
+            if len(cells):
+                newest = cells["ingested_at"].max().to_pydatetime()
+                store_derived.note_upto(root, code_hash(), newest)
+    return len(missing)

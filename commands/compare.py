@@ -15,7 +15,7 @@ from commands.options import (
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from answers.compare.values import Arm, Comparison, Setting
+    from answers.compare.values import ArmComparison, ComparedArm, ComparedSetting
 
 
 @click.command()
@@ -43,14 +43,14 @@ def compare(
     """
     from answers.compare import values as contract
     from answers.compare.answer import compare as answer
-    from answers.compare.values import Question
+    from answers.compare.values import CompareQuestion
     from warehouse.catalogue import line_of
     from warehouse.errors import UnknownKey
     from warehouse.store import Reader, warehouse_path
 
     also, reference = tuple(line_of(text) for text in metrics), given["reference"]
     with Reader(warehouse_path(warehouse)) as reader:
-        found = answer(reader, Question(filters_from(given), allow, reference, also))
+        found = answer(reader, CompareQuestion(filters_from(given), allow, reference, also))
     if found.why_none is not None and not (found.unmatched or found.excluded):
         raise UnknownKey(found.why_none)
     if as_json:
@@ -59,7 +59,7 @@ def compare(
         _show(found)
 
 
-def _show(found: "Comparison") -> None:
+def _show(found: "ArmComparison") -> None:
     from answers.compare import words
     from commands.output import show_table
 
@@ -74,7 +74,7 @@ def _show(found: "Comparison") -> None:
         click.echo(f"decides nothing: {cell.cell}: {cell.why}")
 
 
-def _show_arm(found: "Comparison", setting: "Setting", arm: "Arm") -> None:
+def _show_arm(found: "ArmComparison", setting: "ComparedSetting", arm: "ComparedArm") -> None:
     from answers.compare import words
     from commands.output import show_table
 

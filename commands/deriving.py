@@ -13,7 +13,7 @@ def derive_facts(root: Path) -> None:
 
     if cells_held(root) < LEAST_CELLS:
         return
-    from answers.derive import derive
+    from answers.ground import derive
     from commands.output import working
 
     try:

@@ -162,14 +162,14 @@ def _tell_others(found: "Trend", warehouse: Path | None, given: dict[str, Any]) 
         return
     from answers.decide.answer import decide
     from answers.decide.overview import overviews
-    from answers.decide.values import Question
+    from answers.decide.values import DecideQuestion
     from commands.gate_files import comment, pull_request
     from warehouse.store import Reader, warehouse_path
 
     try:
         there = pull_request()
         with Reader(warehouse_path(warehouse)) as reader:
-            decided = decide(reader, Question(filters=filters_from(given))).decisions
+            decided = decide(reader, DecideQuestion(filters=filters_from(given))).decisions
         address = there.say(comment(found, overviews(decided)))
     except DraftboardError as error:
         click.echo(f"draftboard: {error}", err=True)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack
 
 from answers.compare import values as compare_contract
 from answers.compare.answer import compare
-from answers.compare.values import Comparison
-from answers.compare.values import Question as ComparisonQuestion
+from answers.compare.values import ArmComparison
+from answers.compare.values import CompareQuestion as ComparisonQuestion
 from answers.cost import words as cost_contract
 from answers.cost.answer import cost, with_energy
-from answers.cost.values import Costs, Terms
+from answers.cost.values import Costs, CostTerms
 from answers.decide import values as decide_contract
 from answers.decide.answer import decide
-from answers.decide.values import Decisions, Objective, Question
+from answers.decide.values import DecideQuestion, Decisions, Objective
 from answers.doors import rows
 from warehouse import queries
 from warehouse.catalogue import line_of
@@ -113,7 +113,7 @@ class Warehouse:
             not_fresh(self.root),
         )
 
-    def compare(self, **asked: Unpack[Compared]) -> Answer[Comparison]:
+    def compare(self, **asked: Unpack[Compared]) -> Answer[ArmComparison]:
         """How arms compare, load by load. A frame has a row per setting, arm, load and metric."""
         question = ComparisonQuestion(
             _filters(asked), _names(asked.get("allow", ())),
@@ -131,17 +131,19 @@ class Warehouse:
             found = decide(reader, _question(asked))
         return Answer(found, decide_contract.as_json, rows.decided, not_fresh(self.root))
 
-    def cost(self, terms: Terms | None = None, **asked: Unpack[Decided]) -> Answer[Costs]:
+    def cost(self, terms: CostTerms | None = None, **asked: Unpack[Decided]) -> Answer[Costs]:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         with Reader(self.root) as reader:
-            found = with_energy(reader, cost(decide(reader, _question(asked)), terms or Terms()))
+            found = with_energy(
+                reader, cost(decide(reader, _question(asked)), terms or CostTerms())
+            )
         return Answer(found, cost_contract.as_json, rows.of("costs"), not_fresh(self.root))
 
 
-def _question(asked: Decided) -> Question:
+def _question(asked: Decided) -> DecideQuestion:
     plain = ("load", "slo", "objective", "nowhere_worse")
     said: dict[str, Any] = {name: asked[name] for name in plain if name in asked}  # type: ignore[literal-required]
-    return Question(
+    return DecideQuestion(
         filters=_filters(asked), mix=tuple(asked.get("mix", {}).items()),
         allow=_names(asked.get("allow", ())), **said,
     )  # fmt: skip

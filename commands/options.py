@@ -11,7 +11,7 @@ from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters
 
 if TYPE_CHECKING:
-    from answers.decide.values import Question
+    from answers.decide.values import DecideQuestion
 
 Command = Callable[..., Any]
 
@@ -160,12 +160,12 @@ def question_options(command: Command) -> Command:
     return command
 
 
-def question_from(given: dict[str, Any]) -> "Question":
+def question_from(given: dict[str, Any]) -> "DecideQuestion":
     """Return the question that a command's parameters ask. Raises InvalidInput for a mix that is
     none."""
-    from answers.decide.values import Question, mix_from
+    from answers.decide.values import DecideQuestion, mix_from
 
-    return Question(
+    return DecideQuestion(
         filters=filters_from(given), objective=given["objective"], load=given["load"],
         slo=given["slo"], mix=mix_from(given["mix"]), allow=tuple(given["allow"]),
         nowhere_worse=_share(given["nowhere_worse"]),

@@ -9,7 +9,7 @@ from commands.options import filter_options, filters_from, json_option, warehous
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from answers.cost.capacity import Trade
+    from answers.cost.capacity import UserGpuTrade
 
 
 @click.command()
@@ -39,7 +39,7 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
         _show(found, front)
 
 
-def _show(found: "Trade", front: bool) -> None:
+def _show(found: "UserGpuTrade", front: bool) -> None:
     from answers.cost.tables import trade_points
     from answers.wording import known
     from commands.output import show_table

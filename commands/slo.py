@@ -9,7 +9,7 @@ from commands.options import filter_options, filters_from, json_option, warehous
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from answers.cost.capacity import Capacity
+    from answers.cost.capacity import ServiceCapacity
 
 
 @click.command()
@@ -43,7 +43,7 @@ def slo(
         _show(found)
 
 
-def _show(found: "Capacity") -> None:
+def _show(found: "ServiceCapacity") -> None:
     from answers.cost.tables import arms, loads
     from commands.output import show_table
 

@@ -19,8 +19,8 @@ from warehouse.json_text import json_text
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from answers.decide.accepted import Accepted
     from answers.decide.values import Decision, Decisions
+    from answers.predict.acceptance import DraftAcceptance
 
 _WIDTH = 80
 
@@ -37,8 +37,8 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
     Example: draftboard tune --dataset code --slo 'itl:p95<10ms'
     """
-    from answers.decide.accepted import accepted
     from answers.decide.answer import decide
+    from answers.predict.acceptance import accepted
     from warehouse.store import Reader, warehouse_path
 
     question = question_from(given)
@@ -53,9 +53,9 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         _show(one, drafts)
 
 
-def _as_json(found: "Decisions", drafts: "Sequence[Accepted]") -> dict[str, Any]:
-    from answers.decide.accepted import accepted_in, rules
+def _as_json(found: "Decisions", drafts: "Sequence[DraftAcceptance]") -> dict[str, Any]:
     from answers.decide.values import as_json, decision_json
+    from answers.predict.acceptance import accepted_in, rules
 
     told = [
         decision_json(one)
@@ -74,10 +74,10 @@ def _as_json(found: "Decisions", drafts: "Sequence[Accepted]") -> dict[str, Any]
     return as_json(found) | {"decisions": told}
 
 
-def _show(one: "Decision", drafts: "Sequence[Accepted]") -> None:
+def _show(one: "Decision", drafts: "Sequence[DraftAcceptance]") -> None:
     from answers.decide import tables
-    from answers.decide.accepted import acceptance_rows, accepted_in, rule_rows, rules
     from answers.decide.words import title
+    from answers.predict.acceptance import acceptance_rows, accepted_in, rule_rows, rules
     from commands.output import show_table
 
     click.echo(click.style(title(one), bold=True))

@@ -19,8 +19,8 @@ from warehouse.json_text import json_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from answers.decide.accepted import Outputs
     from answers.decide.overview import Overview
+    from answers.decide.tables import ComparedOutputs
     from answers.decide.values import Decision, Decisions
     from warehouse.store_read import Reader
 
@@ -43,8 +43,8 @@ def verdict(
 
     Example: draftboard verdict --model openai/gpt-oss-120b --load 16 --mix code=0.7,prose=0.3
     """
-    from answers.decide.accepted import changes
     from answers.decide.answer import decide
+    from answers.decide.tables import changes
     from warehouse import decisions
     from warehouse.store import Reader, warehouse_path
 
@@ -67,7 +67,7 @@ def _print_json(found: "Decisions", told: "Sequence[str]") -> None:
 
 
 def _record(root: Path, found: "Decisions") -> None:
-    from answers.decide.accepted import recorded
+    from answers.decide.tables import recorded
     from warehouse import decisions
 
     decisions.record(root, recorded(found.decisions, datetime.now(UTC)))
@@ -87,8 +87,8 @@ def _show(reader: "Reader", found: "Decisions", told: "Sequence[str]", everythin
         click.echo(click.wrap_text(f"Changed: {sentence}", _WIDTH))
 
 
-def _outputs(reader: "Reader", one: "Decision") -> "Outputs | None":
-    from answers.decide.accepted import outputs
+def _outputs(reader: "Reader", one: "Decision") -> "ComparedOutputs | None":
+    from answers.decide.tables import outputs
 
     return outputs(reader, one)
 
@@ -107,7 +107,7 @@ def _show_overview(overview: "Overview", whole: bool) -> None:
     click.echo()
 
 
-def _show_all(one: "Decision", same: "Outputs | None") -> None:
+def _show_all(one: "Decision", same: "ComparedOutputs | None") -> None:
     from answers.decide import tables
     from answers.decide.words import title
     from commands.output import show_table

@@ -11,7 +11,7 @@ from commands.price_options import paying_from, price_options
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from answers.predict.values import Answer, Asked, Refused, Table
+    from answers.predict.values import ForecastAnswer, ForecastQuestion, RefusedForecast, TextTable
     from warehouse.filters import Filters
     from warehouse.store_read import Reader
 
@@ -64,13 +64,13 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
 
 def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
-    from answers.predict.values import NOT_MEASURED, Parameters, table
+    from answers.predict.values import NOT_MEASURED, TextbookParameters, table
     from warehouse.errors import InvalidInput
 
     if given["acceptance_rate"] is None:
         raise InvalidInput("The textbook models need --acceptance-rate, e.g. 0.7.")
     k = 4 if given["k"] is None else given["k"]
-    asked = Parameters(
+    asked = TextbookParameters(
         given["acceptance_rate"], k, given["text"], given["decode_share"], given["draft_cost"]
     )
     if as_json:
@@ -82,7 +82,7 @@ def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
 
 def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -> None:
     from answers.predict.answer import predict
-    from answers.predict.values import Refused
+    from answers.predict.values import RefusedForecast
     from answers.predict.values import as_json as as_json_object
     from warehouse.errors import InvalidInput
     from warehouse.store import Reader, warehouse_path
@@ -91,7 +91,7 @@ def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -
     with Reader(warehouse_path(warehouse)) as reader:
         asked, told = _asked(given, lambda: _decided(reader, filters))
         found = list(predict(reader, filters, asked, paying))
-    refused = [one for one in found if isinstance(one, Refused)]
+    refused = [one for one in found if isinstance(one, RefusedForecast)]
     if not found:
         click.echo(
             "No speculative cell with latencies and acceptance matches. `draftboard runs` lists "
@@ -109,9 +109,9 @@ def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -
 def _decided(reader: "Reader", filters: "Filters") -> tuple[int, int] | None:
     """Return K and concurrency of the first decision that has both; None without one."""
     from answers.decide.answer import decide
-    from answers.decide.values import Question
+    from answers.decide.values import DecideQuestion
 
-    for one in decide(reader, Question(filters)).decisions:
+    for one in decide(reader, DecideQuestion(filters)).decisions:
         load, arm = one.operating_load, one.operating.arm
         ks = {cell.num_speculative_tokens for cell in one.arms if cell.arm == arm} - {None}
         if load.kind == "concurrency" and load.value is not None and len(ks) == 1:
@@ -121,10 +121,10 @@ def _decided(reader: "Reader", filters: "Filters") -> tuple[int, int] | None:
 
 def _asked(
     given: Mapping[str, Any], decided: "Callable[[], tuple[int, int] | None]"
-) -> tuple["Asked", str]:
+) -> tuple["ForecastQuestion", str]:
     """Return what is asked, and what is told of a K or a load that was not given: the decision's
     own."""
-    from answers.predict.values import Asked
+    from answers.predict.values import ForecastQuestion
     from warehouse.errors import InvalidInput
 
     k, concurrency, told = given["k"], given["concurrency"], ""
@@ -141,18 +141,18 @@ def _asked(
     rate, length = given["acceptance_rate"], given["mean_acceptance_length"]
     if rate is not None and length is not None:
         raise InvalidInput("--acceptance-rate and --mean-acceptance-length say the same; give one.")
-    asked = Asked(
+    asked = ForecastQuestion(
         k, concurrency, rate, length, given["prompt_tokens"], given["output_tokens"],
     )  # fmt: skip
     return asked, told
 
 
-def _show(found: "Sequence[Answer | Refused]") -> None:
+def _show(found: "Sequence[ForecastAnswer | RefusedForecast]") -> None:
     from answers.predict import words
-    from answers.predict.values import Refused
+    from answers.predict.values import RefusedForecast
 
     for one in found:
-        if isinstance(one, Refused):
+        if isinstance(one, RefusedForecast):
             click.echo(f"{words.title(one.place)}: {one.reason}\n")
             continue
         click.echo(words.title(one.place, one.asked))
@@ -166,7 +166,7 @@ def _show(found: "Sequence[Answer | Refused]") -> None:
         click.echo()
 
 
-def _show_table(table: "Table") -> None:
+def _show_table(table: "TextTable") -> None:
     from commands.output import show_table
 
     show_table(list(table.header), [list(row) for row in table.rows])

@@ -8,9 +8,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analysis.choice.operating import EXAMPLES, wish
 from analysis.service.slo import EXAMPLE
-from answers.decide.overview import Overview
-from answers.decide.subjects import Asked, Named, One, decide_one, subjects
-from answers.decide.values import Decision, Objective, Question, mix_from
+from answers.decide.answer import One, decide_one
+from answers.decide.overview import NamedSubject, Overview, SubjectsQuestion, subjects
+from answers.decide.values import DecideQuestion, Decision, Objective, mix_from
 from answers.published.values import Study
 from dashboard.components import plain
 from dashboard.links import choose, follow_first, lost, set_to
@@ -26,7 +26,7 @@ _SUBJECT = "Model and hardware"
 _OF_A_DECISION = frozenset({LOAD, TRAFFIC, "objective", "draft_slo", "mix"})
 
 
-def question_of(filters: Filters) -> Question:
+def question_of(filters: Filters) -> DecideQuestion:
     """Return the question that the page's controls ask, without its load. Raises InvalidInput for a
     mix that cannot be read."""
     with st.popover("Change the question", help="Objective, latency target, traffic mix"):
@@ -40,7 +40,7 @@ def question_of(filters: Filters) -> Question:
         mix = st.text_input(
             "Traffic mix", key="mix", bind="query-params", placeholder="code=0.7,prose=0.3"
         )
-    return Question(
+    return DecideQuestion(
         filters, _OBJECTIVES[objective], None, (slo or "").strip() or None, mix_from(mix)
     )
 
@@ -139,8 +139,8 @@ class Told:
     """The decision that a page is about, and what was asked, kept to its subject. ``traffic``: its
     name; ``alone``: there is no other subject."""
 
-    question: Question
-    about: Named
+    question: DecideQuestion
+    about: NamedSubject
     overview: Overview
     traffic: str
     one: Decision
@@ -157,24 +157,27 @@ class Told:
         return self.overview.ordered
 
 
-def decidable(shelf: Shelf, question: Question) -> dict[str, Named]:
+def decidable(shelf: Shelf, question: DecideQuestion) -> dict[str, NamedSubject]:
     """Return name -> subject, the first of them one that can be decided on; empty where none can.
 
     A page shows one subject, so only that is decided on, and those before it that cannot be.
     """
-    there = list(ask(shelf, subjects, Asked(question.filters, question.allow)))
+    there = list(ask(shelf, subjects, SubjectsQuestion(question.filters, question.allow)))
     while there and decided(shelf, question, there[0]).overview is None:
         del there[0]
     return {one.name: one for one in there}
 
 
 def choices(
-    shelf: Shelf, question: Question, known: Mapping[str, Named], studied: Sequence[Study] = ()
+    shelf: Shelf,
+    question: DecideQuestion,
+    known: Mapping[str, NamedSubject],
+    studied: Sequence[Study] = (),
 ) -> Offer:
     """Return what a page on decisions can be about: the published studies that the filters keep, then
     the ``decidable`` subjects."""
     printed = [one.title for one in studied]
-    every = ask(shelf, subjects, Asked(allow=question.allow))
+    every = ask(shelf, subjects, SubjectsQuestion(allow=question.allow))
     kept = [*(one.title for one in studied if one.meets(question.filters)), *known]
     if question.filters == Filters():
         return Offer(tuple(kept))
@@ -186,7 +189,9 @@ def choices(
 
 
 def opens_on(
-    every: Sequence[Named], kept: Mapping[str, Named], shows: Callable[[Named], bool]
+    every: Sequence[NamedSubject],
+    kept: Mapping[str, NamedSubject],
+    shows: Callable[[NamedSubject], bool],
 ) -> str | None:
     """Return the name of the first subject that can be shown without filters, as ``shows`` says; the
     first that is ``kept`` with them can be. None where nothing is kept."""
@@ -195,15 +200,15 @@ def opens_on(
     return shown and next((one.name for one in every if one.name == shown or shows(one)), None)
 
 
-def decided(shelf: Shelf, question: Question, about: Named) -> One:
+def decided(shelf: Shelf, question: DecideQuestion, about: NamedSubject) -> One:
     """Return the decision on a subject, kept under its own filters: all pages ask for the same."""
     return ask(shelf, decide_one, replace(question, filters=about.filters), about)
 
 
 def chosen(
     shelf: Shelf,
-    question: Question,
-    known: dict[str, Named],
+    question: DecideQuestion,
+    known: dict[str, NamedSubject],
     boxes: Sequence[DeltaGenerator],
     there: Offer,
 ) -> Told | str | None:
@@ -226,8 +231,8 @@ def chosen(
 
 def _of_subject(
     shelf: Shelf,
-    question: Question,
-    subject: tuple[Named, Overview],
+    question: DecideQuestion,
+    subject: tuple[NamedSubject, Overview],
     boxes: Sequence[DeltaGenerator],
     alone: bool,
 ) -> Told | None:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from answers.decide.values import Question
+from answers.decide.values import DecideQuestion
 from answers.report.answer import report
 from answers.report.words import Wanted
 from dashboard import links
@@ -10,7 +10,7 @@ from dashboard.report import html
 from dashboard.shelf import Shelf
 
 
-def report_button(shelf: Shelf, question: Question, subject: str) -> None:
+def report_button(shelf: Shelf, question: DecideQuestion, subject: str) -> None:
     """Offer the report on a subject, named as its overview."""
     wanted = Wanted(question, subject, link=links.address())
     st.download_button(

@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from answers.compare.uploaded import Held, Read, hold
+from answers.compare.uploaded import UploadedCell, UploadedResults, hold
 from warehouse.errors import InvalidInput
 from warehouse.store import Reader, current_generation
 
@@ -63,11 +63,11 @@ class Uploaded:
     """What was read of dropped files. ``held``: what the reports hold, None where none of them
     holds a result; ``rejections``: file and reason."""
 
-    held: Held | None
+    held: UploadedResults | None
     rejections: tuple[tuple[str, str], ...]
 
 
-def place(read: Read) -> int:
+def place(read: UploadedCell) -> int:
     """Return which of the dropped files a cell was read from, from 0."""
     return int(Path(read.file).parent.name) - 1
 
@@ -199,7 +199,7 @@ def _safe(name: str) -> str:
     return f"{stem or 'report'}{ending}"
 
 
-def _read(root: Path) -> Held | None:
+def _read(root: Path) -> UploadedResults | None:
     if current_generation(root) is None:
         return None
     with Reader(root) as reader:

@@ -12,8 +12,8 @@ from analysis.evidence.output_check import COLUMNS, check_outputs
 from analysis.frames import records
 from answers.again import words
 from answers.again.words import Again, Line
-from answers.compare.pair import Differs, Pair, configuration
-from answers.ground import JUDGED, Rows, rows_of
+from answers.compare.subjects import DifferingSetting, NamedPair, configuration
+from answers.ground import JUDGED, WarehouseRows, rows_of
 from warehouse import queries
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
@@ -56,7 +56,7 @@ def again(reader: Reader, original: str, siblings: Sequence[str], launches: Sequ
     )
 
 
-def _lines(rows: Rows, one: str, others: list[str], later: list[str]) -> tuple[Line, ...]:
+def _lines(rows: WarehouseRows, one: str, others: list[str], later: list[str]) -> tuple[Line, ...]:
     """Return the judged figures that every launch has, where all of their values are above zero."""
     wide = rows.measurements.astype({"metric": str, "statistic": str}).pivot(
         index="cell_id", columns=["metric", "statistic"], values="value"
@@ -89,8 +89,8 @@ def _line(name: tuple[str, str], then: float, now: Floats, row: dict[str, Any]) 
     )  # fmt: skip
 
 
-def _differs(reader: Reader, one: str, other: str) -> tuple[Differs, ...]:
-    found = configuration(reader, Pair("", one, other, "original", "again", ()))
+def _differs(reader: Reader, one: str, other: str) -> tuple[DifferingSetting, ...]:
+    found = configuration(reader, NamedPair("", one, other, "original", "again", ()))
     return tuple(
         each
         for each in found
@@ -98,14 +98,14 @@ def _differs(reader: Reader, one: str, other: str) -> tuple[Differs, ...]:
     )
 
 
-def _outputs(reader: Reader, rows: Rows, one: str, other: str) -> tuple[str, ...]:
+def _outputs(reader: Reader, rows: WarehouseRows, one: str, other: str) -> tuple[str, ...]:
     then, now = (queries.requests(reader, cell, COLUMNS).to_pandas() for cell in (one, other))
     told = rows.cells.set_index("cell_id").loc[[one, other], "temperature"]
     greedy = None if told.isna().any() else bool((told == 0).all())
     return words.outputs(check_outputs(then, now, greedy))
 
 
-def _doubts(rows: Rows, one: str, later: list[str]) -> list[str]:
+def _doubts(rows: WarehouseRows, one: str, later: list[str]) -> list[str]:
     """Return what flags say of the original and of its repetition; what they say of both, once."""
     then, now = _sentences(rows, [one]), _sentences(rows, later)
     return [
@@ -115,6 +115,6 @@ def _doubts(rows: Rows, one: str, later: list[str]) -> list[str]:
     ]
 
 
-def _sentences(rows: Rows, cells: list[str]) -> list[str]:
+def _sentences(rows: WarehouseRows, cells: list[str]) -> list[str]:
     flags = records(rows.flags[rows.flags["cell_id"].isin(cells)])
     return list(dict.fromkeys(str(f["sentence"]) for f in flags if f["severity"] != "info"))

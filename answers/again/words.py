@@ -7,7 +7,7 @@ from typing import Any, Literal
 from analysis.evidence.output_check import OutputCheck
 from analysis.evidence.words import EQUIVALENCE, OPEN, SETTLED, Word
 from analysis.matching.comparison import STUDY_TABLE
-from answers.compare.pair import Differs
+from answers.compare.subjects import DifferingSetting
 from answers.compare.words import metric_name, number, with_unit
 from answers.wording import directed, interval, percent
 from warehouse.catalogue import METRICS
@@ -57,7 +57,7 @@ class Again:
     launches: int
     siblings: int
     lines: tuple[Line, ...]
-    differs: tuple[Differs, ...]
+    differs: tuple[DifferingSetting, ...]
     outputs: tuple[str, ...]
     doubts: tuple[str, ...]
 

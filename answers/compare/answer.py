@@ -12,22 +12,22 @@ from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import loads_of
 from analysis.matching.names import arm_names, setting_names
 from answers.compare.values import (
-    Arm,
-    Change,
-    Comparison,
-    Doubt,
-    Line,
-    Mean,
-    Pair,
+    ArmChange,
+    ArmComparison,
+    CellPair,
+    ComparedArm,
+    ComparedSetting,
+    CompareQuestion,
+    GeometricMean,
+    MetricLine,
+    PairDoubt,
     PairLine,
-    Question,
-    Setting,
-    Span,
-    Unmatched,
+    RepeatSpan,
+    UnmatchedCell,
 )
 from answers.compare.words import why_none
-from answers.decide.values import Subject
-from answers.ground import Asked, Ground, ground
+from answers.decide.values import DecisionSubject
+from answers.ground import Ground, GroundQuestion, ground
 from answers.wording import badges
 from warehouse.loads import Load
 from warehouse.store_read import Reader
@@ -56,23 +56,23 @@ class Seen:
     means: pd.DataFrame
 
 
-def asked(question: Question) -> Asked:
+def asked(question: CompareQuestion) -> GroundQuestion:
     """Return what has to be read to answer a question."""
-    return Asked(question.filters, question.allow, question.also, question.reference)
+    return GroundQuestion(question.filters, question.allow, question.also, question.reference)
 
 
-def seen(reader: Reader, question: Question) -> Seen:
+def seen(reader: Reader, question: CompareQuestion) -> Seen:
     """Compare whole studies and keep what the filters show. Raises UnknownKey as ``ground``
     does."""
     return cut(ground(reader, asked(question)), question)
 
 
-def lines_shown(question: Question) -> tuple[Line, ...]:
+def lines_shown(question: CompareQuestion) -> tuple[MetricLine, ...]:
     """Return the study's table, then what was asked for beside it."""
     return tuple(dict.fromkeys((*STUDY_TABLE, ATTAINED, *question.also)))
 
 
-def cut(known: Ground, question: Question) -> Seen:
+def cut(known: Ground, question: CompareQuestion) -> Seen:
     """Keep what the filters show: arms with a cell that they keep, in the lines that are shown."""
     lines = {line: place for place, line in enumerate(lines_shown(question))}
     pairs = known.found.pairs
@@ -90,7 +90,7 @@ def _of_arms(rows: pd.DataFrame, arms: pd.MultiIndex) -> pd.DataFrame:
     return chosen
 
 
-def _placed(rows: pd.DataFrame, lines: dict[Line, int]) -> pd.DataFrame:
+def _placed(rows: pd.DataFrame, lines: dict[MetricLine, int]) -> pd.DataFrame:
     """Return the rows of the given lines, with each line's place and with names as text."""
     named = rows.assign(**{n: rows[n].astype(object) for n in ("metric", "statistic")})
     places = [lines.get(x, -1) for x in zip(named["metric"], named["statistic"], strict=True)]
@@ -115,7 +115,7 @@ def _compared(rows: pd.DataFrame, known: Ground) -> list[bool]:
             for metric, setting, load in places]  # fmt: skip
 
 
-def _means(means: pd.DataFrame, known: Ground, lines: dict[Line, int]) -> pd.DataFrame:
+def _means(means: pd.DataFrame, known: Ground, lines: dict[MetricLine, int]) -> pd.DataFrame:
     """Return the means of the lines in the study's table, without those of throughput where the
     servers keep up with a fixed rate."""
     table = {line: place for line, place in lines.items() if line in STUDY_TABLE}
@@ -136,7 +136,7 @@ _SUBJECT = (
 )  # fmt: skip
 
 
-def compare(reader: Reader, question: Question) -> Comparison:
+def compare(reader: Reader, question: CompareQuestion) -> ArmComparison:
     """Compare the arms that the filters show, each standing on its whole study.
 
     Raises UnknownKey for a field in ``question.allow`` that pairs need not share anyway.
@@ -144,12 +144,12 @@ def compare(reader: Reader, question: Question) -> Comparison:
     return _told(seen(reader, question), question)
 
 
-def compare_on(known: Ground, question: Question) -> Comparison:
+def compare_on(known: Ground, question: CompareQuestion) -> ArmComparison:
     """Compare as ``compare`` does, on what was read before."""
     return _told(cut(known, question), question)
 
 
-def pair_lines(reader: Reader, question: Question) -> tuple[PairLine, ...]:
+def pair_lines(reader: Reader, question: CompareQuestion) -> tuple[PairLine, ...]:
     """Return every pair behind ``compare`` in every line that is shown, unrounded."""
     known = seen(reader, question)
     names = _Names(known)
@@ -188,10 +188,10 @@ class _Names:
         """Return the short name of the load at a place; ``unknown`` for -1."""
         return self._loads[place].short if place >= 0 else "unknown"
 
-    def pair(self, row: dict[str, Any]) -> Pair:
+    def pair(self, row: dict[str, Any]) -> CellPair:
         """Return the two cells of a row of pairs."""
         repeat = plain(row["repeat"])
-        return Pair(
+        return CellPair(
             self.load(row["load"]), None if repeat is None else int(repeat),
             str(row["baseline_id"]), str(row["speculative_id"]),
             tuple(dict.fromkeys(flag.name for flag in row["flags"])),
@@ -202,27 +202,27 @@ def _by_number(names: pd.Series) -> dict[int, str]:
     return dict(zip(names.index.tolist(), names.tolist(), strict=True))
 
 
-def _told(known: Seen, question: Question) -> Comparison:
+def _told(known: Seen, question: CompareQuestion) -> ArmComparison:
     settings = tuple(_settings(known))
     ground = known.known
     unmatched = tuple(_unmatched(ground))
     shown = among(ground.cells["cell_id"], ground.shown & set(ground.excluded))
     excluded = tuple(ground.excluded[cell] for cell in ground.cells.loc[shown, "cell_id"])
     why = None if settings else why_none(not ground.shown, unmatched)
-    return Comparison(settings, unmatched, excluded, question.reference, why)
+    return ArmComparison(settings, unmatched, excluded, question.reference, why)
 
 
-def _settings(known: Seen) -> Iterator[Setting]:
+def _settings(known: Seen) -> Iterator[ComparedSetting]:
     names = _Names(known)
     parts = _Parts(known, names)
-    by_setting: dict[int, list[Arm]] = {}
+    by_setting: dict[int, list[ComparedArm]] = {}
     for setting, arm in known.levels[list(_BY)].drop_duplicates().itertuples(index=False):
         by_setting.setdefault(int(setting), []).append(parts.arm(int(setting), int(arm)))
     order = sorted(by_setting, key=lambda place: names.settings[place])
     for setting in order:
         facts = names.facts[setting]
         arms = sorted(by_setting[setting], key=lambda one: one.name)
-        yield Setting(
+        yield ComparedSetting(
             names.settings[setting], _subject(facts), plain(facts["dataset"]), tuple(arms)
         )
 
@@ -248,7 +248,7 @@ class _Parts:
         set_by_hand = cells["synthetic_acceptance"].astype(object).eq(True)
         self._set_by_hand = frozenset(cells.loc[set_by_hand, "cell_id"])
 
-    def arm(self, setting: int, arm_id: int) -> Arm:
+    def arm(self, setting: int, arm_id: int) -> ComparedArm:
         """Put together one arm of a setting."""
         rows = _Rows(
             *(x.get((setting, arm_id), []) for x in (self._levels, self._means, self._pairs))
@@ -256,7 +256,7 @@ class _Parts:
         pairs = tuple(self._names.pair(row) for row in rows.pairs)
         by_hand = any(pair.arm_cell in self._set_by_hand for pair in pairs)
         evidence = plain(self._names.facts[setting].get("evidence"))
-        return Arm(
+        return ComparedArm(
             name=self._names.arms[arm_id], label=str(self._names.labels[arm_id]),
             badges=badges(evidence, by_hand),
             changes=tuple(_change(row, self._names) for row in rows.levels),
@@ -272,14 +272,14 @@ def _by(rows: pd.DataFrame) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
     return records_by(rows, _BY, [str(name) for name in rows])
 
 
-def _change(row: dict[str, Any], names: _Names) -> Change:
+def _change(row: dict[str, Any], names: _Names) -> ArmChange:
     compared = bool(row["compared"])
     launches = plain(row["launches"])
 
     def judged(name: str) -> Any:
         return plain(row[name]) if compared else None
 
-    return Change(
+    return ArmChange(
         load=names.load(row["load"]), metric=row["metric"], statistic=row["statistic"],
         compared=compared, reference=_span(row, "baseline"), arm=_span(row, "speculative"),
         improvement=judged("improvement"), low=judged("low"), high=judged("high"),
@@ -289,17 +289,17 @@ def _change(row: dict[str, Any], names: _Names) -> Change:
     )  # fmt: skip
 
 
-def _span(row: dict[str, Any], arm: str) -> Span:
-    return Span(plain(row[arm]), row[f"{arm}_low"], row[f"{arm}_high"])
+def _span(row: dict[str, Any], arm: str) -> RepeatSpan:
+    return RepeatSpan(plain(row[arm]), row[f"{arm}_low"], row[f"{arm}_high"])
 
 
-def _mean(row: dict[str, Any]) -> Mean:
+def _mean(row: dict[str, Any]) -> GeometricMean:
     values = (plain(row[name]) for name in ("baseline", "speculative", "improvement"))
     loads = (row[name] for name in ("loads", "only_baseline", "only_speculative"))
-    return Mean(row["metric"], row["statistic"], *values, *loads)
+    return GeometricMean(row["metric"], row["statistic"], *values, *loads)
 
 
-def _doubts(pairs: list[dict[str, Any]], names: _Names) -> Iterator[Doubt]:
+def _doubts(pairs: list[dict[str, Any]], names: _Names) -> Iterator[PairDoubt]:
     """Yield the distinct flags of pairs, most serious first."""
     found: dict[tuple[int, str, str], list[int]] = {}
     for row in pairs:
@@ -308,17 +308,17 @@ def _doubts(pairs: list[dict[str, Any]], names: _Names) -> Iterator[Doubt]:
             found.setdefault(key, []).append(row["load"])
     for (rank, name, sentence), places in sorted(found.items()):
         loads = tuple(names.short(place) for place in sorted(set(places)))
-        yield Doubt(_SEVERITIES[rank], name, sentence, loads)
+        yield PairDoubt(_SEVERITIES[rank], name, sentence, loads)
 
 
-def _subject(facts: dict[str, Any]) -> Subject:
+def _subject(facts: dict[str, Any]) -> DecisionSubject:
     told = {name: plain(facts.get(name)) for name in _SUBJECT}
     for name in ("gpu_count", "tensor_parallel_size"):
         told[name] = None if told[name] is None else int(told[name])
-    return Subject(**told)
+    return DecisionSubject(**told)
 
 
-def _unmatched(known: Ground) -> Iterator[Unmatched]:
+def _unmatched(known: Ground) -> Iterator[UnmatchedCell]:
     """Yield the shown cells without a partner."""
     told = known.found.unmatched
     told = told[among(told["cell_id"], known.shown)]
@@ -328,4 +328,4 @@ def _unmatched(known: Ground) -> Iterator[Unmatched]:
         names = ("cell_id", "arm_label", "dataset", "model", "gpu", "path")
         cell, arm, dataset, model, gpu, path = (plain(row[name]) for name in names)
         place = None if load is None else load.text
-        yield Unmatched(str(cell), arm, dataset, place, model, gpu, path, str(reason))
+        yield UnmatchedCell(str(cell), arm, dataset, place, model, gpu, path, str(reason))

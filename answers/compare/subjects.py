@@ -1,16 +1,31 @@
 """What was compared, by subject: one model on one hardware with one engine, and its settings."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+import pandas as pd
+
+from analysis.evidence.output_check import COLUMNS, check_outputs
+from analysis.frames import records
+from analysis.matching.difference import differences
 from answers.compare import words
-from answers.compare.values import Arm, Comparison, Mean, Question, Setting
-from answers.decide.overview import System, names_apart, system
-from answers.decide.subjects import Asked, Named
-from answers.decide.subjects import subjects as named
+from answers.compare.values import (
+    ArmComparison,
+    ComparedArm,
+    ComparedSetting,
+    CompareQuestion,
+    GeometricMean,
+)
+from answers.compare.values import CellPair as Met
+from answers.compare.words import load_name
+from answers.decide.overview import NamedSubject, SubjectsQuestion, System, names_apart, system
+from answers.decide.overview import subjects as named
 from answers.decide.values import Decision
 from answers.wording import percent
+from warehouse import queries
 from warehouse.filters import Filters
+from warehouse.rows import COMPLETED
 from warehouse.store_read import Reader
 
 #: The line by which arms are ranked where nothing is decided.
@@ -20,19 +35,19 @@ _LISTED = 3
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedSubject:
     """One subject: its name with badges, and its settings, those with most loads first."""
 
     name: str
-    settings: tuple[Setting, ...]
+    settings: tuple[ComparedSetting, ...]
 
-    def setting(self, label: str) -> Setting:
+    def setting(self, label: str) -> ComparedSetting:
         """Return the setting with that label."""
         return next(one for one in self.settings if one.name == label)
 
 
 @dataclass(frozen=True)
-class Answer:
+class SettingAnswer:
     """What a setting says: ``arm`` is the one that its decision takes, else the fastest on average;
     ``against``: what became worse with it."""
 
@@ -41,7 +56,7 @@ class Answer:
     against: tuple[str, ...]
 
 
-def offered(reader: Reader, question: Question) -> tuple[Named, ...]:
+def offered(reader: Reader, question: CompareQuestion) -> tuple[NamedSubject, ...]:
     """Return every subject that the filters show, by the names and in the order that all subjects
     have without filters: those whose cells may have partners first."""
     found = _ranked(reader, question)
@@ -53,69 +68,71 @@ def offered(reader: Reader, question: Question) -> tuple[Named, ...]:
     return tuple(replace(first[at], name=name) for at, name in names.items() if at in first)
 
 
-def _ranked(reader: Reader, question: Question) -> list[Named]:
+def _ranked(reader: Reader, question: CompareQuestion) -> list[NamedSubject]:
     """Return the subjects of all configurations, those whose cells may have partners first."""
-    asked = Asked(question.filters, question.allow, question.reference, lonely=True)
+    asked = SubjectsQuestion(question.filters, question.allow, question.reference, lonely=True)
     return sorted(named(reader, asked), key=lambda one: one.lonely)
 
 
-def _system(one: Named) -> System:
+def _system(one: NamedSubject) -> System:
     return system(replace(one.about, configuration=None))
 
 
-def compared(found: Comparison, about: Named) -> Compared | None:
+def compared(found: ArmComparison, about: NamedSubject) -> ComparedSubject | None:
     """Return what was compared of a subject; None where nothing was."""
     settings = tuple(one for one in found.settings if system(one.subject) == _system(about))
-    return Compared(about.name, _ordered(settings)) if settings else None
+    return ComparedSubject(about.name, _ordered(settings)) if settings else None
 
 
-def subjects(found: Comparison) -> tuple[Compared, ...]:
+def subjects(found: ArmComparison) -> tuple[ComparedSubject, ...]:
     """Return every subject of a comparison, two of one name told apart by their study."""
     names = names_apart(one.subject for one in found.settings)
-    grouped: dict[System, list[Setting]] = {}
+    grouped: dict[System, list[ComparedSetting]] = {}
     for one in found.settings:
         grouped.setdefault(system(one.subject), []).append(one)
-    return tuple(Compared(names[at], _ordered(settings)) for at, settings in grouped.items())
+    return tuple(ComparedSubject(names[at], _ordered(settings)) for at, settings in grouped.items())
 
 
-def _ordered(settings: Sequence[Setting]) -> tuple[Setting, ...]:
+def _ordered(settings: Sequence[ComparedSetting]) -> tuple[ComparedSetting, ...]:
     return tuple(sorted(settings, key=lambda one: -_loads(one)))
 
 
-def _loads(one: Setting) -> int:
+def _loads(one: ComparedSetting) -> int:
     return sum(len(arm.changes) for arm in one.arms)
 
 
-def answer(setting: Setting, decisions: Sequence[Decision], reference: str) -> Answer:
+def answer(
+    setting: ComparedSetting, decisions: Sequence[Decision], reference: str
+) -> SettingAnswer:
     """Return the decision on a setting, as every page tells it; without one, what the means say."""
     for one in decisions:
         same = (one.subject, one.traffic.dataset) == (setting.subject, setting.dataset)
         if same and not one.traffic.mix:
             against = tuple(loss.sentence for loss in one.against[:_LISTED])
-            return Answer(one.headline, _taken(setting, one), against)
+            return SettingAnswer(one.headline, _taken(setting, one), against)
     arm = _fastest(setting)
-    return Answer(_by_mean(arm, reference), arm.name, ())
+    return SettingAnswer(_by_mean(arm, reference), arm.name, ())
 
 
-def _taken(setting: Setting, one: Decision) -> str:
+def _taken(setting: ComparedSetting, one: Decision) -> str:
     labels = {arm.label: arm.name for arm in setting.arms}
     return labels.get(one.arm, _fastest(setting).name)
 
 
-def _fastest(setting: Setting) -> Arm:
+def _fastest(setting: ComparedSetting) -> ComparedArm:
     return max(setting.arms, key=_speed)
 
 
-def _speed(arm: Arm) -> float:
+def _speed(arm: ComparedArm) -> float:
     mean = _mean(arm)
     return float("-inf") if mean is None or mean.improvement is None else mean.improvement
 
 
-def _mean(arm: Arm) -> Mean | None:
+def _mean(arm: ComparedArm) -> GeometricMean | None:
     return next((one for one in arm.means if (one.metric, one.statistic) == _SPEED), None)
 
 
-def _by_mean(arm: Arm, reference: str) -> str:
+def _by_mean(arm: ComparedArm, reference: str) -> str:
     mean = _mean(arm)
     if mean is None or mean.improvement is None:
         return f"{arm.name} beside {reference}: nothing is decided."
@@ -124,3 +141,157 @@ def _by_mean(arm: Arm, reference: str) -> str:
         f"{arm.name} against {reference}: {speed} {percent(mean.improvement)} on average over the "
         f"loads {', '.join(mean.loads)}; nothing is decided."
     )
+
+
+# --- One pair of cells in depth: what differs in their configuration, and how their requests fared.
+
+
+#: The metrics of single requests that are told as distributions.
+DISTRIBUTIONS = ("ttft", "itl", "request_latency")
+#: PairRequests of a cell that are told one by one; of more, every n-th one.
+MOST_REQUESTS = 4000
+_STARTED = ("commands", "environment", "settings")
+_REQUESTS = ("status", "prompt_tokens", "ttft")
+#: x, y
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class NamedPair:
+    """Two cells that met, and what their arms are called; ``badges``: of their evidence."""
+
+    name: str
+    reference_cell: str
+    arm_cell: str
+    reference: str
+    arm: str
+    badges: tuple[str, ...]
+
+    @property
+    def cells(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The name of each arm and the id of its cell."""
+        return (self.reference, self.reference_cell), (self.arm, self.arm_cell)
+
+
+@dataclass(frozen=True)
+class DifferingSetting:
+    """A setting in which two cells differ, and both values; None where one does not state it."""
+
+    setting: str
+    reference: str | None
+    arm: str | None
+
+
+@dataclass(frozen=True)
+class RequestDistribution:
+    """One metric's distribution by arm: the value that a share (0-1) of the requests took at
+    most."""
+
+    metric: str
+    arms: tuple[tuple[str, tuple[Point, ...]], ...]
+
+
+@dataclass(frozen=True)
+class FirstTokens:
+    """Prompt tokens and time to first token (ms) of an arm's requests; ``total``: how many there
+    are, where not all are told."""
+
+    arm: str
+    points: tuple[Point, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class PairRequests:
+    """The requests of both cells; ``outputs``: whether they answer the same, in sentences."""
+
+    distributions: tuple[RequestDistribution, ...]
+    first_tokens: tuple[FirstTokens, ...]
+    outputs: tuple[str, ...]
+
+
+def pairs(found: ArmComparison, setting: ComparedSetting) -> tuple[NamedPair, ...]:
+    """Return every pair of a setting by arm, load and repeat; those of one name are numbered."""
+    named: dict[str, NamedPair] = {}
+    for arm in setting.arms:
+        for met in arm.pairs:
+            name = _distinct(_pair_name(arm.name, met), named)
+            named[name] = NamedPair(
+                name, met.reference_cell, met.arm_cell, found.reference, arm.name, arm.badges
+            )
+    return tuple(named.values())
+
+
+def _pair_name(arm: str, met: Met) -> str:
+    name = f"{arm}, {load_name(met.load)}"
+    return name if met.repeat is None else f"{name}, repeat {met.repeat}"
+
+
+def _distinct(name: str, taken: dict[str, NamedPair]) -> str:
+    number = 1 + sum(known == name or known.startswith(f"{name} (") for known in taken)
+    return name if number == 1 else f"{name} ({number})"
+
+
+def configuration(reader: Reader, pair: NamedPair) -> tuple[DifferingSetting, ...]:
+    """Return all in which the two cells and their servers differ. Both cells are read even if a
+    filter hides one."""
+    cells = queries.cells(reader, Filters()).to_pandas()
+    runs = queries.runs(reader, Filters()).to_pandas()
+    before, after = (_record(cell, cells, runs) for _, cell in pair.cells)
+    return tuple(
+        DifferingSetting(change.field, _said(change.before), _said(change.after))
+        for change in differences(before, after)
+    )
+
+
+def _record(cell_id: str, cells: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Any]:
+    """Return a cell's row, with the columns of its run that say how it was started."""
+    cell = records(cells[cells["cell_id"] == cell_id])[0]
+    same = (runs["source_id"] == cell["source_id"]) & (runs["run_id"] == cell["run_id"])
+    run = records(runs[same])[0]
+    return {**{name: run[name] for name in _STARTED}, **cell}
+
+
+def _said(value: Any) -> str | None:
+    if value is None:
+        return None
+    # A whole number in a column that also has gaps comes as a float.
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def requests(reader: Reader, pair: NamedPair) -> PairRequests:
+    """Return the requests of both cells. Raises WarehouseDamaged where a file of them is
+    missing."""
+    columns = list(dict.fromkeys((*_REQUESTS, *COLUMNS)))
+    rows = {arm: queries.requests(reader, cell, columns).to_pandas() for arm, cell in pair.cells}
+    one, other = rows.values()
+    check = check_outputs(one, other, _greedy(reader, pair))
+    return PairRequests(
+        tuple(_distributions(reader, pair)),
+        tuple(_first_tokens(arm, known) for arm, known in rows.items()),
+        check.sentences,
+    )
+
+
+def _distributions(reader: Reader, pair: NamedPair) -> Iterator[RequestDistribution]:
+    for metric in DISTRIBUTIONS:
+        found = []
+        for arm, cell in pair.cells:
+            table = queries.request_distribution(reader, cell, metric)
+            shares, values = (table.column(name).to_pylist() for name in ("share", "value"))
+            found.append((arm, tuple(zip(shares, values, strict=True))))
+        if any(points for _, points in found):
+            yield RequestDistribution(metric, tuple(found))
+
+
+def _first_tokens(arm: str, rows: pd.DataFrame) -> FirstTokens:
+    done = rows[rows["status"] == COMPLETED][["prompt_tokens", "ttft"]].dropna().astype("float64")
+    some = done.iloc[:: len(done) // MOST_REQUESTS + 1]
+    return FirstTokens(arm, tuple(some.itertuples(index=False, name=None)), len(done))
+
+
+def _greedy(reader: Reader, pair: NamedPair) -> bool | None:
+    """Whether both cells ran at temperature 0; None where one does not say."""
+    cells = queries.cells(reader, Filters()).to_pandas().set_index("cell_id")
+    told = cells.loc[[cell for _, cell in pair.cells], "temperature"]
+    return None if told.isna().any() else bool((told == 0).all())

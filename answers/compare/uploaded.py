@@ -11,11 +11,10 @@ from analysis.matching.fields import loads_of
 from analysis.matching.pairing import match
 from analysis.matching.reference import BASELINE
 from answers.compare.answer import compare_on
-from answers.compare.values import Comparison, Line, Question
+from answers.compare.values import ArmComparison, CompareQuestion, MetricLine
 from answers.decide.answer import decide_on
-from answers.decide.values import Decisions
-from answers.decide.values import Question as DecideQuestion
-from answers.ground import Rows, ground_of, rows_of
+from answers.decide.values import DecideQuestion, Decisions
+from answers.ground import WarehouseRows, ground_of, rows_of
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.loads import Load
@@ -26,7 +25,7 @@ _NUMBERS = ("tensor_parallel_size", "num_speculative_tokens", "repeat", "complet
 
 
 @dataclass(frozen=True)
-class Read:
+class UploadedCell:
     """What was read of one cell. ``file``: where it lay; ``method``: "none" for a baseline."""
 
     file: str
@@ -45,15 +44,15 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Held:
+class UploadedResults:
     """The results read from uploaded reports: nothing but this module looks into their frames.
     ``answers``: their requests, as the query of that name returns them."""
 
-    rows: Rows
+    rows: WarehouseRows
     answers: pd.DataFrame
 
     @property
-    def read(self) -> tuple[Read, ...]:
+    def read(self) -> tuple[UploadedCell, ...]:
         """What was read of every cell."""
         cells = self.rows.cells
         known = cells[list(_TEXTS + _NUMBERS)].astype(object)
@@ -61,18 +60,18 @@ class Held:
         return tuple(_read_of(row, load) for row, load in zip(told, loads_of(cells), strict=True))
 
 
-def _read_of(row: dict[str, Any], load: Load | None) -> Read:
+def _read_of(row: dict[str, Any], load: Load | None) -> UploadedCell:
     size, k, repeat, completed, errored = (
         None if row[name] is None else int(row[name]) for name in _NUMBERS
     )
     path, model, gpu, dataset, method, arm, draft = (row[name] for name in _TEXTS)
-    return Read(
+    return UploadedCell(
         path, model, gpu, dataset, method, arm, size, k, repeat, completed, errored, load, draft
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Doubted:
+class UploadedFlag:
     """A flag of an uploaded cell."""
 
     name: str
@@ -81,22 +80,22 @@ class Doubted:
 
 
 @dataclass(frozen=True)
-class Told:
+class UploadAnswer:
     """What the uploaded reports say: their comparison, decisions and doubts."""
 
-    flags: tuple[Doubted, ...]
-    comparison: Comparison
+    flags: tuple[UploadedFlag, ...]
+    comparison: ArmComparison
     decisions: Decisions
 
 
-def hold(reader: Reader, also: Collection[Line] = ()) -> Held:
+def hold(reader: Reader, also: Collection[MetricLine] = ()) -> UploadedResults:
     """Read everything that a warehouse of dropped reports holds, so that it may be removed."""
     cells = queries.cells(reader, Filters()).to_pandas()
     answers = queries.answers(reader, list(cells["cell_id"])).to_pandas()
-    return Held(rows_of(reader, cells, Filters(), also), answers)
+    return UploadedResults(rows_of(reader, cells, Filters(), also), answers)
 
 
-def told(mine: Held, beside: Reader | None, question: Question) -> Told:
+def told(mine: UploadedResults, beside: Reader | None, question: CompareQuestion) -> UploadAnswer:
     """Compare the reports with each other, and with their partners in the warehouse where one is
     given; ``question.filters`` then choose among its cells."""
     both = mine if beside is None else _with_partners(mine, beside, question)
@@ -104,9 +103,9 @@ def told(mine: Held, beside: Reader | None, question: Question) -> Told:
     known = ground_of(both.rows, shown, question.allow, question.reference)
     if question.reference == BASELINE:
         known = known.with_answers(both.answers)
-    return Told(
+    return UploadAnswer(
         tuple(
-            Doubted(row["name"], row["severity"], row["sentence"])
+            UploadedFlag(row["name"], row["severity"], row["sentence"])
             for row in records(mine.rows.flags)
         ),
         compare_on(known, replace(question, filters=Filters())),
@@ -114,7 +113,9 @@ def told(mine: Held, beside: Reader | None, question: Question) -> Told:
     )
 
 
-def _with_partners(held: Held, beside: Reader, question: Question) -> Held:
+def _with_partners(
+    held: UploadedResults, beside: Reader, question: CompareQuestion
+) -> UploadedResults:
     mine, filters = held.rows, replace(question.filters, arm=())
     cells = queries.cells(beside, filters).to_pandas()
     ids = _partners(mine.cells, cells, question.allow)
@@ -124,11 +125,13 @@ def _with_partners(held: Held, beside: Reader, question: Question) -> Held:
     theirs = rows_of(beside, chosen, filters, question.also)
     measured = theirs.measurements[theirs.measurements["cell_id"].isin(ids)]
     acceptance = theirs.acceptance[theirs.acceptance["cell_id"].isin(ids)]
-    rows = Rows(
+    rows = WarehouseRows(
         _joined(mine.cells, chosen), _joined(mine.measurements, measured),
         _joined(mine.flags, theirs.flags), _joined(mine.acceptance, acceptance),
     )  # fmt: skip
-    return Held(rows, _joined(held.answers, queries.answers(beside, list(ids)).to_pandas()))
+    return UploadedResults(
+        rows, _joined(held.answers, queries.answers(beside, list(ids)).to_pandas())
+    )
 
 
 def _partners(mine: pd.DataFrame, others: pd.DataFrame, allow: Collection[str]) -> set[str]:

@@ -5,16 +5,16 @@ from typing import Any
 
 from analysis.evidence.words import Word
 from analysis.matching.reference import BASELINE
-from answers.decide.values import Excluded, Subject
+from answers.decide.values import DecisionSubject, ExcludedCell
 from warehouse.filters import Filters
 from warehouse.loads import Load
 
 #: metric, statistic
-Line = tuple[str, str]
+MetricLine = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Question:
+class CompareQuestion:
     """What is asked of a comparison. ``filters`` choose what is shown, and never what it stands on.
     ``allow``: fields in which pairs may differ; ``reference``: the arm that the others are compared
     with; ``also``: lines shown beside those of the study's table."""
@@ -22,11 +22,11 @@ class Question:
     filters: Filters = Filters()
     allow: tuple[str, ...] = ()
     reference: str = BASELINE
-    also: tuple[Line, ...] = ()
+    also: tuple[MetricLine, ...] = ()
 
 
 @dataclass(frozen=True)
-class Span:
+class RepeatSpan:
     """A mean over repeats (geometric), and the lowest and highest repeat."""
 
     mean: float | None
@@ -35,7 +35,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Change:
+class ArmChange:
     """One line of an arm at one load, beside the reference: ratios, positive is better.
 
     ``load`` is None where it is not known. ``compared`` is False where the line only says what was
@@ -50,8 +50,8 @@ class Change:
     metric: str
     statistic: str
     compared: bool
-    reference: Span
-    arm: Span
+    reference: RepeatSpan
+    arm: RepeatSpan
     improvement: float | None
     low: float | None
     high: float | None
@@ -63,13 +63,13 @@ class Change:
     cells: tuple[str, str]
 
     @property
-    def line(self) -> Line:
+    def line(self) -> MetricLine:
         """The metric and statistic of this line."""
         return self.metric, self.statistic
 
 
 @dataclass(frozen=True)
-class Mean:
+class GeometricMean:
     """A line of the study's table: geometric means over the loads that both arms have. Nobody runs
     at such a mean, so it has no word of certainty and carries no money. ``loads``: their names;
     ``only_*``: of loads that one arm alone has."""
@@ -85,7 +85,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Doubt:
+class PairDoubt:
     """What a flag says of pairs; ``loads``: names of those at which it was raised."""
 
     severity: str
@@ -95,7 +95,7 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class Pair:
+class CellPair:
     """Two cells that were compared; ``flags``: names of the doubts about them."""
 
     load: Load | None
@@ -111,7 +111,7 @@ class PairLine:
 
     setting: str
     arm: str
-    pair: Pair
+    pair: CellPair
     metric: str
     statistic: str
     reference: float
@@ -121,7 +121,7 @@ class PairLine:
 
 
 @dataclass(frozen=True)
-class Arm:
+class ComparedArm:
     """One arm beside the reference. ``changes``: by load, lines in their order; ``allowed``: fields
     in which its pairs differ by permission; ``badges``: what a reader must know of its origin;
     ``launches_stated``: whether the server start of every cell is known."""
@@ -129,32 +129,32 @@ class Arm:
     name: str
     label: str
     badges: tuple[str, ...]
-    changes: tuple[Change, ...]
-    means: tuple[Mean, ...]
-    pairs: tuple[Pair, ...]
+    changes: tuple[ArmChange, ...]
+    means: tuple[GeometricMean, ...]
+    pairs: tuple[CellPair, ...]
     allowed: tuple[str, ...]
-    doubts: tuple[Doubt, ...]
+    doubts: tuple[PairDoubt, ...]
     launches_stated: bool
 
-    def at(self, load: Load | None, metric: str, statistic: str) -> Change | None:
+    def at(self, load: Load | None, metric: str, statistic: str) -> ArmChange | None:
         """Return the line at a load; None where there is none."""
         wanted = (load, metric, statistic)
         return next((c for c in self.changes if (c.load, c.metric, c.statistic) == wanted), None)
 
 
 @dataclass(frozen=True)
-class Setting:
+class ComparedSetting:
     """What the arms share: a dataset on one hardware with one engine. ``name`` is short and no other
     setting's."""
 
     name: str
-    subject: Subject
+    subject: DecisionSubject
     dataset: str | None
-    arms: tuple[Arm, ...]
+    arms: tuple[ComparedArm, ...]
 
 
 @dataclass(frozen=True)
-class Unmatched:
+class UnmatchedCell:
     """A cell without a partner, and why. ``load``: its name, None for unknown."""
 
     cell: str
@@ -168,13 +168,13 @@ class Unmatched:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ArmComparison:
     """All that the filters show. ``excluded``: cells that decide nothing, and why; ``why_none``:
     where no arm is compared, why."""
 
-    settings: tuple[Setting, ...]
-    unmatched: tuple[Unmatched, ...]
-    excluded: tuple[Excluded, ...]
+    settings: tuple[ComparedSetting, ...]
+    unmatched: tuple[UnmatchedCell, ...]
+    excluded: tuple[ExcludedCell, ...]
     reference: str
     why_none: str | None = None
 
@@ -185,7 +185,7 @@ class Comparison:
 SCHEMA_VERSION = 1
 
 
-def as_json(found: Comparison) -> dict[str, Any]:
+def as_json(found: ArmComparison) -> dict[str, Any]:
     """Return ``schema_version``, ``settings`` with their arms, ``unmatched`` and ``excluded``
     cells, as a dict for JSON."""
     return {
@@ -206,7 +206,7 @@ def as_json(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _arm(arm: Arm) -> dict[str, Any]:
+def _arm(arm: ComparedArm) -> dict[str, Any]:
     return {
         "arm": arm.name,
         "badges": list(arm.badges),
@@ -218,7 +218,7 @@ def _arm(arm: Arm) -> dict[str, Any]:
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: ArmChange) -> dict[str, Any]:
     told = asdict(change)
     baseline, arm = told.pop("reference"), told.pop("arm")
     cells = dict(zip(("reference", "arm"), told.pop("cells"), strict=True))

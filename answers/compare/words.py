@@ -4,7 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from analysis.evidence.words import WORDS
-from answers.compare.values import Arm, Change, Comparison, Mean, Setting, Unmatched
+from answers.compare.values import (
+    ArmChange,
+    ArmComparison,
+    ComparedArm,
+    ComparedSetting,
+    GeometricMean,
+    UnmatchedCell,
+)
 from answers.wording import UNKNOWN, interval, known, percent
 from warehouse.catalogue import METRICS, percentile_label
 from warehouse.loads import Load
@@ -25,7 +32,7 @@ MEAN_HEADER: Row = ("metric (geometric mean)", "reference", "arm", "improvement"
 UNMATCHED_HEADER: Row = ("arm", "dataset", "load", "from", "why it is not compared")
 
 
-def why_none(nothing_shown: bool, unmatched: Sequence[Unmatched]) -> str:
+def why_none(nothing_shown: bool, unmatched: Sequence[UnmatchedCell]) -> str:
     """Say in one sentence why no arm is compared."""
     if nothing_shown:
         return "No cell matches these filters; `draftboard runs` lists what there is."
@@ -62,21 +69,21 @@ def load_name(load: Load | None) -> str:
     return f"{UNKNOWN} load" if load is None else load.text
 
 
-def sure(change: Change) -> str:
+def sure(change: ArmChange) -> str:
     """Return the plain interval as text; where there is none, say why."""
     if change.low is not None:
         return interval(change.low, change.high)
     return ONE_LAUNCH if change.word is not None else ""
 
 
-def word(change: Change) -> str:
+def word(change: ArmChange) -> str:
     """Return one of the five words of certainty, or say why there is none."""
     if not change.compared:
         return KEPT_UP
     return change.word or "not judged"
 
 
-def level_row(change: Change) -> Row:
+def level_row(change: ArmChange) -> Row:
     """Return a row of the table of loads, under LEVEL_HEADER."""
     return (
         load_name(change.load), with_unit(*change.line), number(change.reference.mean, change.metric),
@@ -86,7 +93,7 @@ def level_row(change: Change) -> Row:
     )  # fmt: skip
 
 
-def mean_row(mean: Mean) -> Row:
+def mean_row(mean: GeometricMean) -> Row:
     """Return a row of the study's table, under MEAN_HEADER."""
     return (
         with_unit(mean.metric, mean.statistic), number(mean.reference, mean.metric),
@@ -94,7 +101,7 @@ def mean_row(mean: Mean) -> Row:
     )  # fmt: skip
 
 
-def summary(arm: Arm) -> str:
+def summary(arm: ComparedArm) -> str:
     """Say how many lines have which word, ``Of 18 lines: 12 gain, 6 open.``, and what keeps words
     from being surer."""
     words = Counter(change.word for change in arm.changes if change.word is not None)
@@ -104,7 +111,7 @@ def summary(arm: Arm) -> str:
     return f"Of {words.total()} lines: {told}." + ("" if arm.launches_stated else f" {CAPPED}")
 
 
-def means_over(arm: Arm) -> str:
+def means_over(arm: ComparedArm) -> str:
     """Say which loads the means are over, and which only one arm has; empty without means."""
     if not arm.means:
         return ""
@@ -119,13 +126,13 @@ def means_over(arm: Arm) -> str:
     return sentence
 
 
-def doubts(arm: Arm) -> Iterator[str]:
+def doubts(arm: ComparedArm) -> Iterator[str]:
     """Yield the flags of an arm's pairs, a line each."""
     for doubt in arm.doubts:
         yield f"{doubt.severity}: {doubt.name} at {', '.join(doubt.loads)}: {doubt.sentence}"
 
 
-def title(setting: Setting, arm: Arm, reference: str) -> str:
+def title(setting: ComparedSetting, arm: ComparedArm, reference: str) -> str:
     """Return what a table is about, in one line."""
     about = setting.subject
     parts = [
@@ -136,7 +143,7 @@ def title(setting: Setting, arm: Arm, reference: str) -> str:
     return f"{arm.name} against {reference}: {', '.join(parts)}{badges}"
 
 
-def evidence(found: Comparison) -> str:
+def evidence(found: ArmComparison) -> str:
     """Say what a comparison stands on: ``12 pairs, at most 3 launches at a load. Flags: short run
     (2 pairs).``"""
     arms = [arm for setting in found.settings for arm in setting.arms]
@@ -156,7 +163,7 @@ def counted(count: int, what: str, many: str = "") -> str:
     return f"{count:,} {what if count == 1 else many or what + 's'}"
 
 
-def unmatched_rows(found: Comparison) -> list[Row]:
+def unmatched_rows(found: ArmComparison) -> list[Row]:
     """Return the cells without a partner as a row per file, arm, dataset and reason."""
     groups: dict[tuple[str | None, str | None, str | None, str], list[str]] = {}
     for cell in found.unmatched:

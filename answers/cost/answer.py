@@ -20,9 +20,9 @@ from analysis.money.cost import (
 from analysis.money.cost import cost as cost_of
 from analysis.money.paying import Hardware, Refusal, basis_of
 from answers.cost import words as said
-from answers.cost.capacity import Ends, amount, ends_of
-from answers.cost.values import Amount, Costs, Money, Point, Side, Terms
-from answers.decide.values import Cell, Decision, Decisions, Level, Rates
+from answers.cost.capacity import ThroughputEnds, amount, ends_of
+from answers.cost.values import ArmCost, CostPoint, Costs, CostTerms, DecisionCost, SavedAmount
+from answers.decide.values import ArmAtLoad, Decision, Decisions, MapLevel, ThroughputRates
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.loads import Load
@@ -47,7 +47,7 @@ class _Span:
     tokens: float
 
 
-def _cells(row: Money) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _cells(row: DecisionCost) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the ids of the baseline's cells and of the arm's at the operating load."""
     if row.decision.traffic.mix:
         return (), ()
@@ -61,7 +61,7 @@ def _cells(row: Money) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return old, new if row.decision.operating.drafts else old
 
 
-def _with(reader: Reader, row: Money, spans: dict[str, _Span]) -> Money:
+def _with(reader: Reader, row: DecisionCost, spans: dict[str, _Span]) -> DecisionCost:
     old, new = _cells(row)
     return replace(
         row,
@@ -71,8 +71,8 @@ def _with(reader: Reader, row: Money, spans: dict[str, _Span]) -> Money:
 
 
 def _told(
-    reader: Reader, side: Side | None, cells: Sequence[str], spans: dict[str, _Span]
-) -> Side | None:
+    reader: Reader, side: ArmCost | None, cells: Sequence[str], spans: dict[str, _Span]
+) -> ArmCost | None:
     if side is None:
         return None
     return replace(side, joules_per_output_token=_pooled(reader, cells, spans))
@@ -117,7 +117,7 @@ def _spans(reader: Reader, wanted: set[str]) -> dict[str, _Span]:
 _SPEED = "output_throughput"
 
 
-def cost(decisions: Decisions, terms: Terms) -> Costs:
+def cost(decisions: Decisions, terms: CostTerms) -> Costs:
     """Return what each decision is worth in money.
 
     Raises InvalidInput or UnknownKey for a price, an investment or a utilisation that cannot be;
@@ -127,7 +127,7 @@ def cost(decisions: Decisions, terms: Terms) -> Costs:
     return Costs(rows, terms, said.title(rows), tuple(said.notes(rows)), decisions.why_none)
 
 
-def _money(decision: Decision, terms: Terms) -> Money:
+def _money(decision: Decision, terms: CostTerms) -> DecisionCost:
     about = decision.subject
     found = basis_of(terms.paying, Hardware(about.gpu, about.gpu_count, about.tensor_parallel_size))
     basis = None if isinstance(found, Refusal) else found
@@ -135,7 +135,7 @@ def _money(decision: Decision, terms: Terms) -> Money:
     told = (at.missing, found.sentence if isinstance(found, Refusal) else None)
     paid = at.break_even()
     yearly = at.usd_saved_per_year()
-    return Money(
+    return DecisionCost(
         decision, decision.operating_load, at.level.arm, at.level.num_speculative_tokens,
         basis, at.baseline, at.speculative, decision.saving, at.usd_saved_per_million(),
         at.gpus_saved(), yearly, paid, tuple(_curve(decision, basis)),
@@ -150,15 +150,15 @@ class _At:
 
     decision: Decision
     basis: Basis | None
-    terms: Terms
+    terms: CostTerms
 
     @property
-    def level(self) -> Level:
+    def level(self) -> MapLevel:
         """The operating level."""
         return self.decision.operating
 
     @property
-    def rates(self) -> Rates:
+    def rates(self) -> ThroughputRates:
         """The throughputs at the operating load."""
         return self.level.rates
 
@@ -168,19 +168,19 @@ class _At:
         return said.missing(self.decision)
 
     @property
-    def ends(self) -> Ends | None:
+    def ends(self) -> ThroughputEnds | None:
         """The arm's throughput as a multiple of the baseline's, with its interval; None without a
         saving."""
         saving = self.decision.saving
         return None if saving is None else ends_of(saving, self.level.difference)
 
     @property
-    def baseline(self) -> Side | None:
+    def baseline(self) -> ArmCost | None:
         """The baseline's throughput as measured, with what it costs."""
         return self._side(self.rates.baseline_output, self.rates.baseline_total)
 
     @property
-    def speculative(self) -> Side | None:
+    def speculative(self) -> ArmCost | None:
         """What is served, as the decision expects it, with what it costs: the baseline's where
         nothing is drafted, or both arms keep up with a rate."""
         old, ends = self.rates.baseline_output, self.ends
@@ -196,13 +196,13 @@ class _At:
             return None
         return output * self.rates.total / self.rates.output
 
-    def _side(self, output: float | None, total: float | None) -> Side | None:
+    def _side(self, output: float | None, total: float | None) -> ArmCost | None:
         if output is None and total is None:
             return None
         # Fewer tokens in all than output tokens is a report's mistake: then they are unknown.
         total = None if total is not None and output is not None and total < output else total
         priced = None if self.basis is None else cost_of(output, total, self.basis)
-        return Side(output, total, priced, self._fleet(output))
+        return ArmCost(output, total, priced, self._fleet(output))
 
     @property
     def served(self) -> said.Served | None:
@@ -216,24 +216,24 @@ class _At:
         demand, basis = self.served
         return fleet(demand, output, basis, self.terms.whole_instances)
 
-    def usd_saved_per_million(self) -> Amount | None:
+    def usd_saved_per_million(self) -> SavedAmount | None:
         """Return the USD saved for a million output tokens; None where that is unknown."""
         old, basis, saving = self.rates.baseline_output, self.basis, self.decision.saving
         if old is None or basis is None or saving is None:
             return None
         price = usd_per_million(old, basis)
         low, high = (None if x is None else x * price for x in (saving.low, saving.high))
-        return Amount(saving.per_output_token * price, low, high, saving.word)
+        return SavedAmount(saving.per_output_token * price, low, high, saving.word)
 
-    def gpus_saved(self) -> Amount | None:
+    def gpus_saved(self) -> SavedAmount | None:
         """Return by how many GPUs the arm's fleet for the demand is smaller."""
         return self._of_fleets(lambda one: float(one.gpus))
 
-    def usd_saved_per_year(self) -> Amount | None:
+    def usd_saved_per_year(self) -> SavedAmount | None:
         """Return the USD that the arm's fleet for the demand costs less in a year."""
         return self._of_fleets(lambda one: one.usd_per_year)
 
-    def _of_fleets(self, figure: Callable[[Fleet], float]) -> Amount | None:
+    def _of_fleets(self, figure: Callable[[Fleet], float]) -> SavedAmount | None:
         old, saving, ends = self.rates.baseline_output, self.decision.saving, self.ends
         taken = self._fleet(old)
         if old is None or taken is None or saving is None or ends is None:
@@ -266,7 +266,7 @@ class _At:
         return self.basis.usd_per_hour_charged * (ends.expected - 1)
 
 
-def _curve(decision: Decision, basis: Basis | None) -> Iterator[Point]:
+def _curve(decision: Decision, basis: Basis | None) -> Iterator[CostPoint]:
     """Yield what a token costs at each load that throughput judges: with the baseline, then each
     arm."""
     level = decision.operating
@@ -280,15 +280,15 @@ def _curve(decision: Decision, basis: Basis | None) -> Iterator[Point]:
         if cell.load not in seen:
             seen.add(cell.load)
             here = load == cell.load
-            yield Point(cell.load, None, price, None, None, False, here)
+            yield CostPoint(cell.load, None, price, None, None, False, here)
         yield _point(cell, price, level.drafts and (load, level.arm) == (cell.load, cell.arm))
 
 
-def _point(cell: Cell, price: float, here: bool) -> Point:
+def _point(cell: ArmAtLoad, price: float, here: bool) -> CostPoint:
     told = cell.difference
     expected = price / (1 + (told.improvement or 0.0))
     low, high = (_at(price, gain) for gain in (told.high, told.low))
-    return Point(cell.load, cell.arm, expected, low, high, cell.taken, here)
+    return CostPoint(cell.load, cell.arm, expected, low, high, cell.taken, here)
 
 
 def _at(price: float, gain: float | None) -> float | None:

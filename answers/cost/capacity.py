@@ -36,9 +36,9 @@ from analysis.service.slo import (
     pooled,
     window,
 )
-from answers.cost.values import Amount, Money
+from answers.cost.values import DecisionCost, SavedAmount
 from answers.decide.overview import narrowed
-from answers.decide.values import Decision, Difference, Saving
+from answers.decide.values import ArmDifference, Decision, Saving
 from answers.wording import badges, known
 from warehouse import queries
 from warehouse.catalogue import JUDGED_PER_REQUEST, METRICS
@@ -57,7 +57,7 @@ _WORSE: tuple[Word, Word] = (LOSS, LIKELY_LOSS)
 
 
 @dataclass(frozen=True)
-class Ends:
+class ThroughputEnds:
     """How many times the baseline's throughput an arm makes: as expected, and at both ends of the
     plain, the study-adjusted and the one-sided 90 % interval (None: nothing repeats)."""
 
@@ -67,10 +67,10 @@ class Ends:
     likely: tuple[float, float] | None
 
 
-def ends_of(saving: Saving, difference: Difference) -> Ends:
+def ends_of(saving: Saving, difference: ArmDifference) -> ThroughputEnds:
     """Return the ends of a decision's saving, from the difference in throughput behind it."""
     plain = _both(difference.low, difference.high)
-    return Ends(
+    return ThroughputEnds(
         1 / (1 - saving.per_output_token),
         plain,
         _both(difference.adjusted_low, difference.adjusted_high),
@@ -89,7 +89,7 @@ def _nearer(low: float, high: float) -> tuple[float, float]:
     return exp(middle - half), exp(middle + half)
 
 
-def amount(saved: Callable[[float], float], ends: Ends, saving: Saving) -> Amount:
+def amount(saved: Callable[[float], float], ends: ThroughputEnds, saving: Saving) -> SavedAmount:
     """Return what is ``saved`` at so many times the baseline's throughput, with interval and word.
 
     Whole GPUs come in steps: a settled gain of throughput may free none. So the word is the
@@ -97,10 +97,10 @@ def amount(saved: Callable[[float], float], ends: Ends, saving: Saving) -> Amoun
     """
     value = saved(ends.expected)
     low, high = (None, None) if ends.plain is None else map(saved, ends.plain)
-    return Amount(value, low, high, _word(saved, ends, saving.word, value))
+    return SavedAmount(value, low, high, _word(saved, ends, saving.word, value))
 
 
-def _word(saved: Callable[[float], float], ends: Ends, word: Word, value: float) -> Word:
+def _word(saved: Callable[[float], float], ends: ThroughputEnds, word: Word, value: float) -> Word:
     settled, likely = _BETTER if value > 0 else _WORSE
     sign, end = (1, 0) if value > 0 else (-1, 1)
     if word not in (settled, likely) or ends.adjusted is None or ends.likely is None:
@@ -178,7 +178,7 @@ def _only(value: str | int | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Place:
+class ArmPlace:
     """One arm in one setting. ``setting`` and ``arm`` are names that no other one has here,
     ``label`` is the arm's own; ``badges`` say where its numbers come from; only numbers that are
     ``comparable_as`` the same compete. None: unknown."""
@@ -200,7 +200,7 @@ class Place:
         return ", ".join(self.badges) or "GPU"
 
 
-def places(levels: ArmLevels, cells: pd.DataFrame) -> Mapping[Keys, Place]:
+def places(levels: ArmLevels, cells: pd.DataFrame) -> Mapping[Keys, ArmPlace]:
     """Return the place of each (setting, arm_id). ``cells`` as the query of that name returns
     them."""
     keys, by_hand = levels.keys, _set_by_hand(levels, cells)
@@ -208,7 +208,7 @@ def places(levels: ArmLevels, cells: pd.DataFrame) -> Mapping[Keys, Place]:
     settings = setting_names(keys[~setting.duplicated()].droplevel("arm_id"))
     arms = arm_names(keys[~arm.duplicated()].droplevel("setting"))
     return {
-        key: Place(
+        key: ArmPlace(
             str(settings[key[0]]), str(arms[key[1]]), str(row["arm_label"]),
             badges(_text(row.get("evidence")), key in by_hand), _text(row.get("model")),
             _text(row.get("dataset")), _text(row.get("evidence")), hardware_of(row),
@@ -235,14 +235,14 @@ def _set_by_hand(levels: ArmLevels, cells: pd.DataFrame) -> set[Keys]:
 
 
 @dataclass(frozen=True)
-class Point:
+class TradePoint:
     """One arm at one load. ``path``: its arm, with what tells it from those it competes with;
     ``name``: that no other point has. ``user`` and ``gpu``: tokens per second of a user and of a
     GPU, means over ``repeats``. ``dominated_by``: who gives both more, None on the front."""
 
     name: str
     path: str
-    place: Place
+    place: ArmPlace
     load: Load
     user: float
     gpu: float
@@ -253,21 +253,21 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Trade:
+class UserGpuTrade:
     """The points of every arm and load. ``groups``: the points that compete, each group by itself,
     the largest first; in a group from the most a user sees downwards. ``left_out``: how many loads
     of an arm cannot be a point."""
 
-    groups: tuple[tuple[Point, ...], ...]
+    groups: tuple[tuple[TradePoint, ...], ...]
     left_out: int
 
     @property
-    def points(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[TradePoint, ...]:
         """The points of all groups."""
         return tuple(point for group in self.groups for point in group)
 
 
-def trade(reader: Reader, filters: Filters) -> Trade:
+def trade(reader: Reader, filters: Filters) -> UserGpuTrade:
     """Return a point for every arm at every load that the filters keep and that has both rates and
     GPUs."""
     cells = queries.cells(reader, filters).to_pandas()
@@ -276,7 +276,7 @@ def trade(reader: Reader, filters: Filters) -> Trade:
     return trade_of(levels, cells)
 
 
-def trade_of(levels: ArmLevels, cells: pd.DataFrame) -> Trade:
+def trade_of(levels: ArmLevels, cells: pd.DataFrame) -> UserGpuTrade:
     """Return the trade of levels that were read elsewhere."""
     placed, table = places(levels, cells), points(levels)
     by = ["setting", "arm_id", "load"]
@@ -284,7 +284,7 @@ def trade_of(levels: ArmLevels, cells: pd.DataFrame) -> Trade:
     behind = once.groupby(by)["cell_id"].agg(tuple).to_dict()
     several = table.groupby("group")["tensor_parallel_size"].nunique(dropna=False) > 1
     twice = _ambiguous(levels)
-    groups: dict[int, list[Point]] = {}
+    groups: dict[int, list[TradePoint]] = {}
     seen: dict[str, int] = {}
     for row in records(table):
         key = (row["setting"], row["arm_id"])
@@ -295,14 +295,14 @@ def trade_of(levels: ArmLevels, cells: pd.DataFrame) -> Trade:
         seen[name] = seen.get(name, 0) + 1
         name = name if seen[name] == 1 else f"{name} ({seen[name]})"
         groups.setdefault(row["group"], []).append(
-            Point(
+            TradePoint(
                 name, path, place, load, row["tokens_per_second_per_user"],
                 row["tokens_per_second_per_gpu"], int(row["gpus"]), int(row["repeats"]),
                 row["dominated_by"] if row["dominated"] else None, behind[(*key, row["load"])],
             )
         )  # fmt: skip
     ordered = sorted(groups.values(), key=len, reverse=True)
-    return Trade(tuple(map(tuple, ordered)), unplaced(levels))
+    return UserGpuTrade(tuple(map(tuple, ordered)), unplaced(levels))
 
 
 def _ambiguous(levels: ArmLevels) -> set[tuple[int, int]]:
@@ -315,7 +315,7 @@ def _ambiguous(levels: ArmLevels) -> set[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
-class AtLoad:
+class LoadService:
     """One load of an arm: whether it keeps the level, how many requests were in flight on average,
     the requests that were good, and the ids of the cells behind it."""
 
@@ -326,30 +326,30 @@ class AtLoad:
 
 
 @dataclass(frozen=True)
-class Carried:
+class ArmCapacity:
     """One arm: how far it goes, and at its largest load its output tokens per second and USD per
     million of them (None: no load, or unknown; ``unpriced`` says why there is no price)."""
 
-    place: Place
+    place: ArmPlace
     reach: Reach
-    loads: tuple[AtLoad, ...]
+    loads: tuple[LoadService, ...]
     output: float | None
     usd: float | None
     unpriced: str
 
     @property
-    def at_largest(self) -> AtLoad | None:
+    def at_largest(self) -> LoadService | None:
         """The largest load that keeps the level."""
         return next((one for one in self.loads if one.level.load == self.reach.largest), None)
 
 
 @dataclass(frozen=True)
-class Capacity:
+class ServiceCapacity:
     """Every arm under one service level, settings and arms in the order of their names.
     ``counted``: whether the requests were read for goodput; ``cells``: how many there are."""
 
     slo: Slo
-    arms: tuple[Carried, ...]
+    arms: tuple[ArmCapacity, ...]
     counted: bool
     cells: int
 
@@ -377,7 +377,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def within(row: Money, found: Capacity) -> Money:
+def within(row: DecisionCost, found: ServiceCapacity) -> DecisionCost:
     """Return the money with each point of its curve marked: whether it keeps the service level."""
     curve = []
     for point in row.curve:
@@ -390,7 +390,7 @@ def within(row: Money, found: Capacity) -> Money:
 
 def capacity(
     reader: Reader, filters: Filters, slo: str, paying: Paying, count: bool = False
-) -> Capacity:
+) -> ServiceCapacity:
     """Judge every arm that the filters keep. ``count``: read the requests, for goodput.
 
     Raises InvalidInput for an SLO that cannot be read.
@@ -408,7 +408,9 @@ def capacity(
         for key, reach in largest_loads(levels, asked).items()
     ]
     ordered = sorted(arms, key=lambda arm: (arm.place.setting, arm.place.arm))
-    return Capacity(asked, tuple(ordered), bool(goodputs), levels.values["cell_id"].nunique())
+    return ServiceCapacity(
+        asked, tuple(ordered), bool(goodputs), levels.values["cell_id"].nunique()
+    )
 
 
 @dataclass(frozen=True)
@@ -447,12 +449,14 @@ class _OfArm:
     behind: _Behind
     key: Keys
 
-    def at(self, level: Level) -> AtLoad:
+    def at(self, level: Level) -> LoadService:
         where = (*self.key, self.behind.levels.loads.index(level.load))
         ids = self.behind.cells[where]
         good = (self.behind.goodputs.get(cell) for cell in ids)
         flying = self.behind.held.get(where)
-        return AtLoad(level, flying, pooled([g for g in good if g is not None]), frozenset(ids))
+        return LoadService(
+            level, flying, pooled([g for g in good if g is not None]), frozenset(ids)
+        )
 
     def output(self, load: Load | None) -> float | None:
         if load is None:
@@ -460,13 +464,13 @@ class _OfArm:
         return self.behind.output.get((*self.key, self.behind.levels.loads.index(load)))
 
 
-def _carried(place: Place, reach: Reach, behind: _OfArm, paying: Paying) -> Carried:
+def _carried(place: ArmPlace, reach: Reach, behind: _OfArm, paying: Paying) -> ArmCapacity:
     output, basis = behind.output(reach.largest), basis_of(paying, place.on)
     loads = tuple(behind.at(level) for level in reach.levels)
     if isinstance(basis, Refusal):
-        return Carried(place, reach, loads, output, None, basis.sentence)
+        return ArmCapacity(place, reach, loads, output, None, basis.sentence)
     usd = None if output is None else usd_per_million(output, basis)
-    return Carried(place, reach, loads, output, usd, "")
+    return ArmCapacity(place, reach, loads, output, usd, "")
 
 
 def _goodputs(

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from analysis.frames import number
 from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, Demand, Fleet
 from analysis.service.largest_load import Level
-from answers.cost.capacity import AtLoad, Capacity, Point
-from answers.cost.values import Amount, Money, Side, Terms
+from answers.cost.capacity import LoadService, ServiceCapacity, TradePoint
+from answers.cost.values import ArmCost, CostTerms, DecisionCost, SavedAmount
 from answers.cost.words import paid_back, per_million, usd
 from answers.decide.tables import arm_at
 from answers.wording import UNKNOWN, between, interval, known, percent
@@ -16,7 +16,7 @@ from answers.wording import UNKNOWN, between, interval, known, percent
 
 
 @dataclass(frozen=True)
-class Step:
+class CostStep:
     """One line: what is calculated, how, and with which numbers in each arm."""
 
     what: str
@@ -25,7 +25,7 @@ class Step:
     speculative: str
 
 
-def steps(row: Money, terms: Terms) -> tuple[Step, ...]:
+def steps(row: DecisionCost, terms: CostTerms) -> tuple[CostStep, ...]:
     """Return the steps from the price of an instance to what is saved; none without a price or a
     load."""
     if row.basis is None or row.load is None:
@@ -37,7 +37,7 @@ def steps(row: Money, terms: Terms) -> tuple[Step, ...]:
     )  # fmt: skip
 
 
-def _price(basis: Basis) -> Iterator[Step]:
+def _price(basis: Basis) -> Iterator[CostStep]:
     gpus = f"{basis.usd_per_hour:,.2f} USD / {basis.gpus_per_instance}"
     yield _alike(
         f"price of one {basis.unit}", f"USD per hour / {basis.unit}s that it buys",
@@ -51,7 +51,7 @@ def _price(basis: Basis) -> Iterator[Step]:
     )  # fmt: skip
 
 
-def _cost(row: Money, basis: Basis) -> Iterator[Step]:
+def _cost(row: DecisionCost, basis: Basis) -> Iterator[CostStep]:
     yield _alike("load", "where both arms run", UNKNOWN if row.load is None else row.load.text)
     yield _each(
         row, "output tokens a second", "measured; with speculation: × what it is expected to gain",
@@ -73,10 +73,10 @@ def _cost(row: Money, basis: Basis) -> Iterator[Step]:
         lambda side: f"{_usd(side, 'input')} and {_usd(side, 'total')} USD",
     )  # fmt: skip
     told = UNKNOWN if row.saving is None else percent(row.saving.per_output_token)
-    yield Step("saved", "1 − cost with speculation / cost of the baseline", "", told)
+    yield CostStep("saved", "1 − cost with speculation / cost of the baseline", "", told)
 
 
-def _fleet(row: Money, basis: Basis, demand: Demand) -> Iterator[Step]:
+def _fleet(row: DecisionCost, basis: Basis, demand: Demand) -> Iterator[CostStep]:
     yield _alike(
         "demand at the busiest moment", "tokens a day / 86,400 s × peak to mean",
         f"{demand.tokens_per_day:,.0f} / {SECONDS_PER_DAY:,} × {demand.peak_to_mean:g} = "
@@ -103,19 +103,19 @@ def _fleet(row: Money, basis: Basis, demand: Demand) -> Iterator[Step]:
     )
     saved = row.usd_saved_per_year
     told = UNKNOWN if saved is None else f"{saved.value:,.0f} USD"
-    yield Step("saved a year", "fleet of the baseline − fleet with speculation", "", told)
+    yield CostStep("saved a year", "fleet of the baseline − fleet with speculation", "", told)
 
 
-def _alike(what: str, formula: str, text: str) -> Step:
-    return Step(what, formula, text, text)
+def _alike(what: str, formula: str, text: str) -> CostStep:
+    return CostStep(what, formula, text, text)
 
 
-def _each(row: Money, what: str, formula: str, text: Callable[[Side], str]) -> Step:
+def _each(row: DecisionCost, what: str, formula: str, text: Callable[[ArmCost], str]) -> CostStep:
     sides = (row.baseline, row.speculative)
-    return Step(what, formula, *(UNKNOWN if side is None else text(side) for side in sides))
+    return CostStep(what, formula, *(UNKNOWN if side is None else text(side) for side in sides))
 
 
-def _of_fleet(row: Money, what: str, formula: str, text: Callable[[Fleet], str]) -> Step:
+def _of_fleet(row: DecisionCost, what: str, formula: str, text: Callable[[Fleet], str]) -> CostStep:
     return _each(
         row, what, formula, lambda side: UNKNOWN if side.fleet is None else text(side.fleet)
     )
@@ -125,13 +125,13 @@ def _rate(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:,.2f}"
 
 
-def _hourly(side: Side, basis: Basis) -> str:
+def _hourly(side: ArmCost, basis: Basis) -> str:
     """Return the tokens that a server makes in a paid hour."""
     rate = side.output_throughput
     return UNKNOWN if rate is None else f"{rate * SECONDS_PER_HOUR * basis.utilisation:,.0f}"
 
 
-def _usd(side: Side, kind: str) -> str:
+def _usd(side: ArmCost, kind: str) -> str:
     if side.cost is None:
         return UNKNOWN
     costs = {
@@ -153,7 +153,7 @@ MET = {True: "meets it", False: "misses it", None: "not measured"}
 _WHO = ["traffic", "model", "GPU", "TP", "at", "arm"]
 
 
-def costs(rows: Sequence[Money]) -> Table:
+def costs(rows: Sequence[DecisionCost]) -> Table:
     """Return a row per decision: what output and all tokens cost with both arms, and what is
     saved."""
     header = [
@@ -170,7 +170,7 @@ def costs(rows: Sequence[Money]) -> Table:
     ]  # fmt: skip
 
 
-def demands(rows: Sequence[Money]) -> Table:
+def demands(rows: Sequence[DecisionCost]) -> Table:
     """Return a row per decision: whole replicas, GPUs and money for the demand, and how sure they
     are."""
     header = [
@@ -191,7 +191,7 @@ def demands(rows: Sequence[Money]) -> Table:
     ]  # fmt: skip
 
 
-def others(rows: Sequence[Money]) -> Table:
+def others(rows: Sequence[DecisionCost]) -> Table:
     """Return a row per decision: break-even and energy, where they are known."""
     header = [*_WHO, "break-even, if the saving is as expected", "J per output token"]
     return header, [
@@ -205,7 +205,7 @@ def others(rows: Sequence[Money]) -> Table:
     ]
 
 
-def _who(row: Money) -> list[str]:
+def _who(row: DecisionCost) -> list[str]:
     about = row.decision.subject
     load = "no load" if row.load is None else row.load.text
     model = ", ".join(part for part in (known(about.model), about.configuration) if part)
@@ -215,12 +215,12 @@ def _who(row: Money) -> list[str]:
     ]  # fmt: skip
 
 
-def _total(side: Side | None) -> str:
+def _total(side: ArmCost | None) -> str:
     priced = None if side is None else side.cost
     return usd(None if priced is None else priced.usd_per_million_total_tokens)
 
 
-def _saved(row: Money) -> list[str]:
+def _saved(row: DecisionCost) -> list[str]:
     saving = row.saving
     if not row.decision.operating.drafts:
         return ["nothing", "", ""]
@@ -230,12 +230,12 @@ def _saved(row: Money) -> list[str]:
     return [percent(saving.per_output_token), ends, saving.word]
 
 
-def _change(row: Money, told: Callable[[Fleet], str]) -> str:
+def _change(row: DecisionCost, told: Callable[[Fleet], str]) -> str:
     fleets = [None if side is None else side.fleet for side in (row.baseline, row.speculative)]
     return " → ".join(UNKNOWN if fleet is None else told(fleet) for fleet in fleets)
 
 
-def _hardware(row: Money) -> str:
+def _hardware(row: DecisionCost) -> str:
     """Return the hardware of both arms, such as ``3 → 2``, with what is counted where it is no
     GPU."""
     unit = "GPU" if row.basis is None else row.basis.unit
@@ -243,21 +243,21 @@ def _hardware(row: Money) -> str:
     return told if unit == "GPU" else f"{told} {unit}s"
 
 
-def _number(amount: Amount | None) -> str:
+def _number(amount: SavedAmount | None) -> str:
     return UNKNOWN if amount is None else f"{amount.value:,.0f}"
 
 
-def _ends(amount: Amount | None) -> str:
+def _ends(amount: SavedAmount | None) -> str:
     ends = "" if amount is None else between(amount.low, amount.high, "{:,.0f}".format)
     return ends or UNKNOWN
 
 
-def _joules(side: Side | None) -> str:
+def _joules(side: ArmCost | None) -> str:
     value = None if side is None else side.joules_per_output_token
     return UNKNOWN if value is None else f"{value:.3g}"
 
 
-def arms(found: Capacity) -> Table:
+def arms(found: ServiceCapacity) -> Table:
     """Return a row per arm: how far it keeps the service level, what it yields and costs there."""
     counted = ["good requests", "goodput, req/s", "good output, tok/s"] if found.counted else []
     header = [
@@ -275,7 +275,7 @@ def arms(found: Capacity) -> Table:
     ]  # fmt: skip
 
 
-def loads(found: Capacity) -> Table:
+def loads(found: ServiceCapacity) -> Table:
     """Return a row per arm and load: whether it keeps the service level, and why not."""
     counted = ["good requests", "goodput, req/s", "good output, tok/s"] if found.counted else []
     header = ["setting", "arm", "load", "in flight", "this load", "repeats that meet it", "why not"]
@@ -290,7 +290,7 @@ def loads(found: Capacity) -> Table:
     ]  # fmt: skip
 
 
-def _good(at: AtLoad | None) -> tuple[str, ...]:
+def _good(at: LoadService | None) -> tuple[str, ...]:
     if at is None:
         return (UNKNOWN,) * 3
     share = UNKNOWN if at.good.good_share is None else f"{at.good.good_share:.1%}"
@@ -304,7 +304,7 @@ def why(level: Level) -> str:
     return "; ".join(parts)
 
 
-def trade_points(points: Sequence[Point]) -> Table:
+def trade_points(points: Sequence[TradePoint]) -> Table:
     """Return a row per point of the trade between a GPU and a user."""
     header = [
         "arm", "load", "tok/s per user", "tok/s per GPU", "GPUs", "dominated by", "dataset",

@@ -10,7 +10,7 @@ from warehouse.loads import Load
 
 
 @dataclass(frozen=True)
-class Terms:
+class CostTerms:
     """How money is counted. ``demand``: output tokens to serve, None for no fleet.
     ``whole_instances``: GPUs can only be rented by the instance. ``investment_usd``: what the
     benchmark and a draft's training cost, for the break-even."""
@@ -22,7 +22,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Amount:
+class SavedAmount:
     """A sum or a number that speculation saves (negative: it takes more), with its plain 95 %
     interval (None: nothing repeats) and how sure its direction is."""
 
@@ -33,7 +33,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Side:
+class ArmCost:
     """One arm at the load: tokens per second, USD per million tokens, the fleet for the demand,
     joules per output token. None: not known or not asked for."""
 
@@ -45,7 +45,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Point:
+class CostPoint:
     """What a million output tokens cost at a load (USD) with one arm, or with the baseline (``arm``
     None); ``low`` and ``high``: plain 95 % interval against the baseline. ``taken``: whether the
     decision takes this arm there; ``operating``: whether the decision is costed at this point;
@@ -62,7 +62,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Money:
+class DecisionCost:
     """What one decision is worth at its operating load.
 
     ``saving`` is the decision's own. The arm's throughput is the baseline's, measured, raised by
@@ -75,14 +75,14 @@ class Money:
     arm: str
     num_speculative_tokens: int | None
     basis: Basis | None
-    baseline: Side | None
-    speculative: Side | None
+    baseline: ArmCost | None
+    speculative: ArmCost | None
     saving: Saving | None
-    usd_saved_per_million: Amount | None
-    gpus_saved: Amount | None
-    usd_saved_per_year: Amount | None
+    usd_saved_per_million: SavedAmount | None
+    gpus_saved: SavedAmount | None
+    usd_saved_per_year: SavedAmount | None
     break_even: BreakEven | None
-    curve: tuple[Point, ...]
+    curve: tuple[CostPoint, ...]
     headline: str
     missing: tuple[str, ...]
 
@@ -92,8 +92,8 @@ class Costs:
     """The money of every decision, in their order. ``headline``: that of the first; ``notes``: the
     bases, and what a reader must know. ``why_none``: where there is no decision, why."""
 
-    rows: tuple[Money, ...]
-    terms: Terms
+    rows: tuple[DecisionCost, ...]
+    terms: CostTerms
     headline: str
     notes: tuple[str, ...]
     why_none: str | None = None

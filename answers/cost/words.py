@@ -6,8 +6,8 @@ from typing import Any
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
 from analysis.money.cost import Basis, BreakEven, Demand
-from answers.cost.capacity import Capacity, Place, Trade
-from answers.cost.values import Amount, Costs, Money, Side
+from answers.cost.capacity import ArmPlace, ServiceCapacity, UserGpuTrade
+from answers.cost.values import ArmCost, Costs, DecisionCost, SavedAmount
 from answers.decide.values import Decision
 from answers.decide.words import at_load, left_on, saved
 from answers.wording import ORIGINS, UNKNOWN, between
@@ -30,7 +30,7 @@ def as_json(found: Costs) -> dict[str, Any]:
     }
 
 
-def money_json(one: Money) -> dict[str, Any]:
+def money_json(one: DecisionCost) -> dict[str, Any]:
     """Return one decision's money as a dict for JSON."""
     decision, saving = one.decision, one.saving
     mix = dict(decision.traffic.mix)
@@ -54,7 +54,7 @@ def money_json(one: Money) -> dict[str, Any]:
     }
 
 
-def _side(side: Side | None) -> dict[str, Any] | None:
+def _side(side: ArmCost | None) -> dict[str, Any] | None:
     if side is None:
         return None
     costs = {} if side.cost is None else side.cost.as_json()
@@ -69,11 +69,11 @@ def _side(side: Side | None) -> dict[str, Any] | None:
     }
 
 
-def _amount(amount: Amount | None) -> dict[str, Any] | None:
+def _amount(amount: SavedAmount | None) -> dict[str, Any] | None:
     return None if amount is None else asdict(amount)
 
 
-def capacity_json(found: Capacity) -> dict[str, Any]:
+def capacity_json(found: ServiceCapacity) -> dict[str, Any]:
     """Return every arm's largest load under a service level, and each of its loads."""
     return {
         "slo": found.slo.text,
@@ -95,7 +95,7 @@ def capacity_json(found: Capacity) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def trade_json(found: Trade, front: bool = False) -> dict[str, Any]:
+def trade_json(found: UserGpuTrade, front: bool = False) -> dict[str, Any]:
     """Return every point, or those of the ``front`` alone; ``group`` numbers those that compete."""
     return {
         "points": [
@@ -114,7 +114,7 @@ def trade_json(found: Trade, front: bool = False) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place(place: ArmPlace) -> dict[str, Any]:
     return {
         "arm_label": place.label, "model": place.model, "dataset": place.dataset,
         "gpu": place.on.gpu, "tensor_parallel_size": place.on.tensor_parallel_size,
@@ -153,7 +153,7 @@ def short_usd(value: float) -> str:
     return f"{value:,.2f}" if value >= _CENT else f"{value:.2g}"
 
 
-def per_million(side: Side | None) -> str:
+def per_million(side: ArmCost | None) -> str:
     """Return USD per million output tokens of one arm."""
     priced = None if side is None else side.cost
     return usd(None if priced is None else priced.usd_per_million_output_tokens)
@@ -195,9 +195,9 @@ def missing(decision: Decision) -> str | None:
 
 def headline(
     decision: Decision,
-    baseline: Side | None,
-    speculative: Side | None,
-    yearly: Amount | None,
+    baseline: ArmCost | None,
+    speculative: ArmCost | None,
+    yearly: SavedAmount | None,
     served: Served | None,
 ) -> str:
     """Say what the decision's arm saves at its operating load, for each token and in a year."""
@@ -217,7 +217,10 @@ def _at(decision: Decision) -> str:
 
 
 def _year(
-    baseline: Side | None, speculative: Side | None, yearly: Amount | None, served: Served | None
+    baseline: ArmCost | None,
+    speculative: ArmCost | None,
+    yearly: SavedAmount | None,
+    served: Served | None,
 ) -> str:
     old, new = (None if side is None else side.fleet for side in (baseline, speculative))
     if served is None or yearly is None or old is None or new is None:
@@ -230,7 +233,7 @@ def _year(
     return f"{asked} {took}: {year(yearly)}."
 
 
-def year(amount: Amount) -> str:
+def year(amount: SavedAmount) -> str:
     """Say what a year costs less or more, ``probably 12,300 USD a year less (95 %: 8,000 to
     16,000)``, with the interval in the direction of the word."""
     sure = {GAIN: "", LOSS: "", LIKELY_GAIN: "probably ", LIKELY_LOSS: "probably "}
@@ -239,7 +242,7 @@ def year(amount: Amount) -> str:
     return f"{how}{abs(amount.value):,.0f} USD a year {direction}{_ends(amount)}"
 
 
-def _ends(amount: Amount) -> str:
+def _ends(amount: SavedAmount) -> str:
     if amount.low is None or amount.high is None:
         return ""
     low, high = sorted((amount.low, amount.high))
@@ -253,7 +256,7 @@ def gpus(count: int, unit: str = "GPU") -> str:
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
-def from_to(row: Money) -> str:
+def from_to(row: DecisionCost) -> str:
     """Say what a token costs with both arms: ``0.451 instead of 0.520 USD per million output tokens
     at 16 at once``."""
     before, after = per_million(row.baseline), per_million(row.speculative)
@@ -262,7 +265,7 @@ def from_to(row: Money) -> str:
     return f"{after} instead of {before} USD per million output tokens at {row.load.text}"
 
 
-def per_year(row: Money) -> str:
+def per_year(row: DecisionCost) -> str:
     """Say what is saved in a year: ``12,300 USD, 3 GPUs fewer: gain``; unknown without a demand or
     a price."""
     amount, saved, basis = row.usd_saved_per_year, row.gpus_saved, row.basis
@@ -285,12 +288,12 @@ def paid_back(found: BreakEven) -> str:
     return f"{spent} are paid back after {tokens}, or {found.hours:,.0f} hours"
 
 
-def title(rows: Sequence[Money]) -> str:
+def title(rows: Sequence[DecisionCost]) -> str:
     """Return the headline of the first decision, which stands above all costs."""
     return rows[0].headline if rows else NOTHING
 
 
-def notes(rows: Sequence[Money]) -> Iterator[str]:
+def notes(rows: Sequence[DecisionCost]) -> Iterator[str]:
     """Yield the bases of the costs, what cannot be told, what was left out, and whether no GPU was
     measured; each once."""
     yield from dict.fromkeys(f"Basis: {one.basis.sentence}" for one in rows if one.basis)

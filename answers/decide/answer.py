@@ -16,14 +16,21 @@ from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
 from analysis.frames import plain
 from analysis.service.slo import Slo, parse
 from answers.decide import words as said
-from answers.decide.configurations import configurations
-from answers.decide.overview import system
+from answers.decide.overview import (
+    NamedSubject,
+    Overview,
+    configurations,
+    overviews,
+    subject_of,
+    system,
+)
 from answers.decide.paste import flags_to_paste
-from answers.decide.rates import Source, Speeds, speeds
-from answers.decide.read import Ground, ground
+from answers.decide.read import ground
 from answers.decide.shown import (
+    DecisionCase,
     Pairs,
-    Shown,
+    Speeds,
+    SpeedSource,
     answer_doubts,
     engines_told,
     k_kind,
@@ -34,6 +41,7 @@ from answers.decide.shown import (
     number,
     off_is_baseline,
     settings_excluded,
+    speeds,
     with_barred,
 )
 from answers.decide.unsettled import (
@@ -49,26 +57,26 @@ from answers.decide.unsettled import (
     to_settle,
 )
 from answers.decide.values import (
-    Answer,
+    DecidedTraffic,
+    DecideQuestion,
     Decision,
+    DecisionAnswer,
     Decisions,
     Entry,
     Forgone,
     KKind,
-    Level,
-    Question,
+    MapLevel,
     Saving,
-    Subject,
-    Traffic,
 )
 from answers.decide.words import AtLoad, losses, met, served
+from answers.ground import Ground
 from answers.wording import listed
 from warehouse.store_read import Reader
 
 Table = tuple[Entry, ...]
 
 
-def decide(reader: Reader, question: Question) -> Decisions:
+def decide(reader: Reader, question: DecideQuestion) -> Decisions:
     """Return the decisions that the filters show, each standing on its whole study.
 
     Raises InvalidInput for an SLO, a load or a mix that does not fit the results.
@@ -77,7 +85,7 @@ def decide(reader: Reader, question: Question) -> Decisions:
     return decide_on(ground(reader, question, slo), question)
 
 
-def decide_on(known: Ground, question: Question) -> Decisions:
+def decide_on(known: Ground, question: DecideQuestion) -> Decisions:
     """Decide as ``decide`` does, on results that were read already."""
     slo = None if question.slo is None else parse(question.slo)
     wish(question.load)
@@ -107,7 +115,7 @@ def decide_on(known: Ground, question: Question) -> Decisions:
     )
 
 
-def _arms(known: Ground, question: Question) -> frozenset[str]:
+def _arms(known: Ground, question: DecideQuestion) -> frozenset[str]:
     """Return the labels of the arms that may be taken; none where the reader chose none, which
     allows all."""
     return frozenset(question.filters.arm) - {"baseline"}
@@ -144,7 +152,7 @@ class Case:
     """A question with what it is answered from: the comparison, the judged settings, the speeds."""
 
     known: Ground
-    question: Question
+    question: DecideQuestion
     judged: dict[int, Judged]
     speeds: Speeds
 
@@ -152,7 +160,7 @@ class Case:
         """Yield the decision on one dataset for each kind of load."""
         dataset = _text(self.keys(setting).get("dataset"))
         for name, part in self.by_kind(judged):
-            yield self.decision((setting,), part, Traffic(dataset, (), name))
+            yield self.decision((setting,), part, DecidedTraffic(dataset, (), name))
 
     @cached_property
     def asked(self) -> Wish | None:
@@ -196,14 +204,14 @@ class Case:
         return {str(name): plain(value) for name, value in row.items()}
 
     def decision(
-        self, settings: tuple[int, ...], judged: Judged, traffic: Traffic,
+        self, settings: tuple[int, ...], judged: Judged, traffic: DecidedTraffic,
         parts: dict[str, Judged] | None = None,
     ) -> Decision:  # fmt: skip
         """Return the decision on one kind of traffic and of load. ``settings``: those behind it;
         ``parts``: the datasets of a mix."""
         made = choice(judged, spot_of(judged, self.asked))
         sources = self._sources(settings, judged, traffic)
-        shown = Shown(made, settings, self.pairs, self.speeds, sources)
+        shown = DecisionCase(made, settings, self.pairs, self.speeds, sources)
         keys = self.keys(settings[0])
         levels, operating = shown.levels(), shown.operating()
         answer = _answer(levels, operating, made, self.question.nowhere_worse)
@@ -269,7 +277,7 @@ class Case:
             paragraph=said.paragraph(facts, extra),
         )  # fmt: skip
 
-    def known_to_pay(self, shown: Shown) -> bool:
+    def known_to_pay(self, shown: DecisionCase) -> bool:
         """Whether anything is settled about the server that is taken."""
         at = shown.choice.server.at
         return any(
@@ -277,7 +285,7 @@ class Case:
             for load, place in enumerate(at)
         )
 
-    def _why(self, shown: Shown, broken: tuple[str, ...]) -> str:
+    def _why(self, shown: DecisionCase, broken: tuple[str, ...]) -> str:
         """Say what comes before all figures: a load of which nothing is known, answers that break,
         or an SLO that no arm meets at the load that is spoken about."""
         spot = shown.choice.spot
@@ -289,7 +297,7 @@ class Case:
             return ""
         return _missed(shown, parse(self.question.slo))
 
-    def _open(self, shown: Shown, operating: Level) -> Iterator[str]:
+    def _open(self, shown: DecisionCase, operating: MapLevel) -> Iterator[str]:
         """Yield what share of an open operating load is served, and which arm meets the SLO
         there."""
         if operating.stands_for is not None or shown.choice.column is not None:
@@ -299,12 +307,14 @@ class Case:
         yield met(at, None if self.question.slo is None else parse(self.question.slo))
 
     def _sources(
-        self, settings: tuple[int, ...], judged: Judged, traffic: Traffic
-    ) -> tuple[tuple[Source, ...], ...]:
+        self, settings: tuple[int, ...], judged: Judged, traffic: DecidedTraffic
+    ) -> tuple[tuple[SpeedSource, ...], ...]:
         """Return where each candidate's tokens per second are found: an arm in each of the
         settings, which are in the order of the mix."""
         if not traffic.mix:
-            return tuple((Source(settings[0], one.arm_id, 1.0),) for one in judged.field.candidates)
+            return tuple(
+                (SpeedSource(settings[0], one.arm_id, 1.0),) for one in judged.field.candidates
+            )
         shares = [share for _, share in traffic.mix]
         arms = [
             {(one.family, one.k): one.arm_id for one in self.judged[setting].field.candidates}
@@ -312,14 +322,14 @@ class Case:
         ]
         return tuple(
             tuple(
-                Source(setting, known[one.family, one.k], share)
+                SpeedSource(setting, known[one.family, one.k], share)
                 for setting, known, share in zip(settings, arms, shares, strict=True)
             )
             for one in judged.field.candidates
         )
 
     def _doubts(
-        self, settings: tuple[int, ...], shown: Shown, lost: tuple[Forgone, ...],
+        self, settings: tuple[int, ...], shown: DecisionCase, lost: tuple[Forgone, ...],
         parts: dict[str, Judged], engines: tuple[str, ...],
     ) -> Iterator[str]:  # fmt: skip
         if not shown.judged.independent:
@@ -338,7 +348,7 @@ class Case:
             yield from less_room(self.known, setting, shown)
 
 
-def _nothing_known(shown: Shown, spot: Spot) -> str:
+def _nothing_known(shown: DecisionCase, spot: Spot) -> str:
     """Say of which load nothing is known, and what is told instead."""
     missing = said.loads_listed(spot.missing)
     measured = said.loads_listed([x.load for x in shown.levels()])
@@ -350,7 +360,7 @@ def _nothing_known(shown: Shown, spot: Spot) -> str:
     )
 
 
-def _missed(shown: Shown, slo: Slo) -> str:
+def _missed(shown: DecisionCase, slo: Slo) -> str:
     """Say that no arm meets the SLO at the load that is spoken about, and where something does;
     empty where one does."""
     judged, at = shown.judged, [place for place, _ in shown.choice.spot.shares]
@@ -375,7 +385,7 @@ def _missed(shown: Shown, slo: Slo) -> str:
     )
 
 
-def _sides(shown: Shown) -> str:
+def _sides(shown: DecisionCase) -> str:
     """Say what is best on each side of a load that was not measured, where that differs."""
     sides = shown.choice.sides
     if len(sides) < 2:
@@ -384,7 +394,7 @@ def _sides(shown: Shown) -> str:
     return f"; {names[0]} is best below and {names[1]} above, so which is best there is open"
 
 
-def _one_server(shown: Shown) -> Iterator[str]:
+def _one_server(shown: DecisionCase) -> Iterator[str]:
     """Say, where nothing is drafted at the load that is spoken about, which table of K would draft
     nothing there and what is better at other loads."""
     made = shown.choice
@@ -399,7 +409,7 @@ def _one_server(shown: Shown) -> Iterator[str]:
             return
 
 
-def _showed(shown: Shown) -> Iterator[str]:
+def _showed(shown: DecisionCase) -> Iterator[str]:
     """Say what one launch showed at other loads, where another arm did better than the server by more
     than is worth saying."""
     made, judged = shown.choice, shown.judged
@@ -415,7 +425,7 @@ def _showed(shown: Shown) -> Iterator[str]:
             yield said.showed(shown.label(best), load, float(np.expm1(judged.gains[best, at])))
 
 
-def _stays_on(shown: Shown) -> Iterator[str]:
+def _stays_on(shown: DecisionCase) -> Iterator[str]:
     """Say where the server drafts and loses, since without its drafts it is not the baseline's."""
     made, judged = shown.choice, shown.judged
     place = made.server.arm
@@ -427,7 +437,7 @@ def _stays_on(shown: Shown) -> Iterator[str]:
         yield said.stays_on([judged.loads[x] for x in at])
 
 
-def _lacking(shown: Shown) -> Iterator[str]:
+def _lacking(shown: DecisionCase) -> Iterator[str]:
     """Say which arms were not measured at the load that is spoken about."""
     made = shown.choice
     if len(made.spot.shares) != 1:
@@ -439,7 +449,7 @@ def _lacking(shown: Shown) -> Iterator[str]:
         yield f"{listed(names)} {were} not measured at {made.judged.loads[at].text}."
 
 
-def _weighed(shown: Shown, operating: Level) -> Iterator[str]:
+def _weighed(shown: DecisionCase, operating: MapLevel) -> Iterator[str]:
     """Yield what was measured at the operating load, where what is expected of the arm differs by
     more than is worth saying."""
     made = shown.choice
@@ -462,8 +472,8 @@ class _Taken:
 
 
 def _answer(
-    levels: Sequence[Level], operating: Level, made: Choice, nowhere_worse: float | None
-) -> Answer:
+    levels: Sequence[MapLevel], operating: MapLevel, made: Choice, nowhere_worse: float | None
+) -> DecisionAnswer:
     """Answer for the load that is spoken about.
 
     Yes: a settled gain there, and no measured load is a loss or likely loss of the server as it
@@ -498,7 +508,7 @@ def _no_arm_gains(made: Choice) -> bool:
     )
 
 
-def _saving(shown: Shown, operating: Level) -> Saving | None:
+def _saving(shown: DecisionCase, operating: MapLevel) -> Saving | None:
     """Return what an output token costs less at the operating load; None unless throughput decides
     there and an arm is taken."""
     told = operating.difference
@@ -509,7 +519,7 @@ def _saving(shown: Shown, operating: Level) -> Saving | None:
     return Saving(operating.load, told.improvement / (1 + told.improvement), low, high, told.word)
 
 
-def _taken(shown: Shown, operating: Level) -> _Taken:
+def _taken(shown: DecisionCase, operating: MapLevel) -> _Taken:
     """Return the arm that names the decision: the one taken at the operating load, else the best
     there."""
     made = shown.choice
@@ -538,7 +548,9 @@ def _blends(case: "Case", judged: dict[int, Judged], shown: list[int]) -> Iterat
         for name, part in () if blend is None else case.by_kind(blend):
             axis = part.loads[0].axis
             whole = {at: _of_axis(one, axis) for at, one in parts.items()}
-            yield case.decision(settings, part, Traffic(None, tuple(weights.items()), name), whole)
+            yield case.decision(
+                settings, part, DecidedTraffic(None, tuple(weights.items()), name), whole
+            )
 
 
 def _of_axis(judged: Judged, axis: str) -> Judged:
@@ -546,14 +558,28 @@ def _of_axis(judged: Judged, axis: str) -> Judged:
     return judged.narrowed(loads, range(len(judged.field.candidates)))
 
 
-def subject_of(keys: dict[str, Any], configuration: str | None) -> Subject:
-    """Return what a decision is about, from the facts of a setting; None for unknown."""
-    count = ("gpu_count", "tensor_parallel_size")
-    texts = ("study", "model", "gpu", "engine", "engine_version", "evidence")
-    told = {name: _text(keys.get(name)) for name in texts}
-    whole = {name: None if keys.get(name) is None else int(keys[name]) for name in count}
-    return Subject(**told, **whole, configuration=configuration)  # type: ignore[arg-type]
-
-
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class One:
+    """The decisions on one subject; without any, ``why_none`` is a sentence."""
+
+    overview: Overview | None
+    why_none: str | None = None
+
+
+def decide_one(reader: Reader, question: DecideQuestion, about: NamedSubject) -> One:
+    """Decide on one of ``subjects``: the same as ``decide`` on all of them says of it.
+
+    Raises InvalidInput for an SLO, a load or a mix that does not fit the results.
+    """
+    found = decide(reader, replace(question, filters=about.filters))
+    return One(overview_of(found, about), found.why_none)
+
+
+def overview_of(found: Decisions, about: NamedSubject) -> Overview | None:
+    """Return the overview of a subject, by the name that it has among all; None without one."""
+    there = (one for one in overviews(found.decisions) if one.about == system(about.about))
+    return next((replace(one, name=about.name) for one in there), None)

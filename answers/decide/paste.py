@@ -6,11 +6,13 @@ from typing import Any
 from analysis.drafts.dynamic_k import DynamicTable
 from analysis.drafts.serve_line import Config, serve_line, speculative_config, stated_config
 from analysis.matching.guess import SOME_METHOD
-from answers.decide.read import Ground
-from answers.decide.shown import Shown, k_kind
+from answers.decide.shown import DecisionCase, k_kind
+from answers.ground import Ground
 
 
-def flags_to_paste(known: Ground, setting: int, shown: Shown) -> tuple[str | None, str | None]:
+def flags_to_paste(
+    known: Ground, setting: int, shown: DecisionCase
+) -> tuple[str | None, str | None]:
     """Return the value of vLLM's ``--speculative-config`` and the whole line that serves the method
     taken and its K on the engine that was measured; None where nothing is to be drafted, and where
     the method, K or the engine is unknown. Another engine has no such value."""

@@ -6,25 +6,22 @@ from functools import partial
 from typing import Any
 
 from analysis.service.slo import Slo
-from answers.decide.values import Question
-from answers.ground import Asked
-from answers.ground import Ground as Ground
-from answers.ground import Rows as Rows
+from answers.decide.values import DecideQuestion
+from answers.ground import Ground, GroundQuestion
 from answers.ground import ground as read
-from answers.ground import ground_of as ground_of
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
 
-def ground(reader: Reader, question: Question, slo: Slo | None) -> Ground:
+def ground(reader: Reader, question: DecideQuestion, slo: Slo | None) -> Ground:
     """Compare all cells of every study that the filters touch.
 
     Raises UnknownKey for a field in ``question.allow`` that pairs need not share anyway.
     """
     bounds = () if slo is None else slo.bounds
     also = tuple((bound.metric, bound.statistic) for bound in bounds)
-    found = read(reader, Asked(question.filters, question.allow, also))
+    found = read(reader, GroundQuestion(question.filters, question.allow, also))
     return replace(found, server_of=partial(_server_of, reader))
 
 

@@ -16,14 +16,129 @@ from analysis.choice.pick import OFF
 from analysis.drafts.acceptance_tables import believed
 from analysis.evidence.words import LIKELY_LOSS, OPEN
 from analysis.frames import listed, plain, records
+from analysis.matching.comparison import Comparison
 from analysis.matching.fields import READ, EngineDifference, differences, differing, sentence
 from analysis.matching.pairing import shown
 from answers.broken import BrokenAnswers
-from answers.decide.rates import Source, Speeds, together
-from answers.decide.read import Ground
-from answers.decide.values import Against, Cell, Difference, Excluded, KKind, Level, Rates, Served
+from answers.decide.values import (
+    Against,
+    ArmAtLoad,
+    ArmDifference,
+    ExcludedCell,
+    KKind,
+    MapLevel,
+    ServedArm,
+    ThroughputRates,
+)
+from answers.ground import Ground
 from answers.wording import percent
 from warehouse.loads import Load
+
+# --- How many tokens a second an arm and its baseline make at each load, of a dataset or of a mix.
+
+
+_OUTPUT, _TOTAL = "output_throughput", "total_throughput"
+#: Setting, arm_id, place of the load.
+_Key = tuple[int, int, int]
+#: The baseline's value, the arm's.
+_Both = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class SpeedSource:
+    """An arm in a setting, and its share of the output tokens (0-1)."""
+
+    setting: int
+    arm_id: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """The mean throughputs over the launches, by metric and by setting, arm and load."""
+
+    loads: dict[Load, int]
+    means: dict[str, dict[_Key, _Both]]
+
+    def of(self, sources: Sequence[SpeedSource], load: Load) -> ThroughputRates:
+        """Return the tokens per second of an arm and its baseline at a load; over several sources,
+        those of the mix.
+
+        A token of the mix takes the mean of the datasets' times, so output rates are averaged as
+        times, and total tokens as tokens for each output token.
+        """
+        place = self.loads[load]
+        keys = [(one.setting, one.arm_id, place) for one in sources]
+        shares = [one.share for one in sources]
+        old, new = (self._side(keys, shares, side) for side in (0, 1))
+        return ThroughputRates(*old, *new)
+
+    def _side(
+        self, keys: Sequence[_Key], shares: Sequence[float], side: int
+    ) -> tuple[float | None, float | None]:
+        """Return output and total tokens per second of the baseline (side 0) or the arm (1)."""
+        outputs = self._values(_OUTPUT, keys, side)
+        totals = self._values(_TOTAL, keys, side)
+        if len(keys) == 1:
+            return (outputs or (None,))[0], (totals or (None,))[0]
+        if outputs is None:
+            return None, None
+        rate = 1 / sum(share / value for share, value in zip(shares, outputs, strict=True))
+        if totals is None:
+            return rate, None
+        each = zip(shares, totals, outputs, strict=True)
+        return rate, rate * sum(share * total / output for share, total, output in each)
+
+    def _values(self, metric: str, keys: Sequence[_Key], side: int) -> list[float] | None:
+        """Return a value for each key; None where one is missing or not above zero."""
+        known = self.means.get(metric, {})
+        values = [known[key][side] for key in keys if key in known]
+        whole = len(values) == len(keys) > 0 and all(value > 0 for value in values)
+        return values if whole else None
+
+
+def together(parts: Sequence[tuple[float, ThroughputRates]]) -> ThroughputRates:
+    """Return the tokens per second of traffic whose output tokens are made in these shares at
+    several loads: times of a token add up. None where one part is not known."""
+    return ThroughputRates(*(
+        _over([(share, getattr(one, out), getattr(one, name)) for share, one in parts])
+        for name, out in (
+            ("baseline_output", "baseline_output"), ("baseline_total", "baseline_output"),
+            ("output", "output"), ("total", "output"),
+        )
+    ))  # fmt: skip
+
+
+def _over(parts: Sequence[tuple[float, float | None, float | None]]) -> float | None:
+    """Return a rate over (share of output tokens, output tokens per second, the rate) of each part."""
+    if any(not output or told is None for _, output, told in parts):
+        return None
+    seconds = sum(share / (output or 1.0) for share, output, _ in parts)
+    made = sum(share * (told or 0.0) / (output or 1.0) for share, output, told in parts)
+    return made / seconds
+
+
+def speeds(found: Comparison) -> Speeds:
+    """Return the throughputs of a comparison."""
+    return Speeds(
+        {load: place for place, load in enumerate(found.loads)},
+        {metric: _means(found.levels, metric) for metric in (_OUTPUT, _TOTAL)},
+    )
+
+
+def _means(levels: pd.DataFrame, metric: str) -> dict[_Key, _Both]:
+    rows = levels[(levels["metric"] == metric) & (levels["statistic"] == "mean")]
+    columns = ("setting", "arm_id", "load", "baseline", "speculative")
+    return {
+        (setting, arm, load): (old, new)
+        for setting, arm, load, old, new in zip(
+            *(rows[name].tolist() for name in columns), strict=True
+        )
+    }
+
+
+# ---
+
 
 #: Setting, arm_id and load -> cell ids of the baseline and of the arm.
 Pairs = dict[tuple[int, int, Load], list[tuple[str, str]]]
@@ -37,7 +152,7 @@ def k_kind(one: Candidate) -> KKind:
 
 
 @dataclass(frozen=True)
-class Shown:
+class DecisionCase:
     """A judged setting with the choice made there, as values. ``settings``: those behind it;
     ``sources``: where each candidate's speeds are found."""
 
@@ -45,7 +160,7 @@ class Shown:
     settings: tuple[int, ...]
     pairs: Pairs
     speeds: Speeds
-    sources: tuple[tuple[Source, ...], ...]
+    sources: tuple[tuple[SpeedSource, ...], ...]
 
     @property
     def judged(self) -> Judged:
@@ -56,16 +171,16 @@ class Shown:
         """Return the name of an arm."""
         return self.judged.field.candidates[place].label
 
-    def difference(self, place: int, load: int) -> Difference:
+    def difference(self, place: int, load: int) -> ArmDifference:
         """Return the difference of one candidate at one load."""
         return difference(self.judged, place, load)
 
-    def levels(self) -> tuple[Level, ...]:
+    def levels(self) -> tuple[MapLevel, ...]:
         """Return the load map."""
         return tuple(self._level(at) for at in range(len(self.judged.loads))
                      if self.judged.there[:, at].any())  # fmt: skip
 
-    def _level(self, at: int) -> Level:
+    def _level(self, at: int) -> MapLevel:
         mine, other = self.choice.server.at[at], self.choice.other[at]
         own = self._of(mine if mine is not None else self.best_at(at), at)
         if mine is None:
@@ -75,7 +190,7 @@ class Shown:
         named = self._of(other, at)
         told = None if mine is None else own.difference
         launches = 0 if mine is None else own.launches
-        served = Served(own.num_speculative_tokens, self._name(mine), told, launches, own.k_kind)
+        served = ServedArm(own.num_speculative_tokens, self._name(mine), told, launches, own.k_kind)
         return replace(named, served=served)
 
     def _name(self, place: int | None) -> str | None:
@@ -88,15 +203,15 @@ class Shown:
             return self.choice.best
         return self.judged.best_at(at)
 
-    def _of(self, place: int, at: int) -> Level:
+    def _of(self, place: int, at: int) -> MapLevel:
         one = self.judged.field.candidates[place]
-        return Level(
+        return MapLevel(
             self.judged.loads[at], one.k, one.label, self.difference(place, at),
             int(self.judged.field.launches[place, at]) if self.judged.there[place, at] else 0,
             self.speeds.of(self.sources[place], self.judged.loads[at]), k_kind(one),
         )  # fmt: skip
 
-    def operating(self) -> Level:
+    def operating(self) -> MapLevel:
         """Return the level of the load that is spoken about; where it was not measured, with the
         figures of the worse of its neighbours."""
         choice = self.choice
@@ -112,17 +227,17 @@ class Shown:
             k_kind=told.k_kind if drafts else "fixed",
         )  # fmt: skip
 
-    def _over(self) -> Level:
+    def _over(self) -> MapLevel:
         """Return the level of traffic over several loads."""
         column, row = self.choice.column, self.choice.row
         assert column is not None
         one, drafts = column.field.candidates[row], self.choice.server.arm is not None
-        return Level(
+        return MapLevel(
             self.choice.spot.load, one.k if drafts else OFF, one.label, difference(column, row, 0),
             int(column.field.launches[row, 0]), self._rates_over(), k_kind(one) if drafts else "fixed",
         )  # fmt: skip
 
-    def _rates_over(self) -> Rates:
+    def _rates_over(self) -> ThroughputRates:
         parts = []
         for at, share in self.choice.spot.shares:
             place = self.choice.server.at[at]
@@ -134,12 +249,12 @@ class Shown:
             parts.append((share, known))
         return together(parts)
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[ArmAtLoad]:
         """Yield every arm at every load."""
         for place, one in enumerate(self.judged.field.candidates):
             for at, load in enumerate(self.judged.loads):
                 if self.judged.there[place, at]:
-                    yield Cell(
+                    yield ArmAtLoad(
                         load, one.label, one.family, one.k, self.difference(place, at),
                         self.choice.server.at[at] == place,
                         int(self.judged.field.launches[place, at]),
@@ -159,13 +274,13 @@ class Shown:
                 yield self.judged.loads[at], self.judged.field.candidates[place].arm_id
 
 
-def difference(judged: Judged, place: int, load: int) -> Difference:
+def difference(judged: Judged, place: int, load: int) -> ArmDifference:
     """Return the difference of one candidate at one load; without figures where it was not
     measured."""
     metric, statistic = judged.lines[load]
     if not judged.there[place, load]:
-        return Difference(metric, statistic, OPEN, None, None, None, None, None)
-    return Difference(
+        return ArmDifference(metric, statistic, OPEN, None, None, None, None, None)
+    return ArmDifference(
         metric, statistic, judged.words[place, load],
         *(number(x[place, load]) for x in (judged.expected, *judged.plain, *judged.adjusted)),
     )  # fmt: skip
@@ -183,7 +298,7 @@ def number(value: float) -> float | None:
 _NOTHING = 1.1
 #: How the names of datasets begin whose prompts a load generator makes.
 _RANDOM = ("random", "synthetic")
-_UNKNOWN = Difference("output_tokens", "p05", LIKELY_LOSS, None, None, None, None, None)
+_UNKNOWN = ArmDifference("output_tokens", "p05", LIKELY_LOSS, None, None, None, None, None)
 
 
 def broken_answers(known: Ground, setting: int) -> tuple[BrokenAnswers, ...]:
@@ -198,7 +313,7 @@ def with_barred(known: Ground, setting: int, judged: Judged) -> Judged:
     return replace(judged, barred=frozenset(places))
 
 
-def named_first(known: Ground, settings: Sequence[int], shown: Shown) -> tuple[str, ...]:
+def named_first(known: Ground, settings: Sequence[int], shown: DecisionCase) -> tuple[str, ...]:
     """Return a sentence, without its full stop, for each arm that is no candidate since its answers
     break."""
     arms = {one.arm_id for one in shown.judged.field.candidates}
@@ -207,7 +322,7 @@ def named_first(known: Ground, settings: Sequence[int], shown: Shown) -> tuple[s
     return tuple(f"{one.told}, so it is no candidate" for one in out.values())
 
 
-def likely_broken(known: Ground, settings: Sequence[int], shown: Shown) -> Iterator[Against]:
+def likely_broken(known: Ground, settings: Sequence[int], shown: DecisionCase) -> Iterator[Against]:
     """Yield what probably breaks of the answers that the server as pasted would give."""
     there = set(shown.drafts_at())
     for one in (one for setting in settings for one in broken_answers(known, setting)):
@@ -319,7 +434,7 @@ def _by_leave(one: Any, other: Any, allowed: tuple[str, ...]) -> Iterator[Engine
 _SAME = ("study", "model", "gpu", "dataset")
 
 
-def settings_excluded(known: Ground, keys: dict[str, Any]) -> Iterator[Excluded]:
+def settings_excluded(known: Ground, keys: dict[str, Any]) -> Iterator[ExcludedCell]:
     """Yield the cells of the same study, model, hardware and dataset that decide nothing."""
     if not known.excluded:
         return
@@ -392,7 +507,7 @@ def _slope(rows: pd.DataFrame, hours: pd.Series) -> float | None:
     return float((at * log).sum() / spread) if spread > 0 else None
 
 
-def less_room(known: Ground, setting: int, shown: Shown) -> Iterator[str]:
+def less_room(known: Ground, setting: int, shown: DecisionCase) -> Iterator[str]:
     """Yield a sentence for each arm taken whose draft leaves less room in the KV cache."""
     names = {one.arm_id: one.label for one in shown.judged.field.candidates}
     rows = known.pairs[setting].drop_duplicates("speculative_id")

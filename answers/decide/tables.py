@@ -1,26 +1,32 @@
 """A decision as rows of text, as tiles and as fields of its map: the same for terminals, pages and reports."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from answers.decide.values import Cell, Decision, Difference, Level
-from answers.decide.words import MORE_LAUNCHES, loads_short, settle
+from answers.decide.values import ArmAtLoad, ArmDifference, Decision, MapLevel
+from answers.decide.words import MORE_LAUNCHES, change, k_by_batch, loads_short, settle
 from answers.wording import UNKNOWN, interval, known, percent
 from warehouse import queries
 from warehouse.catalogue import METRICS, percentile_label
+from warehouse.decisions import About, Recorded
 from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.store_read import Reader
 
-Rows = tuple[list[str], list[list[str]]]
+if TYPE_CHECKING:
+    import pandas as pd
+
+TextRows = tuple[list[str], list[list[str]]]
 #: What stands where an arm has no gain to tell: at this load nothing is drafted, or the arm was not
 #: measured.
 NO_DRAFTS, NOT_MEASURED = "no drafts", "not measured"
 _NONE = "–"
 
 
-def summary(decisions: Sequence[Decision]) -> Rows:
+def summary(decisions: Sequence[Decision]) -> TextRows:
     """Return a line per traffic and tensor parallel size: what to do, at which loads, and for
     what."""
     loads = {one.operating_load.short for one in decisions}
@@ -62,7 +68,7 @@ def arm_at(one: Decision) -> str:
     return one.operating.arm if one.operating.drafts else "none"
 
 
-def words_by_load(levels: Sequence[Level]) -> str:
+def words_by_load(levels: Sequence[MapLevel]) -> str:
     """Return what the decision's server does at the loads, ``likely gain 1, 4; open 16``, and where
     another arm is better what that does, ``dspark K=7: gain 1, 8``: neighbouring loads of one word
     together."""
@@ -70,7 +76,7 @@ def words_by_load(levels: Sequence[Level]) -> str:
     return "; ".join(f"{word} {loads_short([x.load for x in part])}" for word, part in grouped)
 
 
-def _word(level: Level) -> str:
+def _word(level: MapLevel) -> str:
     if level.served is not None:
         return f"{level.arm}: {level.difference.word}"
     own = level.own
@@ -86,13 +92,13 @@ def at_stake(one: Decision) -> str:
     return percent(one.at_stake, sign=False) if one.at_stake is not None else UNKNOWN
 
 
-def size(told: Difference) -> str:
+def size(told: ArmDifference) -> str:
     """Write an improvement with its interval: ``+11.6 % (+1.6 to +39.6 %)``."""
     ends = interval(told.low, told.high)
     return f"{percent(told.improvement)} ({ends})" if ends else percent(told.improvement)
 
 
-def by_load(one: Decision) -> Rows:
+def by_load(one: Decision) -> TextRows:
     """Return the load map: what the decision's server drafts at each load and what that brings; the
     best arm where nothing is drafted, and arms that are better than the server."""
     header = ["load", "K", "gain", "certainty", "launches", "in"]
@@ -106,7 +112,7 @@ def by_load(one: Decision) -> Rows:
     return header, lines
 
 
-def _level(level: Level) -> list[str]:
+def _level(level: MapLevel) -> list[str]:
     told, named = level.own, level.served is not None
     launches = level.launches if level.served is None else level.served.launches
     if level.drafts:
@@ -124,14 +130,14 @@ def _level(level: Level) -> list[str]:
     ]
 
 
-def _better(level: Level) -> str:
+def _better(level: MapLevel) -> str:
     """Name the arm that is better than the decision's server at a load."""
     if level.served is None:
         return _NONE
     return f"{level.arm} {percent(level.difference.improvement)}, {level.difference.word}"
 
 
-def _k_of(level: Level) -> str:
+def _k_of(level: MapLevel) -> str:
     """Write the number of draft tokens of the decision's server: ``3``, ``no drafts``; ``engine``
     where the engine chooses."""
     k, kind = level.num_speculative_tokens, level.k_kind
@@ -142,7 +148,7 @@ def _k_of(level: Level) -> str:
     return str(k) if k else NO_DRAFTS
 
 
-def taken(level: Level) -> str:
+def taken(level: MapLevel) -> str:
     """Return what the decision's server does at a load: ``draft_model K=5 (+11.8 %)``; ``no drafts``,
     and which arm is better there."""
     if not level.drafts:
@@ -153,7 +159,7 @@ def taken(level: Level) -> str:
     return f"{mine}; better there: {_better(level)}" if level.served is not None else mine
 
 
-def line_name(told: Difference) -> str:
+def line_name(told: ArmDifference) -> str:
     """Return the name of the metric behind a difference: ``Output throughput``, ``TTFT P95``."""
     metric = METRICS[told.metric]
     return (
@@ -163,13 +169,13 @@ def line_name(told: Difference) -> str:
     )
 
 
-def by_arm(one: Decision) -> Rows:
+def by_arm(one: Decision) -> TextRows:
     """Return every arm at every load; ``take`` marks what the decision takes."""
     header = ["load", "arm", "gain", "certainty", "launches", ""]
     return header, [_cell(cell) for cell in sorted(one.arms, key=lambda x: x.load.order)]
 
 
-def _cell(cell: Cell) -> list[str]:
+def _cell(cell: ArmAtLoad) -> list[str]:
     told = cell.difference
     mark = "take" if cell.taken else "breaks answers" if cell.broken else ""
     return [cell.load.text, cell.arm, size(told), told.word, str(cell.launches), mark]
@@ -264,14 +270,14 @@ def _sure(low: float | None, high: float | None) -> str:
 
 
 @dataclass(frozen=True)
-class Field:
+class MapField:
     """One arm at one load, or the choice to draft nothing there (then ``difference`` is None).
     ``taken``: the decision takes it; ``cells``: ids of the cells behind it."""
 
     load: Load
     arm: str
     taken: bool
-    difference: Difference | None
+    difference: ArmDifference | None
     launches: int
     cells: tuple[str, ...]
 
@@ -282,7 +288,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Behind:
+class CellBehind:
     """A cell behind a field. ``cell``: its id."""
 
     cell: str
@@ -294,32 +300,185 @@ class Behind:
     run: str
 
 
-def fields(one: Decision) -> tuple[Field, ...]:
+def fields(one: Decision) -> tuple[MapField, ...]:
     """Return every field: the choice to draft nothing first, then the arms by method and K."""
     order = sorted(one.arms, key=lambda c: (c.method, c.num_speculative_tokens or 0, c.arm))
     return (*_without_drafts(one), *map(_field, order))
 
 
-def _field(cell: Cell) -> Field:
+def _field(cell: ArmAtLoad) -> MapField:
     cells = tuple(new for _, new in cell.pairs)
-    return Field(cell.load, cell.arm, cell.taken, cell.difference, cell.launches, cells)
+    return MapField(cell.load, cell.arm, cell.taken, cell.difference, cell.launches, cells)
 
 
-def _without_drafts(one: Decision) -> tuple[Field, ...]:
+def _without_drafts(one: Decision) -> tuple[MapField, ...]:
     """Return a field for drafting nothing at each load, taken where the decision takes no arm."""
     idle = {level.load for level in one.levels if not level.drafts}
     found: dict[Load, dict[str, None]] = {}
     for cell in one.arms:
         found.setdefault(cell.load, {}).update((old, None) for old, _ in cell.pairs)
     return tuple(
-        Field(load, NO_DRAFTS, load in idle, None, 0, tuple(cells)) for load, cells in found.items()
+        MapField(load, NO_DRAFTS, load in idle, None, 0, tuple(cells))
+        for load, cells in found.items()
     )
 
 
-def behind(reader: Reader, cells: tuple[str, ...]) -> tuple[Behind, ...]:
+def behind(reader: Reader, cells: tuple[str, ...]) -> tuple[CellBehind, ...]:
     """Return the cells of these ids."""
     rows = queries.cells(reader, Filters()).select(
         ["cell_id", "arm_label", "repeat", "completed", "errored", "flags", "run_id"]
     )
     wanted = set(cells)
-    return tuple(Behind(*row.values()) for row in rows.to_pylist() if row["cell_id"] in wanted)
+    return tuple(CellBehind(*row.values()) for row in rows.to_pylist() if row["cell_id"] in wanted)
+
+
+# --- What lies behind a decision: what drafts achieve, whether the answers are the same, what changed since the last.
+
+
+# --- Whether the arm that is taken answered the same as the baseline, at the operating load alone.
+
+
+#: Pairs of cells whose requests are read: more say nothing new and take long.
+MOST_PAIRS = 6
+
+
+@dataclass(frozen=True)
+class ComparedOutputs:
+    """How the outputs of ``arm`` and the baseline compare at one load. ``sentences`` say it for a
+    person."""
+
+    arm: str
+    load: str
+    pairs: int
+    sentences: tuple[str, ...]
+
+
+def outputs(reader: Reader, one: Decision) -> ComparedOutputs | None:
+    """Compare the outputs behind a decision; None where nothing is taken at the operating load."""
+    cell = operating_cell(one)
+    return None if cell is None else outputs_of(reader, cell)
+
+
+def outputs_of(reader: Reader, cell: ArmAtLoad) -> ComparedOutputs | None:
+    """Compare the outputs of the cells behind a field of the map; None where no pair is known."""
+    if not cell.pairs:
+        return None
+    from analysis.evidence.output_check import check_outputs
+
+    pairs = cell.pairs[:MOST_PAIRS]
+    old, new = ([pair[at] for pair in pairs] for at in (0, 1))
+    found = check_outputs(
+        _requests(reader, old), _requests(reader, new), _greedy(reader, {*old, *new})
+    )
+    return ComparedOutputs(cell.arm, cell.load.text, len(pairs), found.sentences)
+
+
+def operating_cell(one: Decision) -> ArmAtLoad | None:
+    """Return the field of the map at the operating load whose arm is told there."""
+    level = one.operating
+    load = level.stands_for or level.load
+    there = [cell for cell in one.arms if (cell.load, cell.arm) == (load, level.arm)]
+    return there[0] if there else None
+
+
+def _requests(reader: Reader, cells: Sequence[str]) -> "pd.DataFrame":
+    import pandas as pd
+
+    from analysis.evidence.output_check import COLUMNS
+
+    parts: list[pd.DataFrame] = [
+        queries.requests(reader, cell, COLUMNS).to_pandas().assign(pair=place)
+        for place, cell in enumerate(cells)
+    ]
+    return pd.concat(parts)
+
+
+def _greedy(reader: Reader, ids: set[str]) -> bool | None:
+    """Whether every cell ran at temperature 0; None where one does not say."""
+    cells = queries.cells(reader, Filters()).to_pandas()
+    told = cells.loc[cells["cell_id"].isin(ids), "temperature"]
+    return None if told.isna().any() else bool((told == 0).all())
+
+
+# --- What is decided otherwise than when it was last recorded.
+
+
+#: A gain that moved by less than this (ratio) is not worth a line.
+_MOVED = 0.02
+
+
+def recorded(found: Iterable[Decision], at: datetime) -> tuple[Recorded, ...]:
+    """Return the decisions as they are recorded, at a moment (UTC)."""
+    return tuple(_recorded(one, at) for one in found)
+
+
+def _recorded(one: Decision, at: datetime) -> Recorded:
+    operating = one.operating
+    return Recorded(
+        at, _about(one), one.subject.engine_version, one.answer, one.arm, one.table,
+        tuple((level.load.text, level.difference.word) for level in one.levels),
+        None if operating is None else operating.load.text,
+        None if operating is None else operating.difference.improvement,
+    )  # fmt: skip
+
+
+def _about(one: Decision) -> About:
+    known_of = one.subject
+    return About(
+        known_of.study, known_of.model, known_of.gpu, known_of.engine,
+        known_of.tensor_parallel_size, known_of.evidence, one.traffic.name, one.objective,
+        known_of.configuration,
+    )  # fmt: skip
+
+
+def changes(found: Iterable[Decision], last: Iterable[Recorded]) -> tuple[str, ...]:
+    """Return a sentence for each decision that differs from the last recorded one; none where none
+    was recorded."""
+    told = []
+    known_of = {before.about: before for before in last}
+    for one in found:
+        before = known_of.get(_about(one))
+        parts = [] if before is None else list(_changed(one, before))
+        if before is not None and parts:
+            told.append(f"{_where(one)}, since {before.at:%Y-%m-%d}: {'; '.join(parts)}.")
+    return tuple(told)
+
+
+def _where(one: Decision) -> str:
+    about = one.subject
+    told = f"{known(about.model)} on {one.traffic.name}, TP {known(about.tensor_parallel_size)}"
+    return told if about.configuration is None else f"{told}, {about.configuration}"
+
+
+def _changed(one: Decision, before: Recorded) -> Iterator[str]:
+    # At another operating load the arm and the answer may differ although nothing is new.
+    same = before.operating_load == (one.operating_load.text if one.operating_load else None)
+    if same and one.answer != before.answer:
+        yield f"{one.answer}, was {before.answer}"
+    if same and one.arm != before.arm:
+        yield f"{arm_taken(one)}, was {before.arm}"
+    if one.table != before.table:
+        yield f"K by load is {_k_by_load(one.table)}, was {_k_by_load(before.table)}"
+    words = dict(before.loads)
+    for level in one.levels:
+        was = words.get(level.load.text)
+        if was != level.difference.word:
+            yield f"at {level.load.text} {level.difference.word}, was {was or 'not measured'}"
+    yield from _moved(one, before)
+    if one.subject.engine_version != before.engine_version:
+        version = known(before.engine_version)
+        yield f"with {one.subject.engine} {known(one.subject.engine_version)}, was {version}"
+
+
+def _k_by_load(entries: tuple[tuple[int, int, int], ...] | None) -> str:
+    return "one K for all" if entries is None else k_by_batch(entries)
+
+
+def _moved(one: Decision, before: Recorded) -> Iterator[str]:
+    """Say how the gain at the operating load moved, where the load is the same and the move can be
+    seen."""
+    if one.operating is None or one.operating.load.text != before.operating_load:
+        return
+    now, was = one.operating.difference.improvement, before.gain
+    if now is not None and was is not None and abs(now - was) > _MOVED:
+        yield f"{change(one.operating.difference)} at {before.operating_load}, was {percent(was)}"

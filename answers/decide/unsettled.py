@@ -14,7 +14,7 @@ from analysis.evidence.words import EQUIVALENCE, LIKELY_LOSS, LOSS, SETTLED
 from analysis.frames import numbered
 from analysis.matching.arms import SYSTEM
 from analysis.matching.comparison import Comparison
-from answers.decide.shown import Shown
+from answers.decide.shown import DecisionCase
 from answers.decide.values import Forgone, Settle
 from answers.decide.words import ADAPTIVE
 from answers.wording import listed, percent
@@ -110,7 +110,7 @@ def not_in_all(parts: dict[str, Judged], loads: Collection[Load]) -> Iterator[st
 # --- Arms whose K is not fixed: what their measurement says beside the fixed K.
 
 
-def of_tables(shown: Shown) -> Iterator[str]:
+def of_tables(shown: DecisionCase) -> Iterator[str]:
     """Yield a sentence for each table of K that was measured: its gain beside that of the K which
     it takes at the same load, where that K was measured alone."""
     for place, one in enumerate(shown.judged.field.candidates):
@@ -119,7 +119,7 @@ def of_tables(shown: Shown) -> Iterator[str]:
             yield f"{one.label}, measured as an arm of its own: {'; '.join(parts)}."
 
 
-def _beside(shown: Shown, place: int, one: Candidate) -> Iterator[str]:
+def _beside(shown: DecisionCase, place: int, one: Candidate) -> Iterator[str]:
     for at, load in enumerate(shown.judged.loads):
         gain = shown.judged.expected[place, at]
         alone = _alone(shown, one, load)
@@ -129,7 +129,7 @@ def _beside(shown: Shown, place: int, one: Candidate) -> Iterator[str]:
             yield f"{percent(float(gain))} at {load.text}, {name} {percent(float(other))}"
 
 
-def _alone(shown: Shown, table: Candidate, load: Load) -> int | None:
+def _alone(shown: DecisionCase, table: Candidate, load: Load) -> int | None:
     """Return the place of the arm of the same method whose fixed K is the one that the table takes
     at a load."""
     if load.kind != "concurrency" or load.value is None:
@@ -144,7 +144,7 @@ def _alone(shown: Shown, table: Candidate, load: Load) -> int | None:
     return None
 
 
-def of_adaptive(shown: Shown) -> Iterator[str]:
+def of_adaptive(shown: DecisionCase) -> Iterator[str]:
     """Say what to keep in mind of an arm that the decision takes and whose engine sets K."""
     taken = {place for place in shown.choice.server.at if place is not None}
     for place in sorted(taken):
@@ -171,7 +171,7 @@ class Stake:
     names: tuple[str, ...] = ()
 
 
-def stake_of(shown: Shown) -> Stake:
+def stake_of(shown: DecisionCase) -> Stake:
     """Return what is at stake at the load that is spoken about, among arms that may be taken there."""
     judged, at, mine = _spot(shown)
     if not judged.field.tails.known[:, at].any():
@@ -186,7 +186,7 @@ def stake_of(shown: Shown) -> Stake:
     return Stake(tuple(order), max(float(size.max(initial=0.0)), 0.0), names)
 
 
-def _spot(shown: Shown) -> tuple[Judged, int, int | None]:
+def _spot(shown: DecisionCase) -> tuple[Judged, int, int | None]:
     """Return the arms at the load that is spoken about: the judgement, the place of the load, and
     the place of what is taken there (None: nothing)."""
     choice = shown.choice
@@ -196,7 +196,7 @@ def _spot(shown: Shown) -> tuple[Judged, int, int | None]:
     return choice.judged, choice.figures, choice.best if drafts else None
 
 
-def to_settle(shown: Shown, stake: Stake) -> Iterator[Settle]:
+def to_settle(shown: DecisionCase, stake: Stake) -> Iterator[Settle]:
     """Yield how many more launches would settle whether the arm pays at the load that is spoken
     about, which of the arms is better there, and whether it pays at the other loads at which the
     server drafts."""

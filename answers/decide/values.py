@@ -10,7 +10,7 @@ from warehouse.filters import Filters
 from warehouse.loads import Load
 
 Objective = Literal["throughput", "latency", "cost"]
-Answer = Literal["yes", "at some loads", "no", "open"]
+DecisionAnswer = Literal["yes", "at some loads", "no", "open"]
 #: Who says how many tokens are drafted; "unknown": no result does.
 KKind = Literal["fixed", "table", "engine", "unknown"]
 #: From batch size, to batch size, draft tokens.
@@ -18,7 +18,7 @@ Entry = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Question:
+class DecideQuestion:
     """What is asked. ``filters`` choose which decisions are shown, and never what they stand on.
 
     ``load``: the reader's load or shares of several, as ``analysis.choice.operating`` reads it; None:
@@ -38,7 +38,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Subject:
+class DecisionSubject:
     """What a decision is about: one model on one hardware with one engine, in one study."""
 
     study: str | None
@@ -53,7 +53,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class DecidedTraffic:
     """One dataset (None: unknown), or a mix: datasets with the share of output tokens of each.
     ``loads``: the kind of load, where several were measured and each is decided apart."""
 
@@ -70,7 +70,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ArmDifference:
     """An arm against the baseline in one metric: ratios, positive is better; None: not known.
 
     ``improvement`` is the expected one (``analysis.choice.expected``), ``low`` and ``high`` the
@@ -88,7 +88,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Rates:
+class ThroughputRates:
     """Tokens per second of an arm and of its baseline at one load, means over the launches; None:
     not known."""
 
@@ -99,19 +99,19 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedArm:
     """What the decision's server does at a load where another arm is named: its K (0: nothing), its
     arm, and how that does; None: nothing is drafted there. ``launches``: how many were measured."""
 
     num_speculative_tokens: int | None
     arm: str | None
-    difference: Difference | None
+    difference: ArmDifference | None
     launches: int
     k_kind: KKind = "fixed"
 
 
 @dataclass(frozen=True)
-class Level:
+class MapLevel:
     """One load of the map: the arm that is named there, its K (0: draft nothing; None: ``k_kind``
     says why), and how it does. ``arm``: whose difference it is; where nothing is to be drafted,
     that of the best arm there. ``launches`` is 0 where the arm was not measured at the load.
@@ -121,11 +121,11 @@ class Level:
     load: Load
     num_speculative_tokens: int | None
     arm: str
-    difference: Difference
+    difference: ArmDifference
     launches: int
-    rates: Rates = Rates()
+    rates: ThroughputRates = ThroughputRates()
     k_kind: KKind = "fixed"
-    served: Served | None = None
+    served: ServedArm | None = None
     stands_for: Load | None = None
 
     @property
@@ -139,7 +139,7 @@ class Level:
         return k != 0
 
     @property
-    def own(self) -> Difference | None:
+    def own(self) -> ArmDifference | None:
         """How the decision's server does there; None where it drafts nothing or was not measured."""
         told = self.difference if self.served is None else self.served.difference
         return told if self.drafts and told is not None and told.improvement is not None else None
@@ -151,7 +151,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ArmAtLoad:
     """One field of the map of arms: ``taken`` where the decision takes this arm at this load.
     ``pairs``: ids of the cells behind it, those of the baseline first; ``broken``: it is no candidate,
     since its answers break."""
@@ -160,11 +160,11 @@ class Cell:
     arm: str
     method: str
     num_speculative_tokens: int | None
-    difference: Difference
+    difference: ArmDifference
     taken: bool
     launches: int
     pairs: tuple[tuple[str, str], ...]
-    rates: Rates = Rates()
+    rates: ThroughputRates = ThroughputRates()
     broken: bool = False
 
 
@@ -174,7 +174,7 @@ class Against:
 
     load: Load
     arm: str
-    difference: Difference
+    difference: ArmDifference
     sentence: str
 
 
@@ -190,7 +190,7 @@ class Settle:
 
 
 @dataclass(frozen=True)
-class Excluded:
+class ExcludedCell:
     """A cell that is shown but decides nothing, and why."""
 
     cell: str
@@ -224,23 +224,23 @@ class Decision:
     level's K is 0). ``levels`` is the load map, ``arms`` all arms at all loads. ``at_stake``: what
     another arm could still bring at the operating load, at most (ratio); None: unknown."""
 
-    subject: Subject
-    traffic: Traffic
+    subject: DecisionSubject
+    traffic: DecidedTraffic
     objective: Objective
-    answer: Answer
+    answer: DecisionAnswer
     arm: str
     method: str
     num_speculative_tokens: int | None
     k_kind: KKind
     table: tuple[Entry, ...] | None
-    operating: Level
-    levels: tuple[Level, ...]
-    arms: tuple[Cell, ...]
+    operating: MapLevel
+    levels: tuple[MapLevel, ...]
+    arms: tuple[ArmAtLoad, ...]
     at_stake: float | None
     rivals: tuple[str, ...]
     settle: tuple[Settle, ...]
     against: tuple[Against, ...]
-    excluded: tuple[Excluded, ...]
+    excluded: tuple[ExcludedCell, ...]
     saving: Saving | None
     forgone: tuple[Forgone, ...]
     doubts: tuple[str, ...]
@@ -325,7 +325,7 @@ def decision_json(one: Decision) -> dict[str, Any]:
     }
 
 
-def _level(level: Level) -> dict[str, Any]:
+def _level(level: MapLevel) -> dict[str, Any]:
     return {
         "load": level.load.as_json(),
         **asdict(level.difference),
@@ -337,7 +337,7 @@ def _level(level: Level) -> dict[str, Any]:
     }
 
 
-def _served(one: Served) -> dict[str, Any]:
+def _served(one: ServedArm) -> dict[str, Any]:
     told = {} if one.difference is None else asdict(one.difference)
     return {
         "arm": one.arm, "num_speculative_tokens": one.num_speculative_tokens,

@@ -12,20 +12,19 @@ from analysis.frames import records
 from analysis.matching.arms import ATTAINED, KEEPS_UP
 from analysis.matching.comparison import STUDY_TABLE, Comparison
 from analysis.service.slo import Bound, Slo
-from answers.decide.rates import Source
-from answers.decide.read import Ground
-from answers.decide.shown import Shown, number
+from answers.decide.shown import DecisionCase, SpeedSource, number
 from answers.decide.values import (
     Against,
+    ArmDifference,
+    DecidedTraffic,
     Decision,
-    Difference,
     Entry,
     Forgone,
-    Level,
+    MapLevel,
     Saving,
     Settle,
-    Traffic,
 )
+from answers.ground import Ground
 from answers.wording import ORIGINS, arm_words, directed, known, listed, percent
 from warehouse.catalogue import METRICS, percentile_label
 from warehouse.loads import Load
@@ -85,13 +84,13 @@ class Facts:
 
     model: str | None
     evidence: str | None
-    traffic: Traffic
+    traffic: DecidedTraffic
     answer: str
     method: str
     k: int | None
     table: tuple[Entry, ...] | None
-    levels: tuple[Level, ...]
-    operating: Level
+    levels: tuple[MapLevel, ...]
+    operating: MapLevel
     saving: Saving | None
     how: str = ""
     why: str = ""
@@ -117,7 +116,7 @@ def headline(facts: Facts) -> str:
     return f"{told}{facts.sides}."
 
 
-def at_load(level: Level) -> str:
+def at_load(level: MapLevel) -> str:
     """Say the load that is spoken about: ``at 16 at once``; ``over 20 % at 1 at once and …``."""
     if level.load.kind == "shares":
         return f"over {level.load.text}"
@@ -128,11 +127,11 @@ def at_load(level: Level) -> str:
     return f"at {level.load.text}"
 
 
-def _among(level: Level) -> str:
+def _among(level: MapLevel) -> str:
     return "yours among them" if level.load.kind == "shares" else f"{level.load.text} among them"
 
 
-def _no_gain(level: Level) -> str:
+def _no_gain(level: MapLevel) -> str:
     return f"no arm gains there; the best, {level.arm}, gives {change(level.difference)}"
 
 
@@ -149,7 +148,7 @@ def _open(facts: Facts, arm: str) -> str:
     return f"{where}: {arm} is the best so far, but it is not settled that it pays there: it {load_map(facts.levels)}"
 
 
-def load_map(levels: Sequence[Level]) -> str:
+def load_map(levels: Sequence[MapLevel]) -> str:
     """Say what the decision's server does at which loads, gains first: ``pays at 8 to 128 at once,
     loses at 1 at once``."""
     parts = []
@@ -164,7 +163,7 @@ def load_map(levels: Sequence[Level]) -> str:
     return ", ".join(parts)
 
 
-def elsewhere(levels: Sequence[Level], drafts: bool) -> Iterator[str]:
+def elsewhere(levels: Sequence[MapLevel], drafts: bool) -> Iterator[str]:
     """Say at which other loads another arm is better than the decision's server, and what that
     server forgoes there; ``drafts``: whether it drafts at all."""
     named = sorted((x for x in levels if x.served is not None), key=lambda x: x.arm)
@@ -232,7 +231,7 @@ def brief(one: Decision) -> str:
     return " ".join(filter(None, (one.headline, _at_operating(one.headline, one.operating))))
 
 
-def change(difference: Difference) -> str:
+def change(difference: ArmDifference) -> str:
     """Write a difference in words, ``20.7 % more output tokens per second (95 %: 18.2 to 23.3 %)``,
     the interval in the direction of the word."""
     size = difference.improvement
@@ -246,7 +245,7 @@ def change(difference: Difference) -> str:
     return f"{percent(size, sign=False)} {words}{statistic}{sure}"
 
 
-def _statistic(difference: Difference) -> str:
+def _statistic(difference: ArmDifference) -> str:
     metric = METRICS[difference.metric]
     return f" ({percentile_label(difference.statistic)})" if metric.distribution else ""
 
@@ -267,7 +266,7 @@ def paragraph(facts: Facts, extra: Sequence[str]) -> str:
     return " ".join(part for part in parts if part)
 
 
-def _at_operating(said: str, level: Level) -> str:
+def _at_operating(said: str, level: MapLevel) -> str:
     """Say what happens at the operating load; empty where nothing is drafted there, or the headline
     (``said``) has it."""
     if not level.drafts or change(level.difference) in said:
@@ -285,7 +284,7 @@ def weighed(expected: float, measured: float) -> str:
     )
 
 
-def left_on(difference: Difference) -> str:
+def left_on(difference: ArmDifference) -> str:
     """Say what drafting would cost where nothing is drafted, so that what is served costs what the
     baseline costs; empty where that is not known or nothing is lost."""
     size = difference.improvement
@@ -307,7 +306,7 @@ def saved(saving: Saving) -> str:
     return f"An output token {how}costs {size} {direction} there on the same hardware{sure}."
 
 
-def against(load: Load, arm: str, difference: Difference, dataset: str | None = None) -> str:
+def against(load: Load, arm: str, difference: ArmDifference, dataset: str | None = None) -> str:
     """Say what became worse: ``ngram K=3 at 1 at once: 10.2 % longer time to first token (P95),
     settled``."""
     sure = "settled" if difference.word == LOSS else "likely"
@@ -360,7 +359,7 @@ def title(decision: Decision) -> str:
 SMALLEST = 0.01
 
 
-def losses(known: Ground, settings: tuple[int, ...], shown: Shown) -> Iterator[Against]:
+def losses(known: Ground, settings: tuple[int, ...], shown: DecisionCase) -> Iterator[Against]:
     """Yield each loss of at least SMALLEST that the server has at a load where it drafts, once;
     settled ones first, the largest first."""
     arms = set(shown.drafts_at())
@@ -386,10 +385,10 @@ def _datasets(known: Ground, settings: tuple[int, ...]) -> dict[int, str]:
     return {setting: str(named.loc[setting].iloc[0]) for setting in settings}
 
 
-def _against(row: dict[str, Any], load: Load, shown: Shown, dataset: str | None) -> Against:
+def _against(row: dict[str, Any], load: Load, shown: DecisionCase, dataset: str | None) -> Against:
     labels = {one.arm_id: one.label for one in shown.judged.field.candidates}
     names = ("improvement", "low", "high", "adjusted_low", "adjusted_high")
-    difference = Difference(
+    difference = ArmDifference(
         row["metric"], row["statistic"], row["word"], *(number(row[name]) for name in names)
     )
     arm = labels[row["arm_id"]]
@@ -412,11 +411,11 @@ class AtLoad:
     """What one arm and its baseline measured at one load; over several datasets, on each of
     them."""
 
-    level: Level
+    level: MapLevel
     rows: pd.DataFrame
 
     @classmethod
-    def of(cls, found: Comparison, sources: Sequence[Source], level: Level) -> "AtLoad":
+    def of(cls, found: Comparison, sources: Sequence[SpeedSource], level: MapLevel) -> "AtLoad":
         """Return what was measured with the level's arm; nothing at a load between two measured
         ones."""
         levels = found.levels

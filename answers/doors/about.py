@@ -7,11 +7,11 @@ from typing import Generic, TypeVar
 from answers.compare.answer import compare
 from answers.compare.subjects import compared as of_subject
 from answers.compare.subjects import offered
-from answers.compare.values import Comparison
-from answers.compare.values import Question as ComparisonQuestion
-from answers.decide.answer import decide
-from answers.decide.subjects import Asked, Named, decide_one, subjects
-from answers.decide.values import Decisions, Question
+from answers.compare.values import ArmComparison
+from answers.compare.values import CompareQuestion as ComparisonQuestion
+from answers.decide.answer import decide, decide_one
+from answers.decide.overview import NamedSubject, SubjectsQuestion, subjects
+from answers.decide.values import DecideQuestion, Decisions
 from warehouse.errors import UnknownKey
 from warehouse.store_read import Reader
 
@@ -29,12 +29,12 @@ class About(Generic[Value]):
     subjects: tuple[str, ...]
 
 
-def decided(reader: Reader, question: Question, subject: str | None) -> About[Decisions]:
+def decided(reader: Reader, question: DecideQuestion, subject: str | None) -> About[Decisions]:
     """Decide on the subject of that name; on the first that can be decided on where none is named.
 
     Raises UnknownKey for a name that no subject has, InvalidInput as ``decide`` does.
     """
-    there = subjects(reader, Asked(question.filters, question.allow))
+    there = subjects(reader, SubjectsQuestion(question.filters, question.allow))
     for one in _tried(there, subject):
         found = decide_one(reader, question, one)
         mine = found.overview.decisions if found.overview else ()
@@ -45,7 +45,7 @@ def decided(reader: Reader, question: Question, subject: str | None) -> About[De
 
 def compared(
     reader: Reader, question: ComparisonQuestion, subject: str | None
-) -> About[Comparison]:
+) -> About[ArmComparison]:
     """Compare the arms of the subject of that name; of the first that has a pair where none is named.
 
     Raises UnknownKey for a name that no subject has, and as ``compare`` does.
@@ -60,7 +60,7 @@ def compared(
     return About(compare(reader, question), None, _names(there))
 
 
-def _tried(there: Sequence[Named], subject: str | None) -> Iterator[Named]:
+def _tried(there: Sequence[NamedSubject], subject: str | None) -> Iterator[NamedSubject]:
     """Yield the subjects to try, none for all of them. Raises UnknownKey."""
     if subject is None:
         yield from there
@@ -72,5 +72,5 @@ def _tried(there: Sequence[Named], subject: str | None) -> Iterator[Named]:
         yield from found
 
 
-def _names(there: Sequence[Named]) -> tuple[str, ...]:
+def _names(there: Sequence[NamedSubject]) -> tuple[str, ...]:
     return tuple(one.name for one in there)

@@ -11,9 +11,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from analysis.choice.operating import EXAMPLES
 from analysis.money.cost import Demand
 from analysis.money.paying import PRICES, Paying
-from answers.cost.values import Terms
-from answers.decide.values import Question, mix_from
-from answers.predict.values import Asked
+from answers.cost.values import CostTerms
+from answers.decide.values import DecideQuestion, mix_from
+from answers.predict.values import ForecastQuestion
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters
 
@@ -106,9 +106,9 @@ class Decided(_OfSubject):
         None, description="A yes allows no interval to reach further below zero than this (0-1)."
     )
 
-    def question(self) -> Question:
+    def question(self) -> DecideQuestion:
         """Return the question. Raises InvalidInput for a mix that is none."""
-        return Question(
+        return DecideQuestion(
             self.filters(), self.objective, self.load, self.slo, mix_from(self.mix), self.allow,
             self.nowhere_worse,
         )  # fmt: skip
@@ -145,10 +145,10 @@ class Costed(Decided, Priced):
     whole_instances: bool = Field(False, description="GPUs are rented by the instance only.")
     investment: _Positive | None = Field(None, description="USD spent once, for the break-even.")
 
-    def terms(self) -> Terms:
+    def terms(self) -> CostTerms:
         """Return how money is counted."""
         demand = self.tokens_per_day and Demand(self.tokens_per_day, self.peak_to_mean)
-        return Terms(self.paying(), demand or None, self.whole_instances, self.investment)
+        return CostTerms(self.paying(), demand or None, self.whole_instances, self.investment)
 
 
 class Bounded(Filtered):
@@ -176,11 +176,11 @@ class Predicted(Filtered, Priced):
         None, description="Per request, if not as measured."
     )
 
-    def asked(self) -> Asked:
+    def asked(self) -> ForecastQuestion:
         """Return what is asked. Raises InvalidInput where two words say the same."""
         if self.acceptance_rate is not None and self.mean_acceptance_length is not None:
             raise InvalidInput("acceptance_rate and mean_acceptance_length say the same; give one.")
-        return Asked(
+        return ForecastQuestion(
             self.k, self.concurrency, self.acceptance_rate, self.mean_acceptance_length,
             self.prompt_tokens, self.output_tokens,
         )  # fmt: skip

@@ -15,11 +15,11 @@ from analysis.nightly.regressions import budgets
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import read_claims
 from answers.compare import values as compare_contract
-from answers.compare.values import Comparison
-from answers.compare.values import Question as ComparisonQuestion
+from answers.compare.values import ArmComparison
+from answers.compare.values import CompareQuestion as ComparisonQuestion
 from answers.cost import words as cost_contract
 from answers.cost.answer import cost, with_energy
-from answers.cost.capacity import Capacity, capacity
+from answers.cost.capacity import ServiceCapacity, capacity
 from answers.cost.values import Costs
 from answers.decide import values as decide_contract
 from answers.decide.values import Decisions
@@ -39,7 +39,7 @@ from answers.doors.parameters import (
 )
 from answers.predict import values as predict_contract
 from answers.predict.answer import predict
-from answers.predict.values import Answer, Refused
+from answers.predict.values import ForecastAnswer, RefusedForecast
 from answers.published.answer import beside
 from answers.trend import plain, read
 from answers.trend.answer import Trend, trend
@@ -67,7 +67,7 @@ def _cells(reader: Reader, asked: Filtered) -> pa.Table:
     return queries.cells(reader, asked.filters())
 
 
-def _compare(reader: Reader, asked: Compared) -> About[Comparison]:
+def _compare(reader: Reader, asked: Compared) -> About[ArmComparison]:
     also = tuple(map(line_of, asked.metrics))
     question = ComparisonQuestion(asked.filters(), asked.allow, asked.reference, also)
     return about.compared(reader, question, asked.subject)
@@ -83,11 +83,11 @@ def _cost(reader: Reader, asked: Costed) -> About[Costs]:
     return About(money, found.subject, found.subjects)
 
 
-def _slo(reader: Reader, asked: Bounded) -> Capacity:
+def _slo(reader: Reader, asked: Bounded) -> ServiceCapacity:
     return capacity(reader, asked.filters(), asked.slo, Paying(), asked.goodput)
 
 
-def _predict(reader: Reader, asked: Predicted) -> list[Answer | Refused]:
+def _predict(reader: Reader, asked: Predicted) -> list[ForecastAnswer | RefusedForecast]:
     return list(predict(reader, asked.filters(), asked.asked(), asked.paying()))
 
 

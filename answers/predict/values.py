@@ -14,7 +14,7 @@ from analysis.prediction.whatif import Model
 
 
 @dataclass(frozen=True)
-class Place:
+class ForecastPlace:
     """One arm family, whatever its K, on one dataset of one system (``analysis.matching.arms``)."""
 
     system: int
@@ -29,7 +29,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ForecastQuestion:
     """What a reader asks. ``rate``: accepted / drafted tokens (0-1), or ``length``: tokens of a
     step; ``prompt`` and ``output``: tokens of a request. None: as measured."""
 
@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Span:
+class AskableSpan:
     """What may be asked: from ``low`` to ``high``; ``usual``: the mean of what was measured."""
 
     low: int
@@ -56,15 +56,15 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Offer:
+class AskableQuestions:
     """What may be asked of a place, and the K and load to begin with. ``prompts_count``: whether
     the results tell what a prompt token costs; ``accepts``: whether acceptance was measured;
     ``k_range`` and ``load_range``: the lowest and the highest that was measured."""
 
     ks: tuple[int, ...]
     loads: tuple[int, ...]
-    prompt: Span
-    output: Span
+    prompt: AskableSpan
+    output: AskableSpan
     start: tuple[int, int]
     prompts_count: bool
     accepts: bool
@@ -73,7 +73,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPoint:
     """What was measured at one K (0: the baseline) and load: means over ``repeats``."""
 
     k: int
@@ -85,19 +85,19 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class FittedPlace:
     """What forecasts of one place are computed from. ``withheld``: every measured point that was
     predicted from the others."""
 
-    place: Place
-    offer: Offer
-    points: tuple[Measured, ...]
+    place: ForecastPlace
+    offer: AskableQuestions
+    points: tuple[MeasuredPoint, ...]
     withheld: tuple[Withheld, ...]
     model: Model
 
 
 @dataclass(frozen=True)
-class Figure:
+class ForecastFigure:
     """One metric in the catalogue's unit. ``low`` and ``high``: the band, None where nothing is
     known of the error; ``baseline``: predicted without drafts; ``improvement``: ratio, positive is
     better; ``compared``: whether the metric was measured at loads at all."""
@@ -113,7 +113,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Cost:
+class ForecastCost:
     """USD per million output tokens, with its basis."""
 
     basis: Basis
@@ -142,16 +142,16 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ForecastAnswer:
     """One forecast with what a reader must know of it. ``warnings``: how the question leaves what
     was measured; ``trust``: how far to believe it; ``laws``: what a step's time was taken to
     follow, with the errors of withheld points; ``cost``: None where no price was given;
     ``residual`` and ``worst_residual``: relative errors of the fit on its own data."""
 
-    place: Place
-    asked: Asked
+    place: ForecastPlace
+    asked: ForecastQuestion
     headline: str
-    figures: tuple[Figure, ...]
+    figures: tuple[ForecastFigure, ...]
     mean_length: float
     break_even_length: float | None
     warnings: tuple[str, ...]
@@ -161,45 +161,45 @@ class Answer:
     worst_residual: float
     checks: tuple[Check, ...]
     withheld: tuple[Withheld, ...]
-    cost: Cost | Refusal | None = None
+    cost: ForecastCost | Refusal | None = None
     level: float = field(default=LEVEL)
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedForecast:
     """A place for which there is no forecast, and why."""
 
-    place: Place
+    place: ForecastPlace
     reason: str
 
 
 @dataclass(frozen=True)
-class Step:
+class ForecastStep:
     """One point of a line: a K, a load, what is predicted there. ``beyond``: whether anything of
     the question lies beyond what was measured."""
 
     k: int
     load: int
-    figures: tuple[Figure, ...]
+    figures: tuple[ForecastFigure, ...]
     beyond: bool
 
-    def of(self, metric: str) -> Figure:
+    def of(self, metric: str) -> ForecastFigure:
         """Return the figure of one metric."""
         return next(figure for figure in self.figures if figure.metric == metric)
 
 
 @dataclass(frozen=True)
-class Lines:
+class ForecastLines:
     """Predictions over the load at the asked K and without drafts (none without a baseline), and
     over K at the asked load."""
 
-    over_load: tuple[Step, ...]
-    baseline: tuple[Step, ...]
-    over_k: tuple[Step, ...]
+    over_load: tuple[ForecastStep, ...]
+    baseline: tuple[ForecastStep, ...]
+    over_k: tuple[ForecastStep, ...]
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Rows of text."""
 
     header: tuple[str, ...]
@@ -209,23 +209,25 @@ class Table:
 # --- Forecasts as JSON. Unknown is null.
 
 
-def as_json(found: Sequence[Answer | Refused]) -> dict[str, Any]:
+def as_json(found: Sequence[ForecastAnswer | RefusedForecast]) -> dict[str, Any]:
     """Return ``forecasts``, and ``refused`` with the reason of each, as a dict for JSON."""
     return {
-        "forecasts": [_answer(one) for one in found if isinstance(one, Answer)],
+        "forecasts": [_answer(one) for one in found if isinstance(one, ForecastAnswer)],
         "refused": [
-            {**_place(one.place), "reason": one.reason} for one in found if isinstance(one, Refused)
+            {**_place(one.place), "reason": one.reason}
+            for one in found
+            if isinstance(one, RefusedForecast)
         ],
     }
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place(place: ForecastPlace) -> dict[str, Any]:
     facts = asdict(place)
     del facts["system"]  # A number of this one answer.
     return facts
 
 
-def _answer(found: Answer) -> dict[str, Any]:
+def _answer(found: ForecastAnswer) -> dict[str, Any]:
     asked = {"k": found.asked.k, "concurrency": found.asked.load}
     now = {figure.metric: figure.predicted for figure in found.figures}
     before = {figure.metric: figure.baseline for figure in found.figures}
@@ -251,12 +253,12 @@ def _answer(found: Answer) -> dict[str, Any]:
             asdict(one) | {"error": one.error, "held": one.held} for one in found.withheld
         ],
         "trust": list(found.trust),
-        "cost": _cost(found.cost) if isinstance(found.cost, Cost) else None,
+        "cost": _cost(found.cost) if isinstance(found.cost, ForecastCost) else None,
         "no_cost": found.cost.sentence if isinstance(found.cost, Refusal) else None,
     }  # fmt: skip
 
 
-def _cost(cost: Cost) -> dict[str, Any]:
+def _cost(cost: ForecastCost) -> dict[str, Any]:
     return {
         "basis": cost.basis.as_json(),
         "usd_per_million_output_tokens": {"predicted": cost.predicted, "baseline": cost.baseline},
@@ -271,7 +273,7 @@ END_TO_END, ONE_STREAM = "end to end", "one stream"
 
 
 @dataclass(frozen=True)
-class Parameters:
+class TextbookParameters:
     """What both models are told. ``rate`` and ``decode_share`` are 0-1; ``text``: a key of
     ``DECODE_CAPS``; ``draft_cost``: of a drafted token over a step of the target."""
 
@@ -288,7 +290,7 @@ class Parameters:
         return both(chosen, self.k, self.text, self.decode_share, self.draft_cost)
 
 
-def headline(given: Parameters) -> str:
+def headline(given: TextbookParameters) -> str:
     """Say in a sentence which speedup both models give."""
     found = given.found()
     return (
@@ -298,11 +300,11 @@ def headline(given: Parameters) -> str:
     )
 
 
-def table(given: Parameters) -> Table:
+def table(given: TextbookParameters) -> TextTable:
     """Return a row per model: its speedup and its parameters."""
     found, drafts = given.found(), f"K = {given.k}, draft cost {given.draft_cost:g}"
     shares = f"decode share {given.decode_share:g}, cap {found.model.cap:g}"
-    return Table(
+    return TextTable(
         ("textbook model", "speedup", "parameters"),
         (
             (f"{END_TO_END}, decoding alone faster", f"{found.end_to_end_gain:.2f}",

@@ -5,7 +5,16 @@ from collections.abc import Iterator, Sequence
 from analysis.frames import metric_name, number
 from analysis.prediction.posterior import LEVEL
 from analysis.prediction.step_time import Choice
-from answers.predict.values import Answer, Asked, Check, Cost, Figure, Offer, Place, Table
+from answers.predict.values import (
+    AskableQuestions,
+    Check,
+    ForecastAnswer,
+    ForecastCost,
+    ForecastFigure,
+    ForecastPlace,
+    ForecastQuestion,
+    TextTable,
+)
 from answers.wording import between, known, percent
 from warehouse.catalogue import METRICS
 
@@ -17,7 +26,7 @@ _WITHHELD = {"k": "K", "concurrency": "load"}
 BAND = f"{LEVEL * 100:.0f} % band"
 
 
-def title(place: Place, asked: Asked | None = None) -> str:
+def title(place: ForecastPlace, asked: ForecastQuestion | None = None) -> str:
     """Return a forecast's title: ``eagle3 (draft) on code, model, TP 1, H200: K = 4 at concurrency
     8``."""
     parts = [f"{place.family} on {place.dataset}", place.model or "unknown model"]
@@ -30,7 +39,7 @@ def title(place: Place, asked: Asked | None = None) -> str:
     return f"{', '.join(parts)}{marked}{told}"
 
 
-def headline(asked: Asked, throughput: Figure) -> str:
+def headline(asked: ForecastQuestion, throughput: ForecastFigure) -> str:
     """Say the prediction and its gain in one sentence."""
     arm = f"K = {asked.k}" if asked.k else "no drafts"
     start = (
@@ -47,27 +56,27 @@ def headline(asked: Asked, throughput: Figure) -> str:
     return f"{start}, {percent(gain, sign=False)} {word} than without drafts."
 
 
-def numbers(found: Answer) -> Table:
+def numbers(found: ForecastAnswer) -> TextTable:
     """Return a row per predicted metric, then what the acceptance is and what a token costs."""
     rows = [_row(figure, found.asked) for figure in found.figures]
     length = number(found.mean_length, 2)
     rows.append(("Mean acceptance length (tokens/step), higher is better", length, *_rest("1.00")))
     if found.break_even_length is not None:
         rows.append(("… from which it pays", number(found.break_even_length, 2), *_rest()))
-    if isinstance(found.cost, Cost):
+    if isinstance(found.cost, ForecastCost):
         before, now = found.cost.baseline, found.cost.predicted
         saved = None if before is None else 1 - now / before
         cells = (number(now, 3), "–", "–", number(before, 3), percent(saved))
         rows.append(("Cost per million output tokens (USD), lower is better", *cells))
     header = ("means", "predicted", BAND, "measured", "without drafts, predicted", "improvement")
-    return Table(header, tuple(rows))
+    return TextTable(header, tuple(rows))
 
 
 def _rest(baseline: str = "–") -> tuple[str, ...]:
     return "–", "–", baseline, "–"
 
 
-def _row(figure: Figure, asked: Asked) -> tuple[str, ...]:
+def _row(figure: ForecastFigure, asked: ForecastQuestion) -> tuple[str, ...]:
     metric = METRICS[figure.metric]
     digits = metric.decimals
     return (
@@ -78,14 +87,14 @@ def _row(figure: Figure, asked: Asked) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def band(figure: Figure) -> str:
+def band(figure: ForecastFigure) -> str:
     """Write the band of a figure: ``1,080 to 1,260``; unknown where nothing is known of the
     error."""
     digits = METRICS[figure.metric].decimals
     return between(figure.low, figure.high, lambda end: number(end, digits)) or known(None)
 
 
-def _measured(figure: Figure, asked: Asked) -> str:
+def _measured(figure: ForecastFigure, asked: ForecastQuestion) -> str:
     if not figure.compared:
         return "not compared"
     if figure.measured is None or not asked.as_measured:
@@ -150,7 +159,7 @@ def _withheld(word: str, found: Check | None) -> str:
     return f"{sentence}, {percent(found.worst_inside, sign=False)} between others."
 
 
-def prompts_unknown(offer: Offer) -> str:
+def prompts_unknown(offer: AskableQuestions) -> str:
     """Say why no other prompt length may be asked for."""
     return (
         f"Prompt tokens: about {offer.prompt.usual}, as measured. All prompts are about as long, "

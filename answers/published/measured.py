@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from answers.compare.answer import compare
-from answers.compare.values import Arm, Question, Setting
+from answers.compare.values import ComparedArm, ComparedSetting, CompareQuestion
 from answers.published.values import MEAN, Line, Measured
 from warehouse.catalogue import METRICS
 from warehouse.filters import Filters
@@ -17,7 +17,7 @@ _MS_IN_S = 1000.0
 class Ours:
     """The settings that were measured here with the model of a published study."""
 
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[ComparedSetting, ...] = ()
 
     def beside(
         self, place: tuple[str, str], line: Line, arms: tuple[str, str]
@@ -34,14 +34,14 @@ def measured_here(reader: Reader, model: str | None) -> Ours:
     """Return what the warehouse holds of a model."""
     if model is None:
         return Ours()
-    return Ours(compare(reader, Question(Filters(model=(model,)))).settings)
+    return Ours(compare(reader, CompareQuestion(Filters(model=(model,)))).settings)
 
 
-def _place(one: Setting) -> tuple[str, str]:
+def _place(one: ComparedSetting) -> tuple[str, str]:
     return (one.dataset or "").casefold(), str(one.subject.tensor_parallel_size or "").casefold()
 
 
-def _measured(arm: Arm, line: Line) -> Iterator[Measured]:
+def _measured(arm: ComparedArm, line: Line) -> Iterator[Measured]:
     factor = _factor(line)
     if line.of == MEAN:
         for mean in arm.means:

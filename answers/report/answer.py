@@ -11,16 +11,15 @@ from analysis.money.cost import Demand
 from answers.compare.answer import compare
 from answers.compare.subjects import answer as answer_of
 from answers.compare.subjects import subjects as compared
-from answers.compare.values import Comparison
-from answers.compare.values import Question as Compared
+from answers.compare.values import ArmComparison
+from answers.compare.values import CompareQuestion as Compared
 from answers.compare.words import CAPPED, counted, short_name
 from answers.cost.answer import cost
-from answers.cost.values import Costs, Terms
+from answers.cost.values import Costs, CostTerms
 from answers.decide import tables
-from answers.decide.accepted import outputs
-from answers.decide.answer import decide
-from answers.decide.overview import Overview, narrowed
-from answers.decide.subjects import Asked, decide_one, subjects
+from answers.decide.answer import decide, decide_one
+from answers.decide.overview import Overview, SubjectsQuestion, narrowed, subjects
+from answers.decide.tables import outputs
 from answers.decide.values import Decisions
 from answers.report import words
 from answers.report.words import Curve, Map, Report, Section, Wanted
@@ -73,7 +72,7 @@ def _overview(reader: Reader, wanted: Wanted) -> Overview:
             "No cell matches these filters, so there is nothing to report; `draftboard runs` lists "
             "what there is."
         )
-    asked = Asked(wanted.question.filters, wanted.question.allow)
+    asked = SubjectsQuestion(wanted.question.filters, wanted.question.allow)
     known = {one.name: one for one in subjects(reader, asked)}
     if wanted.subject is not None and wanted.subject not in known:
         raise UnknownKey(
@@ -93,7 +92,7 @@ def _sections(
 ) -> Iterator[Section]:
     found = compare(reader, Compared(filters, wanted.question.allow))
     daily = wanted.tokens_per_day
-    terms = Terms(wanted.paying, None if daily is None else Demand(daily))
+    terms = CostTerms(wanted.paying, None if daily is None else Demand(daily))
     money = cost(Decisions(overview.decisions), terms)
     yield _pays(overview)
     yield _loads(overview)
@@ -148,7 +147,7 @@ def _cost(money: Costs) -> Section:
     )
 
 
-def _speed(found: Comparison, overview: Overview) -> Iterator[Section]:
+def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:
     """Yield each metric of the study's table over the load, of the arm that the report decides for,
     on the setting with most loads that has it."""
     there = [setting for one in compared(found) for setting in one.settings]
@@ -174,7 +173,7 @@ def _speed(found: Comparison, overview: Overview) -> Iterator[Section]:
     )
 
 
-def _caveats(reader: Reader, overview: Overview, found: Comparison, money: Costs) -> Section:
+def _caveats(reader: Reader, overview: Overview, found: ArmComparison, money: Costs) -> Section:
     """Return what a reader must know before repeating a number."""
     doubts = [text for one in overview.decisions for text in tables.doubts(one)]
     left = [text for one in overview.decisions for text in tables.left_out(one)]

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import MATCH_FIELDS
 from analysis.money.paying import Paying
-from answers.compare.values import Line, Setting
-from answers.cost.values import Money
+from answers.compare.values import ComparedSetting, MetricLine
+from answers.cost.values import DecisionCost
 from answers.cost.words import gpus, per_million
 from answers.decide import tables
 from answers.decide.overview import Overview
-from answers.decide.tables import Rows
-from answers.decide.values import Decision, Question
+from answers.decide.tables import TextRows
+from answers.decide.values import DecideQuestion, Decision
 from answers.wording import UNKNOWN, interval, known, percent
 from warehouse.catalogue import METRICS
 from warehouse.filters import Filters
@@ -26,7 +26,7 @@ class Wanted:
     address of the same view, empty if there is none; ``tokens_per_day``: a demand in output tokens,
     None for none."""
 
-    question: Question
+    question: DecideQuestion
     subject: str | None = None
     paying: Paying = Paying()
     tokens_per_day: float | None = None
@@ -63,8 +63,8 @@ class Map:
 class Curve:
     """A line of a setting over the load, one arm in colour beside the reference."""
 
-    setting: Setting
-    line: Line
+    setting: ComparedSetting
+    line: MetricLine
     arm: str
     reference: str
     title: str
@@ -204,7 +204,7 @@ def shown_of(drawn: int, there: int, what: str) -> tuple[str, ...]:
     return (f"{drawn} of {there} {what} are shown; the others stand in the dashboard.",)
 
 
-def grid(rows: Rows, caption: str) -> Grid:
+def grid(rows: TextRows, caption: str) -> Grid:
     """Return the first rows of a table; an empty place is a dash."""
     header, lines = rows
     texts = [tuple(text or "–" for text in line) for line in lines[:MOST_ROWS]]
@@ -219,7 +219,7 @@ def _numeric(texts: list[str]) -> bool:
     return bool(texts) and sum(like) > len(texts) / 2
 
 
-def costs(rows: Sequence[Money]) -> Rows:
+def costs(rows: Sequence[DecisionCost]) -> TextRows:
     """Return what a million output tokens cost with both arms, what is saved, and the fleet."""
     demanded = any(row.baseline is not None and row.baseline.fleet is not None for row in rows)
     header = ["traffic", "at", "arm", "baseline, USD per million", "with it", "saved", "95 %",
@@ -228,7 +228,7 @@ def costs(rows: Sequence[Money]) -> Rows:
     return [*header, *more], [[*_cost(row), *(_fleet(row) if demanded else [])] for row in rows]
 
 
-def _cost(row: Money) -> list[str]:
+def _cost(row: DecisionCost) -> list[str]:
     saving = row.saving
     sure = [UNKNOWN, "", ""] if saving is None else [
         percent(saving.per_output_token), interval(saving.low, saving.high) or "no interval",
@@ -240,7 +240,7 @@ def _cost(row: Money) -> list[str]:
     ]  # fmt: skip
 
 
-def _fleet(row: Money) -> list[str]:
+def _fleet(row: DecisionCost) -> list[str]:
     sides = [None if side is None else side.fleet for side in (row.baseline, row.speculative)]
     unit = "GPU" if row.basis is None else row.basis.unit
     told = " → ".join(UNKNOWN if one is None else gpus(one.gpus, unit) for one in sides)

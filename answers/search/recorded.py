@@ -14,9 +14,8 @@ from analysis.matching.arms import choosers, families
 from analysis.matching.fields import ARM
 from analysis.search.space import Arm, Floats, Launch, Place, Space
 from analysis.service.slo import Slo
-from answers.decide.answer import subject_of
-from answers.decide.configurations import configurations
-from answers.decide.values import Subject
+from answers.decide.overview import configurations, subject_of
+from answers.decide.values import DecisionSubject
 from answers.ground import Ground
 from answers.search.counted import broken, own_lengths, rates_by_position
 
@@ -39,7 +38,7 @@ class Recorded:
     whose K is not known or not fixed. ``broken`` (arms, places): where all that was recorded breaks
     the SLO, None without one."""
 
-    system: Subject
+    system: DecisionSubject
     space: Space
     launches: ByArm
     own: Floats
@@ -123,7 +122,7 @@ def _recorded(
     )  # fmt: skip
 
 
-def _system(known: Ground, setting: int, words: Mapping[int, str]) -> Subject:
+def _system(known: Ground, setting: int, words: Mapping[int, str]) -> DecisionSubject:
     """Return what a decision on the same launches is about."""
     row = known.found.keys.xs(setting, level=0).iloc[0]
     facts = {str(name): plain(value) for name, value in row.items()}

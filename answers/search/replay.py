@@ -11,8 +11,8 @@ from analysis.search.race import End, State, needed, state
 from analysis.search.space import Aim, Launch, Seen
 from analysis.service.slo import parse
 from answers.decide.answer import decide
-from answers.decide.values import Question, Subject
-from answers.ground import Asked, ground
+from answers.decide.values import DecideQuestion, DecisionSubject
+from answers.ground import GroundQuestion, ground
 from answers.search.counted import bounded
 from answers.search.found import candidates, found_at, mix_of, of_traffic, step_of
 from answers.search.recorded import LINE, Read, Recorded, recorded
@@ -26,7 +26,7 @@ from warehouse.store_read import Reader
 def replay(reader: Reader, filters: Filters, terms: Terms, at_once: int = 1) -> tuple[Played, ...]:
     """Play one search for each study and system that the filters keep, with up to ``at_once`` launches
     side by side."""
-    known = ground(reader, Asked(filters))
+    known = ground(reader, GroundQuestion(filters))
     slo = None if terms.slo is None else parse(terms.slo)
     read = Read(
         queries.acceptance_by_position(reader, filters).to_pandas(), LINE[terms.latency],
@@ -37,10 +37,10 @@ def replay(reader: Reader, filters: Filters, terms: Terms, at_once: int = 1) -> 
     return tuple(_beside(one, core) for one in played)
 
 
-Core = dict[tuple[Subject, str, float], str]
+Core = dict[tuple[DecisionSubject, str, float], str]
 
 
-def _core(reader: Reader, question: Question) -> Core:
+def _core(reader: Reader, question: DecideQuestion) -> Core:
     """Return (system, dataset, load) -> the arm that the decision takes there."""
     return {
         (one.subject, one.traffic.dataset or MIX, level.load.value or 0): (

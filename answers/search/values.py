@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from answers.decide.values import Answer, Objective, Question, Subject
+from answers.decide.values import DecideQuestion, DecisionAnswer, DecisionSubject, Objective
 from warehouse.filters import Filters
 
 
@@ -24,10 +24,10 @@ class Terms:
     mix: tuple[tuple[str, float], ...] = ()
     by_money: bool = False
 
-    def question(self, filters: Filters) -> Question:
+    def question(self, filters: Filters) -> DecideQuestion:
         """Return what a decision on the same terms is asked."""
         objective: Objective = "latency" if self.latency else "throughput"
-        return Question(filters, objective, slo=self.slo, mix=self.mix)
+        return DecideQuestion(filters, objective, slo=self.slo, mix=self.mix)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Proven:
 
 #: What is decided of a winner by its fresh launches alone; "none": nothing can be, for the reason that
 #: stands in words.
-ProofAnswer = Answer | Literal["none"]
+ProofAnswer = DecisionAnswer | Literal["none"]
 
 
 @dataclass(frozen=True)
@@ -172,4 +172,4 @@ class Played:
     chance: float | None = None
     outlook: str = ""
     candidates: tuple[Candidate, ...] = ()
-    system: Subject | None = None
+    system: DecisionSubject | None = None

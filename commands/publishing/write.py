@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from answers.decide.answer import decide
-from answers.decide.values import Question
+from answers.decide.values import DecideQuestion
 from answers.publication.claims import claims_json
 from answers.wording import listed
 from commands.publishing import croissant as table
@@ -111,7 +111,7 @@ def _describe(reader: Reader, place: Path, asked: Asked) -> tuple[int, dict[str,
     results = table.write(reader, place / table.RESULTS)
     made = datetime.now(UTC)
     said = _said(results, asked, made)
-    found = decide(reader, Question())
+    found = decide(reader, DecideQuestion())
     headline = found.decisions[0].headline if found.decisions else (found.why_none or "")
     ids = _unique(results, "cell_id")
     origins = queries.provenances(reader, ids).column("provenance").to_pylist()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from answers.predict.acceptance import Line, Measure, Over
+from answers.predict.acceptance import AcceptanceLine, Measure, Over
 from dashboard.charts import Chart, nothing
 from dashboard.charts.axes import amounts, colour, ends_apart, loads, tip, title
 
@@ -21,7 +21,7 @@ _ROOM, _FACTOR = 0.3, 2.5
 
 
 def acceptance(
-    lines: Sequence[Line], over: Over, measure: Measure, arm: str, names: tuple[str, str]
+    lines: Sequence[AcceptanceLine], over: Over, measure: Measure, arm: str, names: tuple[str, str]
 ) -> Chart:
     """Draw acceptance over the draft position, K or the load, a line per dataset. ``arm``: whose
     colour the lines have; datasets are told apart by dash and name. ``names``: the answer, and what
@@ -52,7 +52,7 @@ def acceptance(
     return alt.layer(*layers).properties(title=title(names[0], told), height=HEIGHT)
 
 
-def _marks(lines: Sequence[Line], arm: str) -> pd.DataFrame:
+def _marks(lines: Sequence[AcceptanceLine], arm: str) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {

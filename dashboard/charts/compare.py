@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from answers.compare.values import Change, Line, Setting
+from answers.compare.values import ArmChange, ComparedSetting, MetricLine
 from answers.compare.words import ONE_LAUNCH, load_name, sure, word
 from answers.wording import percent
 from dashboard.charts import SIGNED, Chart, nothing
@@ -41,7 +41,7 @@ class View:
     """How a line is drawn. ``seen``: the arms in full colour, the chosen one first; ``absolute``: in
     the metric's own unit; ``title``: what stands above it."""
 
-    line: Line
+    line: MetricLine
     seen: tuple[str, ...]
     reference: str
     absolute: bool
@@ -58,7 +58,9 @@ class View:
         return f"{row.arm} {value}"
 
 
-def over_load(setting: Setting, view: View, beside: Sequence[Setting] = ()) -> Chart:
+def over_load(
+    setting: ComparedSetting, view: View, beside: Sequence[ComparedSetting] = ()
+) -> Chart:
     """Draw a metric over the load, a line per arm; ``beside``: settings whose charts share the
     scale."""
     places = _places(setting, view.line)
@@ -85,7 +87,7 @@ _PERCENT = alt.Axis(labelExpr=SIGNED, tickCount=5)
 _HEIGHT = 300
 
 
-def _rows(setting: Setting, view: View, places: LoadPlaces) -> pd.DataFrame:
+def _rows(setting: ComparedSetting, view: View, places: LoadPlaces) -> pd.DataFrame:
     if view.absolute:
         return _frame(_value_rows(setting, view.line, places, view.reference))
     return _frame(_improvement_rows(setting, view.line, places))
@@ -111,7 +113,7 @@ def _zero() -> Chart:
     )
 
 
-def answer(setting: Setting, line: Line, chosen: str) -> str:
+def answer(setting: ComparedSetting, line: MetricLine, chosen: str) -> str:
     """Say what the chosen arm does: its smallest and largest improvement over the loads."""
     found = [change for arm in setting.arms if arm.name == chosen for change in arm.changes
              if change.line == line and change.improvement is not None]  # fmt: skip
@@ -189,11 +191,11 @@ def _axis(places: LoadPlaces, rows: pd.DataFrame) -> alt.X:
     return loads(levels, max(max(levels) / min(levels), 2.0) ** part)
 
 
-def _places(setting: Setting, line: Line) -> LoadPlaces:
+def _places(setting: ComparedSetting, line: MetricLine) -> LoadPlaces:
     return load_places(change.load for _, change in _changes(setting, line))
 
 
-def _changes(setting: Setting, line: Line) -> Iterator[tuple[str, Change]]:
+def _changes(setting: ComparedSetting, line: MetricLine) -> Iterator[tuple[str, ArmChange]]:
     """Yield each arm with its change in the given line at each load."""
     for arm in setting.arms:
         for change in arm.changes:
@@ -202,7 +204,7 @@ def _changes(setting: Setting, line: Line) -> Iterator[tuple[str, Change]]:
 
 
 def _improvement_rows(
-    setting: Setting, line: Line, places: LoadPlaces
+    setting: ComparedSetting, line: MetricLine, places: LoadPlaces
 ) -> Iterator[tuple[Any, ...]]:
     for arm, one in _changes(setting, line):
         if one.improvement is not None:
@@ -214,11 +216,11 @@ def _improvement_rows(
 
 
 def _value_rows(
-    setting: Setting, line: Line, places: LoadPlaces, reference: str
+    setting: ComparedSetting, line: MetricLine, places: LoadPlaces, reference: str
 ) -> Iterator[tuple[Any, ...]]:
     """Yield a row per arm and load, then the reference's. Arms may have met different repeats of
     the reference; the one with most is drawn."""
-    found: dict[int, Change] = {}
+    found: dict[int, ArmChange] = {}
     for arm, one in _changes(setting, line):
         place = places.at[one.load]
         if place not in found or found[place].repeats < one.repeats:
@@ -228,7 +230,7 @@ def _value_rows(
         yield _value_row(reference, one, 0, places)
 
 
-def _value_row(arm: str, one: Change, side: int, places: LoadPlaces) -> tuple[Any, ...]:
+def _value_row(arm: str, one: ArmChange, side: int, places: LoadPlaces) -> tuple[Any, ...]:
     """Return the row of one side: 0 for the reference, 1 for the arm."""
     span = (one.reference, one.arm)[side]
     number = f",.{METRICS[one.metric].decimals}f"

@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from answers.cost.values import Money, Point
+from answers.cost.values import CostPoint, DecisionCost
 from answers.cost.words import from_to, per_year, short_usd
 from answers.decide.overview import badge
 from answers.decide.tables import traffic_short
@@ -30,7 +30,7 @@ _MOST_TRAFFICS = 8
 BASELINE = "baseline"
 
 
-def cost_by_load(row: Money, slo: str | None) -> Chart:
+def cost_by_load(row: DecisionCost, slo: str | None) -> Chart:
     """Draw USD per million output tokens over the load, logarithmic both ways: the baseline and
     what the decision takes, other arms faint; dashed where the service level ``slo`` is not met."""
     rows = _marks(row)
@@ -60,11 +60,11 @@ def cost_by_load(row: Money, slo: str | None) -> Chart:
     return alt.layer(*drawn, title=title(name, told), height=HEIGHT)
 
 
-def _axis(row: Money) -> str:
+def _axis(row: DecisionCost) -> str:
     return "requests a second" if row.curve[-1].load.is_rate else "requests at once"
 
 
-def _marks(row: Money) -> pd.DataFrame:
+def _marks(row: DecisionCost) -> pd.DataFrame:
     """Return a row per arm (the baseline once) and load. One axis holds only loads of one kind,
     that of the operating load."""
     points = [point for point in row.curve if point.load.value is not None]
@@ -76,7 +76,7 @@ def _marks(row: Money) -> pd.DataFrame:
     return rows if rows.empty else _labelled(rows)
 
 
-def _mark(point: Point, strong: bool) -> dict[str, object]:
+def _mark(point: CostPoint, strong: bool) -> dict[str, object]:
     usd = point.usd_per_million_output_tokens
     # An interval without an end has no place on the axis; the table tells it.
     known = (point.low or 0) > 0 and (point.high or inf) < inf
@@ -150,7 +150,7 @@ def _points(rows: pd.DataFrame, base: Any) -> Any:
     )
 
 
-def saved_a_year(rows: Sequence[Money], chosen: int = 0) -> Chart:
+def saved_a_year(rows: Sequence[DecisionCost], chosen: int = 0) -> Chart:
     """Draw what decisions save in a year for the demand (USD), with its 95 % interval, in the
     order of ``rows``; zero: as many GPUs either way. ``chosen``: the place of a row that is drawn
     even where there are too many of them."""
@@ -206,7 +206,7 @@ def _of_all(drawn: int, count: int) -> str:
     return f"{drawn} of {count} traffics; " if drawn < count else ""
 
 
-def _year(row: Money, sizes: bool) -> dict[str, object]:
+def _year(row: DecisionCost, sizes: bool) -> dict[str, object]:
     amount = row.usd_saved_per_year
     assert amount is not None
     size = row.decision.subject.tensor_parallel_size

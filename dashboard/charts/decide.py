@@ -6,8 +6,8 @@ import altair as alt
 import pandas as pd
 
 from answers.decide.overview import Overview, badge
-from answers.decide.tables import Field, fields, line_name, size, taken, traffic_short
-from answers.decide.values import Decision, Level
+from answers.decide.tables import MapField, fields, line_name, size, taken, traffic_short
+from answers.decide.values import Decision, MapLevel
 from answers.wording import percent
 from dashboard.charts import Chart, nothing
 from dashboard.charts.axes import tip, title
@@ -63,7 +63,7 @@ def load_map(overview: Overview, told: Decision) -> Chart:
 _SUBTITLE = "expected improvement, how sure, or which arm is better there; outlined: your load"
 
 
-def _cell(overview: Overview, one: Decision, told: Decision, level: Level) -> dict[str, object]:
+def _cell(overview: Overview, one: Decision, told: Decision, level: MapLevel) -> dict[str, object]:
     at = level.difference
     return {
         "place": overview.short(one), TRAFFIC: overview.place(one), LOAD: level.load.short,
@@ -107,7 +107,7 @@ def heat_map(one: Decision) -> Chart:
 _TAKEN = "expected improvement over the baseline; outlined: taken; hatched: not settled"
 
 
-def _mark(field: Field) -> dict[str, object]:
+def _mark(field: MapField) -> dict[str, object]:
     at = field.difference
     told: dict[str, object] = {
         LOAD: field.load.short, "place": field.arm, FIELD: field.name, "taken": field.taken,

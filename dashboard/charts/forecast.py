@@ -10,12 +10,12 @@ import pandas as pd
 from answers.predict.values import (
     END_TO_END,
     ONE_STREAM,
-    Asked,
-    Known,
-    Lines,
-    Measured,
-    Parameters,
-    Step,
+    FittedPlace,
+    ForecastLines,
+    ForecastQuestion,
+    ForecastStep,
+    MeasuredPoint,
+    TextbookParameters,
 )
 from answers.predict.words import BAND
 from dashboard.charts import SIGNED, Chart, nothing
@@ -38,8 +38,8 @@ class Sheet:
     """One arm family on one dataset, one question and one metric; ``note`` (its badges) ends the
     titles."""
 
-    known: Known
-    asked: Asked
+    known: FittedPlace
+    asked: ForecastQuestion
     metric: str
     note: str
 
@@ -66,7 +66,7 @@ class _Predicted:
     border: tuple[float, float]
 
 
-def over_load(sheet: Sheet, lines: Lines) -> Chart:
+def over_load(sheet: Sheet, lines: ForecastLines) -> Chart:
     """Draw one metric over the load for the chosen K and the baseline."""
     asked = sheet.asked
     both = [_line(sheet, line, "concurrency") for line in (lines.over_load, lines.baseline) if line]
@@ -86,7 +86,7 @@ def _apart(rows: pd.DataFrame) -> pd.DataFrame:
     return ends_apart(rows, float(rows["value"].max()))
 
 
-def over_k(sheet: Sheet, lines: Lines) -> Chart:
+def over_k(sheet: Sheet, lines: ForecastLines) -> Chart:
     """Draw one metric over K at the chosen load."""
     asked = sheet.asked
     rows = _line(sheet, lines.over_k, "k").assign(end_label="", end_y=0.0)
@@ -112,7 +112,7 @@ def _told(sheet: Sheet, found: _Predicted, what: str, where: str) -> Chart:
     return _drawn(found, metric, (f"{metric.label} {what}", subtitle))
 
 
-def _line(sheet: Sheet, line: Sequence[Step], over: str) -> pd.DataFrame:
+def _line(sheet: Sheet, line: Sequence[ForecastStep], over: str) -> pd.DataFrame:
     """Return a row per prediction; ``over``: the axis that it is drawn over."""
     rows = []
     for step in line:
@@ -128,7 +128,7 @@ def _line(sheet: Sheet, line: Sequence[Step], over: str) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _points(sheet: Sheet, points: Sequence[Measured], over: str) -> pd.DataFrame:
+def _points(sheet: Sheet, points: Sequence[MeasuredPoint], over: str) -> pd.DataFrame:
     rows = [
         (p.k if over == "k" else p.load, sheet.arm(p.k), getattr(p, sheet.metric), p.repeats)
         for p in points
@@ -322,7 +322,7 @@ def _drawn_points(rows: pd.DataFrame, names: tuple[str, str]) -> Chart:
 _RATES = tuple(step / 20 for step in range(21))
 
 
-def textbook(given: Parameters) -> Chart:
+def textbook(given: TextbookParameters) -> Chart:
     """Draw the speedup of both models over the acceptance rate, their names at their lines; a
     diamond: what is asked."""
     rows, asked = _speedups(given, _RATES), _speedups(given, [given.rate])
@@ -363,7 +363,7 @@ def textbook(given: Parameters) -> Chart:
     ).properties(title=title(*names), height=HEIGHT)
 
 
-def _speedups(given: Parameters, rates: Iterable[float]) -> pd.DataFrame:
+def _speedups(given: TextbookParameters, rates: Iterable[float]) -> pd.DataFrame:
     found = [given.found(rate) for rate in rates]
     rows = [(END_TO_END, one.acceptance_rate, one.end_to_end_gain) for one in found]
     rows += [(ONE_STREAM, one.acceptance_rate, one.single_stream_speedup) for one in found]

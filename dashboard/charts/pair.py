@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from answers.compare.pair import Distribution, FirstTokens
+from answers.compare.subjects import FirstTokens, RequestDistribution
 from dashboard.charts import Chart
 from dashboard.charts.axes import colour, tip
 from dashboard.charts.axes import title as heading
@@ -20,7 +20,7 @@ _ACROSS, _UP = 28, 20
 _NAMED_AT = (0.2, 0.8)
 
 
-def distribution(known: Distribution, note: str) -> Chart:
+def distribution(known: RequestDistribution, note: str) -> Chart:
     """Draw the share of requests that took at most so long, a line per arm. ``note``: badges."""
     metric = METRICS[known.metric]
     rows = pd.concat(

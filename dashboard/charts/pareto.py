@@ -6,7 +6,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from answers.cost.capacity import Carried, Point
+from answers.cost.capacity import ArmCapacity, TradePoint
 from answers.cost.tables import MET, why
 from answers.wording import bracketed, known
 from dashboard.charts import Chart
@@ -31,7 +31,7 @@ CHOSEN, POINT = "chosen", "point"
 _SHAPES = {True: "circle", False: "cross", None: "triangle-up"}
 
 
-def slo_strips(arms: Sequence[Carried]) -> Chart:
+def slo_strips(arms: Sequence[ArmCapacity]) -> Chart:
     """Draw each arm's loads in a row of its own: a bar over those up to the largest that meets the
     SLO.
 
@@ -80,7 +80,7 @@ def slo_strips(arms: Sequence[Carried]) -> Chart:
     return alt.layer(*bars, points, names, title=title(name, told), height=height)
 
 
-def _strip(arm: Carried) -> list[dict[str, Any]]:
+def _strip(arm: ArmCapacity) -> list[dict[str, Any]]:
     levels, largest = [at.level for at in arm.loads], arm.reach.largest
     far = "no load" if largest is None else f"up to {largest.short}"
     return [
@@ -96,7 +96,7 @@ def _strip(arm: Carried) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def pareto(group: Sequence[Point]) -> Chart:
+def pareto(group: Sequence[TradePoint]) -> Chart:
     """Draw output tokens/s per GPU over tokens/s per user, each arm a path through its loads.
 
     ``group``: points that compete. Those that another one beats in both are faint.
@@ -132,7 +132,7 @@ def pareto(group: Sequence[Point]) -> Chart:
     return alt.layer(*layers, title=title(*name), height=HEIGHT)
 
 
-def _points_of(group: Sequence[Point]) -> pd.DataFrame:
+def _points_of(group: Sequence[TradePoint]) -> pd.DataFrame:
     """Return a row per point. The name of a path that has a point on the front, and the baseline's,
     stand at the path's highest load, at least a line apart."""
     named = {p.path for p in group if p.dominated_by is None or p.place.label == "baseline"}
@@ -159,7 +159,7 @@ def _points_of(group: Sequence[Point]) -> pd.DataFrame:
     return ends_apart(rows, float(rows["gpu"].max()) * _LINE).drop(columns="value")
 
 
-def _front(group: Sequence[Point]) -> str:
+def _front(group: Sequence[TradePoint]) -> str:
     """Say which arms have points on the front, most points first."""
     on = [point for point in group if point.dominated_by is None]
     paths = pd.Series([point.path for point in on]).value_counts()

@@ -10,9 +10,9 @@ import pytest
 
 from answers.compare import words
 from answers.compare.answer import compare, pair_lines
-from answers.compare.values import Arm, Comparison, Question, as_json
+from answers.compare.values import ArmComparison, ComparedArm, CompareQuestion, as_json
 from answers.decide.answer import decide
-from answers.decide.values import Question as DecideQuestion
+from answers.decide.values import DecideQuestion
 from warehouse.filters import Filters
 from warehouse.rows import Measurement
 from warehouse.store import Reader, open_writer
@@ -68,12 +68,12 @@ def fill(warehouse_path: Path, make_source: Any, make_cell: Any) -> Fill:
     return build
 
 
-def asked(path: Path, **question: Any) -> Comparison:
+def asked(path: Path, **question: Any) -> ArmComparison:
     with Reader(path) as reader:
-        return compare(reader, Question(**question))
+        return compare(reader, CompareQuestion(**question))
 
 
-def arms(found: Comparison) -> Iterator[tuple[str | None, Arm]]:
+def arms(found: ArmComparison) -> Iterator[tuple[str | None, ComparedArm]]:
     for setting in found.settings:
         for arm in setting.arms:
             yield setting.dataset, arm
@@ -217,7 +217,7 @@ def test_cells_without_a_partner_are_listed_with_their_load_and_the_reason(fill:
 
 def test_every_pair_is_listed_unrounded(fill: Fill) -> None:
     with Reader(fill()) as reader:
-        lines = pair_lines(reader, Question())
+        lines = pair_lines(reader, CompareQuestion())
 
     assert len(lines) == 2 * 2 * 3 * 2
     assert {(line.metric, line.statistic) for line in lines} == {SPEED, WAIT}

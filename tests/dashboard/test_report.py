@@ -13,11 +13,11 @@ from playwright.sync_api import sync_playwright
 
 from analysis.money.cost import Demand
 from answers.cost.answer import cost
-from answers.cost.values import Terms
+from answers.cost.values import CostTerms
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
 from answers.decide.tables import summary
-from answers.decide.values import Decisions, Question
+from answers.decide.values import DecideQuestion, Decisions
 from answers.report.answer import report
 from answers.report.words import Report, Section, Wanted
 from dashboard.report import html
@@ -35,16 +35,16 @@ MOST_PAGES = 4
 @pytest.mark.usefixtures("warehouse")
 def test_it_says_the_same_as_the_decision_and_its_costs() -> None:
     known = open_shelf().reader
-    (subject,) = overviews(decide(known, Question(FILTERS)).decisions)
+    (subject,) = overviews(decide(known, DecideQuestion(FILTERS)).decisions)
     daily = 50e6
 
-    made = report(known, Wanted(Question(FILTERS), tokens_per_day=daily))
+    made = report(known, Wanted(DecideQuestion(FILTERS), tokens_per_day=daily))
 
     assert made.headline == subject.headline
     assert dict(made.scope)["Speculation"] == subject.leads[0].arm
     grids = {grid.caption: grid for section in made.sections for grid in section.grids}
     assert [list(row) for row in grids["What to serve with"].rows] == summary(subject.decisions)[1]
-    money = cost(Decisions(subject.decisions), Terms(demand=Demand(daily)))
+    money = cost(Decisions(subject.decisions), CostTerms(demand=Demand(daily)))
     section = next(one for one in made.sections if "cost" in one.title)
     assert section.paragraphs == (money.headline,)
     assert len(grids["Output tokens"].rows) == len(money.rows)
@@ -67,7 +67,7 @@ def test_it_counts_what_it_shows_of_more_than_it_has_room_for(
         ]
         fill_cells(empty_place, f"{method} {k}", known)
 
-    made = report(open_shelf().reader, Wanted(Question()))
+    made = report(open_shelf().reader, Wanted(DecideQuestion()))
 
     pays = _section(made, "Does it pay, and at which loads?")
     assert len(pays.figures) == 4
@@ -93,7 +93,7 @@ def test_it_stands_alone_and_is_small() -> None:
     page = html(
         report(
             open_shelf().reader,
-            Wanted(Question(FILTERS), link="http://localhost:8501/?model=a&gpu=b"),
+            Wanted(DecideQuestion(FILTERS), link="http://localhost:8501/?model=a&gpu=b"),
         )
     )
 
@@ -118,7 +118,7 @@ def hostile(
 
 @pytest.mark.usefixtures("hostile")
 def test_markup_in_any_name_is_text() -> None:
-    page = html(report(open_shelf().reader, Wanted(Question())))
+    page = html(report(open_shelf().reader, Wanted(DecideQuestion())))
 
     assert "<img" not in _ours(page)
     assert "&lt;img" in page
@@ -137,7 +137,7 @@ def test_unknown_values_everywhere_are_said(
         )  # fmt: skip
         fill_cells(empty_place, method, [facts], started_at=None)
 
-    made = report(open_shelf().reader, Wanted(Question()))
+    made = report(open_shelf().reader, Wanted(DecideQuestion()))
 
     assert dict(made.scope)["Hardware"] == "unknown"
     assert dict(made.scope)["Measured"] == "unknown when"
@@ -149,11 +149,11 @@ def test_unknown_values_everywhere_are_said(
 def test_what_cannot_be_reported_is_one_sentence() -> None:
     shelf = open_shelf()
     with pytest.raises(UnknownKey, match="No cell matches"):
-        report(shelf.reader, Wanted(Question(Filters(dataset=("gone",)))))
+        report(shelf.reader, Wanted(DecideQuestion(Filters(dataset=("gone",)))))
     with pytest.raises(UnknownKey, match="There is no subject 'x'"):
-        report(shelf.reader, Wanted(Question(), subject="x"))
+        report(shelf.reader, Wanted(DecideQuestion(), subject="x"))
     with pytest.raises(InvalidInput, match="no verdict to report"):
-        report(shelf.reader, Wanted(Question(Filters(gpu=("B200",)))))
+        report(shelf.reader, Wanted(DecideQuestion(Filters(gpu=("B200",)))))
 
 
 def test_the_command_writes_the_file(filled: Path, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_in_a_browser_it_draws_every_chart_asks_the_network_nothing_and_prints_s
     tmp_path: Path, results: str, request: pytest.FixtureRequest
 ) -> None:
     request.getfixturevalue(results)
-    made = report(open_shelf().reader, Wanted(Question(), tokens_per_day=50e6))
+    made = report(open_shelf().reader, Wanted(DecideQuestion(), tokens_per_day=50e6))
     file = tmp_path / "report.html"
     file.write_text(html(made), encoding="utf-8")
     wanted = sum(len(section.figures) for section in made.sections)

@@ -7,8 +7,8 @@ import streamlit as st
 
 from answers.compare.answer import compare
 from answers.compare.subjects import compared, offered
-from answers.compare.values import Question
-from answers.decide.subjects import Named
+from answers.compare.values import CompareQuestion
+from answers.decide.overview import NamedSubject
 from answers.published.values import Study
 from dashboard import offered as there
 from dashboard.chosen import Offer, offer, one_of, opens_on
@@ -34,7 +34,9 @@ def render(shelf: Shelf, filters: Filters) -> None:
     if there.cells(shelf, filters).empty and not any(one.meets(filters) for one in studies):
         st.header(_NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
-        one_of("Subject", (), _SUBJECT, _choices(shelf, Question(filters), studies, {}).hidden)
+        one_of(
+            "Subject", (), _SUBJECT, _choices(shelf, CompareQuestion(filters), studies, {}).hidden
+        )
         return
     _draw(shelf, filters, studies)
 
@@ -77,7 +79,10 @@ def _why_none(choices: Offer, name: str | None) -> str:
 
 
 def _choices(
-    shelf: Shelf, question: Question, studies: Sequence[Study], ours: Mapping[str, Named]
+    shelf: Shelf,
+    question: CompareQuestion,
+    studies: Sequence[Study],
+    ours: Mapping[str, NamedSubject],
 ) -> Offer:
     """Return what the page can be about: the published studies that the filters keep, then ``ours``,
     those that are ``_comparable``."""
@@ -92,7 +97,7 @@ def _choices(
     return offer(names, [*(one.title for one in studies), *(one.name for one in every)], first)
 
 
-def _chosen(shelf: Shelf, question: Question, about: Named | None) -> measured.Chosen:
+def _chosen(shelf: Shelf, question: CompareQuestion, about: NamedSubject | None) -> measured.Chosen:
     """Compare what the filters keep of a subject; all of it where there is none."""
     if about is None:
         return measured.Chosen(question, ask(shelf, compare, question), None)
@@ -101,7 +106,7 @@ def _chosen(shelf: Shelf, question: Question, about: Named | None) -> measured.C
     return measured.Chosen(question, found, compared(found, about))
 
 
-def _comparable(shelf: Shelf, question: Question) -> dict[str, Named]:
+def _comparable(shelf: Shelf, question: CompareQuestion) -> dict[str, NamedSubject]:
     """Name -> subject, the first of them one that has a pair; empty where none has."""
     known = ask(shelf, offered, question)
     paired = (place for place, one in enumerate(known) if _has_pair(shelf, question, one))
@@ -111,6 +116,6 @@ def _comparable(shelf: Shelf, question: Question) -> dict[str, Named]:
     return {one.name: one for one in (*known[first:], *known[:first])}
 
 
-def _has_pair(shelf: Shelf, question: Question, about: Named) -> bool:
+def _has_pair(shelf: Shelf, question: CompareQuestion, about: NamedSubject) -> bool:
     found = ask(shelf, compare, replace(question, filters=about.filters))
     return compared(found, about) is not None

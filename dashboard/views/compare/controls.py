@@ -7,7 +7,7 @@ import streamlit as st
 
 from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import MATCH_FIELDS, stated_arguments
-from answers.compare.values import Line, Question
+from answers.compare.values import CompareQuestion, MetricLine
 from answers.ground import JUDGED
 from warehouse.catalogue import METRICS, STATISTICS, Metric, percentile_label
 from warehouse.filters import Filters
@@ -31,11 +31,11 @@ _RELATIVE, _ABSOLUTE = "Improvement, %", "Own unit"
 class OneMetric:
     """A metric with its statistic; ``absolute``: drawn in its own unit."""
 
-    line: Line
+    line: MetricLine
     absolute: bool
 
 
-def question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> Question:
+def question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> CompareQuestion:
     """Ask which cells are compared with which; folded, since most readers change nothing here.
     ``cells``: of them any server argument may be allowed alone."""
     with st.expander("Which cells are compared?"):
@@ -46,7 +46,7 @@ def question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> Question
             "Also pair cells that differ in",
             [*MATCH_FIELDS, *stated_arguments(cells)], key="allow", bind="query-params", placeholder="nothing else",
         )  # fmt: skip
-    return Question(filters, tuple(sorted(allowed)), reference, _also())
+    return CompareQuestion(filters, tuple(sorted(allowed)), reference, _also())
 
 
 def one_metric() -> OneMetric:
@@ -71,7 +71,7 @@ def one_metric() -> OneMetric:
     return OneMetric((metric.key, _shown(metric, _STATISTICS[statistic])), absolute)
 
 
-def _also() -> tuple[Line, ...]:
+def _also() -> tuple[MetricLine, ...]:
     """Return the lines beside those of the study's table that the metric's controls ask for."""
     key = _LABELS.get(str(st.session_state.get("metric", st.query_params.get("metric"))))
     told = str(st.session_state.get("statistic", st.query_params.get("statistic", "median")))

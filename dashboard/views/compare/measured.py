@@ -11,10 +11,16 @@ from streamlit.delta_generator import DeltaGenerator
 from analysis.matching.comparison import STUDY_TABLE
 from answers.compare import words
 from answers.compare.answer import compare, pair_lines
-from answers.compare.subjects import Answer, Compared, answer
-from answers.compare.values import Comparison, Line, PairLine, Question, Setting
+from answers.compare.subjects import ComparedSubject, SettingAnswer, answer
+from answers.compare.values import (
+    ArmComparison,
+    ComparedSetting,
+    CompareQuestion,
+    MetricLine,
+    PairLine,
+)
 from answers.decide.answer import decide
-from answers.decide.values import Question as Decide
+from answers.decide.values import DecideQuestion as Decide
 from answers.wording import bracketed
 from dashboard.charts.compare import View, over_load
 from dashboard.charts.compare import answer as said_by
@@ -41,7 +47,7 @@ _COLUMNS = {
 }
 
 
-def means(setting: Setting, arm: str, reference: str) -> None:
+def means(setting: ComparedSetting, arm: str, reference: str) -> None:
     """Draw the study's table: geometric means of one arm beside the reference."""
     chosen = next(one for one in setting.arms if one.name == arm)
     st.subheader(plain(f"The study's table: {arm} against {reference} on {setting.name}"))
@@ -53,7 +59,7 @@ def means(setting: Setting, arm: str, reference: str) -> None:
         st.caption(plain(words.CAPPED))
 
 
-def levels(shelf: Shelf, question: Question, setting: Setting) -> None:
+def levels(shelf: Shelf, question: CompareQuestion, setting: ComparedSetting) -> None:
     """Draw every arm at every load, folded, and offer all pairs as a file."""
     with st.expander("Every arm and load, with interval and word"):
         rows = [
@@ -64,7 +70,7 @@ def levels(shelf: Shelf, question: Question, setting: Setting) -> None:
         rows_menu("pairs", lambda: pair_rows(make()))
 
 
-def left_out_table(found: Comparison) -> None:
+def left_out_table(found: ArmComparison) -> None:
     """Draw what has no partner, and what is shown but decides nothing."""
     lonely, excluded = len(found.unmatched), len(found.excluded)
     if not lonely and not excluded:
@@ -104,7 +110,7 @@ def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
 
 DRAFTS, ONE_METRIC, ONE_PAIR = "Draft tokens", "One metric, every dataset", "One pair"
 #: Name of a figure -> the lines that it draws, as the published study groups them.
-FIGURES: dict[str, tuple[Line, ...]] = {
+FIGURES: dict[str, tuple[MetricLine, ...]] = {
     "All metrics": STUDY_TABLE,
     "Throughput": (("output_throughput", "mean"), ("total_throughput", "mean")),
     "First token and latency": (("ttft", "p95"), ("request_latency", "p50")),
@@ -129,19 +135,19 @@ _HOW_IMPROVED = (
 class Chosen:
     """What was asked and found, and the subject that is shown; None where nothing has a partner."""
 
-    question: Question
-    found: Comparison
-    subject: Compared | None
+    question: CompareQuestion
+    found: ArmComparison
+    subject: ComparedSubject | None
 
 
 @dataclass(frozen=True)
 class _Shown:
     """One setting of a subject, its answer, and the arm in colour."""
 
-    question: Question
-    subject: Compared
-    setting: Setting
-    told: Answer
+    question: CompareQuestion
+    subject: ComparedSubject
+    setting: ComparedSetting
+    told: SettingAnswer
     arm: str
 
     def link(self, figure: str) -> dict[str, str]:
@@ -182,12 +188,12 @@ def render(shelf: Shelf, chosen: Chosen, top: DeltaGenerator) -> None:
     levels(shelf, chosen.question, setting)
 
 
-def left_out(found: Comparison) -> None:
+def left_out(found: ArmComparison) -> None:
     """Draw what has no partner, and what decides nothing."""
     left_out_table(found)
 
 
-def _setting(subject: Compared) -> Setting | None:
+def _setting(subject: ComparedSubject) -> ComparedSetting | None:
     """Ask for the dataset and tensor parallel size; None where the link names one that is gone."""
     names = [one.name for one in subject.settings]
     follow_first("setting", names)
@@ -216,7 +222,7 @@ def _figure() -> str:
     return chosen
 
 
-def _arm(setting: Setting, told: Answer) -> str:
+def _arm(setting: ComparedSetting, told: SettingAnswer) -> str:
     names = sorted((arm.name for arm in setting.arms), key=lambda name: name != told.arm)
     if len(names) == 1:
         return names[0]
@@ -234,7 +240,7 @@ def _say(shown: _Shown) -> None:
         st.caption(plain(f"Decided on {shown.setting.name}. {_against(shown.told)}"))
 
 
-def _against(told: Answer) -> str:
+def _against(told: SettingAnswer) -> str:
     return f"Against it: {'; '.join(told.against)}." if told.against else ""
 
 
@@ -275,14 +281,14 @@ def _one_metric(shelf: Shelf, shown: _Shown) -> None:
     files(name, drawings, shown.link(ONE_METRIC))
 
 
-def _same(setting: Setting, arm: str) -> str:
+def _same(setting: ComparedSetting, arm: str) -> str:
     """Return the arm's name in another setting; where it was not measured there, the first
     arm's."""
     names = [one.name for one in setting.arms]
     return arm if arm in names else names[0]
 
 
-def _badge(setting: Setting) -> str:
+def _badge(setting: ComparedSetting) -> str:
     return bracketed(*sorted({badge for arm in setting.arms for badge in arm.badges}))
 
 
@@ -301,11 +307,11 @@ def _without_k(arm: str) -> tuple[str, str]:
     return method, rest.partition(" ")[2]
 
 
-def _title(line: Line) -> str:
+def _title(line: MetricLine) -> str:
     return f"{words.short_name(*line)}, {METRICS[line[0]].unit}"
 
 
-def _alt(setting: Setting, view: View) -> str:
+def _alt(setting: ComparedSetting, view: View) -> str:
     """Describe a chart in words for those who do not see it."""
     told = said_by(setting, view.line, view.seen[0])
     return f"{words.with_unit(*view.line)} over the load on {setting.name}: {told}."
@@ -313,7 +319,7 @@ def _alt(setting: Setting, view: View) -> str:
 
 @cached
 def _drawing(
-    shelf: Shelf, question: Question, name: str, view: View, beside: tuple[str, ...] = ()
+    shelf: Shelf, question: CompareQuestion, name: str, view: View, beside: tuple[str, ...] = ()
 ) -> Drawing:
     """Return the chart of a setting, by its name."""
     settings = {one.name: one for one in ask(shelf, compare, question).settings}

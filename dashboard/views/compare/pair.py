@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import streamlit as st
 
-from answers.compare.pair import Pair, Requests, configuration, pairs, requests
-from answers.compare.values import Comparison, Setting
+from answers.compare.subjects import NamedPair, PairRequests, configuration, pairs, requests
+from answers.compare.values import ArmComparison, ComparedSetting
 from answers.wording import bracketed
 from dashboard import downloads
 from dashboard.charts import pair as drawn_pair
@@ -46,7 +46,7 @@ def files(title: str, drawings: Sequence[Drawing], link: Mapping[str, str]) -> N
             copied(address(link))
 
 
-def render(shelf: Shelf, found: Comparison, setting: Setting) -> None:
+def render(shelf: Shelf, found: ArmComparison, setting: ComparedSetting) -> None:
     """Draw what differs between two cells, and how their single requests fared."""
     named = {one.name: one for one in pairs(found, setting)}
     left, right = st.columns([3, 2], vertical_alignment="bottom")
@@ -59,7 +59,7 @@ def render(shelf: Shelf, found: Comparison, setting: Setting) -> None:
     _configuration(shelf, chosen)
 
 
-def _configuration(shelf: Shelf, chosen: Pair) -> None:
+def _configuration(shelf: Shelf, chosen: NamedPair) -> None:
     links = " and ".join(f"[{plain(arm)}]({cell_link(cell)})" for arm, cell in chosen.cells)
     changes = ask(shelf, configuration, chosen)
     with st.expander("Configuration: what differs between the two", expanded=True):
@@ -74,7 +74,7 @@ def _configuration(shelf: Shelf, chosen: Pair) -> None:
               "settings")  # fmt: skip
 
 
-def _requests(chosen: Pair, found: Requests) -> None:
+def _requests(chosen: NamedPair, found: PairRequests) -> None:
     note = bracketed(*chosen.badges)
     if not found.distributions:
         st.caption(

@@ -7,11 +7,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from answers.cost.answer import cost
 from answers.cost.capacity import capacity, kept_to, trade, within
-from answers.cost.values import Costs, Money, Terms
+from answers.cost.values import Costs, CostTerms, DecisionCost
 from answers.cost.words import NOTHING, notes, per_year
 from answers.decide.answer import decide
-from answers.decide.subjects import Named
-from answers.decide.values import Decisions, Question
+from answers.decide.overview import NamedSubject
+from answers.decide.values import DecideQuestion, Decisions
 from answers.wording import badge, known
 from dashboard import links, offered
 from dashboard.charts import cost as charts_cost
@@ -67,7 +67,7 @@ class Sheet:
     """The money of one subject's decisions, ``row`` that of the chosen traffic, and its charts."""
 
     costs: Costs
-    row: Money
+    row: DecisionCost
     drawings: tuple[Drawing, ...]
 
 
@@ -77,7 +77,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     if offered.cells(shelf, filters).empty:
         st.header(NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
-        keep_choice(choices(shelf, Question(filters), {}))
+        keep_choice(choices(shelf, DecideQuestion(filters), {}))
         return
     top, below = st.container(), st.container()
     boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
@@ -109,7 +109,7 @@ def _undecided(why: str | None) -> None:
     st.info(plain(why))
 
 
-def _decided(shelf: Shelf, told: Told, counted: Terms, top: DeltaGenerator) -> None:
+def _decided(shelf: Shelf, told: Told, counted: CostTerms, top: DeltaGenerator) -> None:
     """Draw what there is to say of the chosen traffic."""
     sheet = _sheet(shelf, told.question, counted, (told.about, told.traffic))
     with top:
@@ -124,7 +124,9 @@ def _decided(shelf: Shelf, told: Told, counted: Terms, top: DeltaGenerator) -> N
 
 
 @cached
-def _sheet(shelf: Shelf, question: Question, counted: Terms, place: tuple[Named, str]) -> Sheet:
+def _sheet(
+    shelf: Shelf, question: DecideQuestion, counted: CostTerms, place: tuple[NamedSubject, str]
+) -> Sheet:
     """Return the money and its charts. ``place``: the subject, and the name of the traffic."""
     found = decided(shelf, question, place[0]).overview
     known = {} if found is None else traffics(found)
@@ -138,7 +140,7 @@ def _sheet(shelf: Shelf, question: Question, counted: Terms, place: tuple[Named,
     return Sheet(costs, row, tuple(map(specification, charts)))
 
 
-def _answer(row: Money) -> None:
+def _answer(row: DecisionCost) -> None:
     st.header(plain(row.headline), help=_HOW)
     told = badge(row.decision.subject.evidence)
     if told:

@@ -9,11 +9,11 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 from analysis.money.cost import MILLION, Demand
 from analysis.money.paying import PRICES, Paying
 from answers.cost import tables
-from answers.cost.capacity import Capacity, Carried, capacity, offered, trade
+from answers.cost.capacity import ArmCapacity, ServiceCapacity, capacity, offered, trade
 from answers.cost.tables import steps
-from answers.cost.values import Costs, Money, Terms
+from answers.cost.values import Costs, CostTerms, DecisionCost
 from answers.cost.words import capacity_json, money_json, trade_json
-from answers.decide.values import Question
+from answers.decide.values import DecideQuestion
 from dashboard import offered as there
 from dashboard.charts.pareto import slo_strips
 from dashboard.charts.spec import Drawing, specification
@@ -31,7 +31,7 @@ LISTED, OWN = "by GPU: its first on-demand price", "my own price"
 _CHOICES: tuple[str, ...] = (LISTED, OWN, *(price.name for price in PRICES))
 
 
-def terms() -> Terms:
+def terms() -> CostTerms:
     """Draw the widgets and return what they say."""
     paid = _paying()
     places = st.columns(4, vertical_alignment="bottom")
@@ -53,7 +53,7 @@ def terms() -> Terms:
         help="GPUs can only be rented by the instance.",
     )  # fmt: skip
     demand = Demand(millions * MILLION, peak) if millions else None
-    return Terms(paid, demand, whole, spent)
+    return CostTerms(paid, demand, whole, spent)
 
 
 def _paying() -> Paying:
@@ -142,8 +142,8 @@ class Scope:
     """What the folds are about: the cells, and how they are judged and paid."""
 
     filters: Filters
-    question: Question
-    terms: Terms
+    question: DecideQuestion
+    terms: CostTerms
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,9 @@ class _Reached:
     counted: bool = False
 
 
-def below(shelf: Shelf, scope: Scope, costs: Costs | None = None, row: Money | None = None) -> None:
+def below(
+    shelf: Shelf, scope: Scope, costs: Costs | None = None, row: DecisionCost | None = None
+) -> None:
     """Draw the folds; what is closed is not computed."""
     with fold("Which load meets your latency target?", "fold_target", True) as here:
         if here.open:
@@ -182,7 +184,7 @@ def fold(label: str, key: str, expanded: bool = False) -> ExpanderContainer:
     return st.expander(label, expanded, key=key, on_change="rerun", bind="query-params")
 
 
-def _arithmetic(row: Money, counted: Terms) -> None:
+def _arithmetic(row: DecisionCost, counted: CostTerms) -> None:
     lines = steps(row, counted)
     if not lines:
         st.caption("There is nothing to calculate without a price and a load.")
@@ -201,7 +203,7 @@ def _numbers(costs: Costs) -> None:
     rows_menu("cost", lambda: pd.json_normalize([_file_row(row) for row in costs.rows]))
 
 
-def _file_row(row: Money) -> dict[str, object]:
+def _file_row(row: DecisionCost) -> dict[str, object]:
     whole = money_json(row)
     return {name: value for name, value in whole.items() if name not in ("loads", "missing")}
 
@@ -250,11 +252,11 @@ def _ask_for() -> None:
     st.session_state["draft_slo"] = st.session_state["offered_bound"] or ""
 
 
-def _capacity(shelf: Shelf, asked: _Reached) -> Capacity:
+def _capacity(shelf: Shelf, asked: _Reached) -> ServiceCapacity:
     return ask(shelf, capacity, asked.filters, asked.slo, asked.paying, asked.counted)
 
 
-def _reached(shelf: Shelf, asked: _Reached, found: Capacity) -> None:
+def _reached(shelf: Shelf, asked: _Reached, found: ServiceCapacity) -> None:
     st.markdown(plain(found.headline), help=_HOW_LOAD)
     charts, arms, loads = st.tabs(
         ["Loads that meet it", "Each arm's largest load", "Every load, with what it misses"],
@@ -277,7 +279,7 @@ def _reached(shelf: Shelf, asked: _Reached, found: Capacity) -> None:
 @cached
 def _drawn(shelf: Shelf, asked: _Reached) -> tuple[dict[str, Drawing], int]:
     """Return the charts of the first settings, and how many settings there are."""
-    settings: dict[str, list[Carried]] = {}
+    settings: dict[str, list[ArmCapacity]] = {}
     for arm in _capacity(shelf, asked).arms:
         if all(at.level.load.value is not None for at in arm.loads):
             settings.setdefault(arm.place.setting, []).append(arm)
@@ -294,7 +296,7 @@ def _strips(drawings: dict[str, Drawing], settings: int) -> None:
     charts_menu("slo-loads", drawings)
 
 
-def _file_rows(found: Capacity) -> pd.DataFrame:
+def _file_rows(found: ServiceCapacity) -> pd.DataFrame:
     """Return every load of every arm, unrounded."""
     about: list[str | list[str]] = [
         "arm_label",

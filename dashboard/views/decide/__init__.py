@@ -5,11 +5,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from answers.compare import words as compare_words
 from answers.compare.answer import compare
-from answers.compare.values import Question as CompareQuestion
+from answers.compare.values import CompareQuestion
 from answers.decide.answer import decide
 from answers.decide.overview import Overview
 from answers.decide.read import measured
-from answers.decide.values import Question
+from answers.decide.values import DecideQuestion
 from answers.published.values import Study
 from dashboard import published
 from dashboard.chosen import (
@@ -86,7 +86,7 @@ def _unknown(why: str, top: DeltaGenerator) -> None:
         st.info(plain(why))
 
 
-def _none(shelf: Shelf, question: Question) -> None:
+def _none(shelf: Shelf, question: DecideQuestion) -> None:
     """Say why nothing is decided, and what has no partner."""
     st.header(plain(_UNKNOWN))
     if not ask(shelf, measured, question.filters):

@@ -17,8 +17,8 @@ from analysis.matching.guess_drafts import Named, datasets_apart, drafts, with_w
 from analysis.matching.guess_paths import datasets, repeat
 from analysis.matching.names import with_draft
 from answers.compare import words
-from answers.compare.uploaded import Read, Told, told
-from answers.compare.values import Comparison, Question
+from answers.compare.uploaded import UploadAnswer, UploadedCell, told
+from answers.compare.values import ArmComparison, CompareQuestion
 from answers.decide import tables
 from answers.decide.overview import Overview, overviews
 from answers.wording import METHODS, known
@@ -143,7 +143,7 @@ _READ = ("file", "model", "GPU", "dataset", "TP", "arm", "load", "repeat", "comp
          "errored")  # fmt: skip
 
 
-def show(mine: Uploaded, told: Told, names: Sequence[str]) -> None:
+def show(mine: Uploaded, told: UploadAnswer, names: Sequence[str]) -> None:
     """Draw the decision on the files, or why there is none; then what was read."""
     found = overviews(told.decisions.decisions)
     for at, overview in enumerate(found):
@@ -161,7 +161,7 @@ def show(mine: Uploaded, told: Told, names: Sequence[str]) -> None:
     bullets(flags)
 
 
-def _with_names(found: Comparison, mine: Uploaded, names: Sequence[str]) -> Comparison:
+def _with_names(found: ArmComparison, mine: Uploaded, names: Sequence[str]) -> ArmComparison:
     """Return the comparison with the names of the files in place of where they lay for a moment."""
     read = () if mine.held is None else mine.held.read
     dropped = {one.file: names[place(one)] for one in read}
@@ -196,7 +196,7 @@ def _decided(overview: Overview, at: int) -> None:
     charts_menu(f"own-results-{at}", {"Load map": drawing})
 
 
-def _compared(told: Told) -> None:
+def _compared(told: UploadAnswer) -> None:
     """Draw the table of every metric and load of every arm."""
     for setting in told.comparison.settings:
         for arm in setting.arms:
@@ -217,7 +217,7 @@ def _what_was_read(mine: Uploaded, names: Sequence[str]) -> None:
     table(texts(_READ, rows), "cells")
 
 
-def _arm(one: Read) -> str:
+def _arm(one: UploadedCell) -> str:
     return known(one.arm) if one.draft is None else with_draft(known(one.arm), one.draft)
 
 
@@ -300,7 +300,7 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     _verdict(shelf, filters, reports)
 
 
-def _content(one: Read) -> Guess:
+def _content(one: UploadedCell) -> Guess:
     """Return what a file says of itself."""
     return Guess(
         one.method, one.num_speculative_tokens, one.gpu, one.dataset, one.tensor_parallel_size
@@ -316,7 +316,7 @@ def _guessed(names: list[str], contents: list[Guess], known: Sequence[str]) -> l
 
 
 def _drafts(
-    read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess]
+    read: Mapping[int, Sequence[UploadedCell]], names: Sequence[str], facts: Sequence[Guess]
 ) -> list[str | None]:
     """Return the draft of each file that its name alone says; None where its report says one."""
     stated = (any(cell.draft for cell in cells) for cells in read.values())
@@ -325,7 +325,7 @@ def _drafts(
 
 
 def _datasets(
-    read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess],
+    read: Mapping[int, Sequence[UploadedCell]], names: Sequence[str], facts: Sequence[Guess],
     guessed: Sequence[str | None], reported: Sequence[str | None],
 ) -> tuple[Guess, ...]:  # fmt: skip
     """Return the facts with datasets that names alone tell apart; what the user says stays."""
@@ -338,7 +338,7 @@ def _datasets(
 
 
 def _named(
-    read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess]
+    read: Mapping[int, Sequence[UploadedCell]], names: Sequence[str], facts: Sequence[Guess]
 ) -> list[Named]:
     return [
         Named(names[at], one.method, one.num_speculative_tokens,
@@ -348,7 +348,7 @@ def _named(
     ]  # fmt: skip
 
 
-def _says_repeat(cells: Sequence[Read]) -> bool:
+def _says_repeat(cells: Sequence[UploadedCell]) -> bool:
     return any(cell.repeat is not None for cell in cells)
 
 
@@ -393,7 +393,7 @@ def _once(name: str, make: Callable[[list[Report]], Made], reports: list[Report]
     return made
 
 
-def _told(shelf: Shelf, filters: Filters | None, mine: Uploaded) -> Told:
+def _told(shelf: Shelf, filters: Filters | None, mine: Uploaded) -> UploadAnswer:
     """Return what the files say, computed once for each choice. It is never in the cache that
     sessions share."""
     key = (shelf, filters, id(mine))
@@ -401,9 +401,9 @@ def _told(shelf: Shelf, filters: Filters | None, mine: Uploaded) -> Told:
     if kept is None or kept[0] != key:
         assert mine.held is not None
         beside = None if filters is None else shelf.reader
-        kept = (key, told(mine.held, beside, Question(filters or Filters())))
+        kept = (key, told(mine.held, beside, CompareQuestion(filters or Filters())))
         st.session_state[f"{_KEPT}: told"] = kept
-    found: Told = kept[1]
+    found: UploadAnswer = kept[1]
     return found
 
 

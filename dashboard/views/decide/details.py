@@ -9,20 +9,11 @@ import streamlit as st
 from streamlit import column_config as col
 
 from answers.decide import tables
-from answers.decide.accepted import (
-    accepted,
-    accepted_in,
-    changes,
-    operating_cell,
-    outputs_of,
-    rule_rows,
-    rules,
-)
-from answers.decide.overview import Overview
-from answers.decide.subjects import Named
-from answers.decide.tables import behind, fields
+from answers.decide.overview import NamedSubject, Overview
+from answers.decide.tables import behind, changes, fields, operating_cell, outputs_of
 from answers.decide.tables import tiles as tiles_of
-from answers.decide.values import Cell, Decision, Question
+from answers.decide.values import ArmAtLoad, DecideQuestion, Decision
+from answers.predict.acceptance import accepted, accepted_in, rule_rows, rules
 from dashboard.charts import decide as charts
 from dashboard.charts.spec import Drawing, specification
 from dashboard.chosen import LOAD, TRAFFIC, Told, decided, traffics
@@ -99,7 +90,7 @@ def rows_of(found: Sequence[Decision]) -> pd.DataFrame:
     return pd.DataFrame([_row(one, cell) for one in found for cell in one.arms])
 
 
-def _row(one: Decision, cell: Cell) -> dict[str, object]:
+def _row(one: Decision, cell: ArmAtLoad) -> dict[str, object]:
     told = cell.difference
     return {
         "model": one.subject.model, "gpu": one.subject.gpu,
@@ -124,7 +115,9 @@ _LINK = "measured in"
 
 
 @cached
-def drawings(shelf: Shelf, question: Question, about: Named, traffic: str) -> dict[str, Drawing]:
+def drawings(
+    shelf: Shelf, question: DecideQuestion, about: NamedSubject, traffic: str
+) -> dict[str, Drawing]:
     """Return the charts of a decision by their titles; ``traffic``: its name."""
     overview = decided(shelf, question, about).overview
     assert overview is not None  # Whoever asks was told of it.

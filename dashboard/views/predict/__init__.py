@@ -5,13 +5,19 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
-from answers.decide.accepted import Accepted, accepted
-from answers.predict.acceptance import Asked as Accepting
-from answers.predict.acceptance import Measure, Over, headline, lines, of_family
-from answers.predict.answer import answer, known
-from answers.predict.answer import lines as predicted_lines
-from answers.predict.read import Family, Subject, families, subjects
-from answers.predict.values import Answer, Asked, Known
+from answers.predict.acceptance import AcceptanceQuestion as Accepting
+from answers.predict.acceptance import DraftAcceptance, Measure, Over, accepted, headline, lines
+from answers.predict.answer import (
+    DraftFamily,
+    ForecastSubject,
+    acceptance_of_family,
+    families,
+    fitted,
+    forecast_answer,
+    subjects,
+)
+from answers.predict.answer import forecast_lines as predicted_lines
+from answers.predict.values import FittedPlace, ForecastAnswer, ForecastQuestion
 from answers.predict.words import BAND
 from answers.wording import bracketed
 from dashboard import offered
@@ -89,12 +95,12 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 
 @cached
-def _arms(shelf: Shelf, filters: Filters) -> tuple[Family, ...]:
+def _arms(shelf: Shelf, filters: Filters) -> tuple[DraftFamily, ...]:
     """Return the arms that the filters keep, in the order and by the names that they have without."""
     return families(ask(shelf, subjects, filters), ask(shelf, subjects, Filters()))
 
 
-def _measured(shelf: Shelf, filters: Filters, known: tuple[Family, ...], there: Offer) -> None:
+def _measured(shelf: Shelf, filters: Filters, known: tuple[DraftFamily, ...], there: Offer) -> None:
     top, below = st.container(), st.container()
     chosen = _chosen({one.name: one for one in known}, there)
     with below:
@@ -119,13 +125,13 @@ def _measured(shelf: Shelf, filters: Filters, known: tuple[Family, ...], there: 
             st.warning(plain(" ".join(found.warnings)))
     note = bracketed(*family.badges)
     sheet, drawings = _lines(shelf, place, given, note)
-    drafts = of_family(ask(shelf, accepted, filters), family)
+    drafts = acceptance_of_family(ask(shelf, accepted, filters), family)
     drawings += _draft(drafts, family, note) if drafts else []
     charts_menu("predict", titled(drawings))
     _below(found, sheet, drafts, ask(shelf, subjects, filters))
 
 
-def _chosen(known: dict[str, Family], there: Offer) -> tuple[Family, str] | str:
+def _chosen(known: dict[str, DraftFamily], there: Offer) -> tuple[DraftFamily, str] | str:
     """Return the arm and the dataset of the boxes; a sentence where the filters hide the arm, or the
     link names one that is gone."""
     left, right = st.columns([3, 1])
@@ -138,7 +144,9 @@ def _chosen(known: dict[str, Family], there: Offer) -> tuple[Family, str] | str:
     return _GONE if dataset is None else (known[name], dataset)
 
 
-def _lines(shelf: Shelf, place: Place, given: Asked, note: str) -> tuple[Sheet, list[Drawing]]:
+def _lines(
+    shelf: Shelf, place: Place, given: ForecastQuestion, note: str
+) -> tuple[Sheet, list[Drawing]]:
     """Draw the chosen metric over the load and over K; ``note`` ends the titles."""
     label = st.segmented_control(
         "Metric", list(_METRICS), default=next(iter(_METRICS)), required=True,
@@ -156,7 +164,7 @@ def _lines(shelf: Shelf, place: Place, given: Asked, note: str) -> tuple[Sheet, 
 
 
 @cached
-def _known(shelf: Shelf, place: Place) -> Known:
+def _known(shelf: Shelf, place: Place) -> FittedPlace:
     """Return what forecasts rest on. Raises InvalidInput where there is none."""
     wanted = (place.system, place.family, place.dataset)
     (subject,) = (
@@ -164,16 +172,18 @@ def _known(shelf: Shelf, place: Place) -> Known:
         for one in ask(shelf, subjects, place.filters)
         if (one.place.system, one.place.family, one.place.dataset) == wanted
     )
-    return known(subject, place.lengths)
+    return fitted(subject, place.lengths)
 
 
 @cached
-def _answer(shelf: Shelf, place: Place, given: Asked) -> Answer:
-    return answer(_known(shelf, place), given)
+def _answer(shelf: Shelf, place: Place, given: ForecastQuestion) -> ForecastAnswer:
+    return forecast_answer(_known(shelf, place), given)
 
 
 @cached
-def _drawn(shelf: Shelf, place: Place, given: Asked, words: tuple[str, str]) -> list[Drawing]:
+def _drawn(
+    shelf: Shelf, place: Place, given: ForecastQuestion, words: tuple[str, str]
+) -> list[Drawing]:
     """Return the charts over the load and over K. ``words``: the metric, and what ends the
     titles."""
     sheet = Sheet(_known(shelf, place), given, *words)
@@ -184,7 +194,7 @@ def _drawn(shelf: Shelf, place: Place, given: Asked, words: tuple[str, str]) -> 
     ]
 
 
-def _draft(found: tuple[Accepted, ...], family: Family, note: str) -> list[Drawing]:
+def _draft(found: tuple[DraftAcceptance, ...], family: DraftFamily, note: str) -> list[Drawing]:
     """Draw how good the draft is: one chart, a line per dataset."""
     ks = sorted({one.k for one in found}, reverse=True)
     st.subheader("How good is the draft?", help=_DRAFT)
@@ -212,7 +222,10 @@ def _segments(label: str, options: list[str], key: str) -> str:
 
 
 def _below(
-    found: Answer, sheet: Sheet, drafts: tuple[Accepted, ...], there: tuple[Subject, ...]
+    found: ForecastAnswer,
+    sheet: Sheet,
+    drafts: tuple[DraftAcceptance, ...],
+    there: tuple[ForecastSubject, ...],
 ) -> None:
     """Draw the folds; what is closed is neither computed nor drawn."""
     parts: dict[str, tuple[str, Callable[[], None]]] = {

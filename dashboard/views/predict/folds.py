@@ -7,10 +7,17 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.prediction.reach import DECODE_CAPS
-from answers.decide.accepted import Accepted, acceptance_rows
 from answers.predict import values as book
-from answers.predict.read import Subject, measured
-from answers.predict.values import Answer, Asked, Known, Offer, Parameters, Table
+from answers.predict.acceptance import DraftAcceptance, acceptance_rows
+from answers.predict.answer import ForecastSubject, measured
+from answers.predict.values import (
+    AskableQuestions,
+    FittedPlace,
+    ForecastAnswer,
+    ForecastQuestion,
+    TextbookParameters,
+    TextTable,
+)
 from answers.predict.words import numbers, prompts_unknown
 from dashboard.charts.forecast import Sheet, withheld
 from dashboard.charts.forecast import textbook as draw_textbook
@@ -20,7 +27,7 @@ from dashboard.downloads import rows_menu
 from warehouse.catalogue import METRICS
 
 
-def asked(known: Offer) -> Asked:
+def asked(known: AskableQuestions) -> ForecastQuestion:
     """Ask for K, load, acceptance and lengths."""
     left, right = st.columns(2)
     k = left.select_slider(
@@ -36,14 +43,14 @@ def asked(known: Offer) -> Asked:
     span = known.output
     output = three.slider("Output tokens", span.low, span.high, span.usual, key="output",
                           bind="query-params", help="Per request.")  # fmt: skip
-    return Asked(
+    return ForecastQuestion(
         k, load, rate, None,
         None if prompt == known.prompt.usual else float(prompt),
         None if output == span.usual else float(output),
     )  # fmt: skip
 
 
-def _prompt(place: DeltaGenerator, known: Offer) -> int:
+def _prompt(place: DeltaGenerator, known: AskableQuestions) -> int:
     """Ask for the prompts' length; nothing where no other length can be predicted."""
     span = known.prompt
     if not known.prompts_count:
@@ -56,7 +63,7 @@ def _prompt(place: DeltaGenerator, known: Offer) -> int:
     return chosen
 
 
-def _rate(known: Offer) -> float | None:
+def _rate(known: AskableQuestions) -> float | None:
     own = st.toggle(
         "Another acceptance rate", not known.accepts, key="own_rate", bind="query-params",
         help=explanation(METRICS["acceptance_rate"], "mean"),
@@ -68,7 +75,7 @@ def _rate(known: Offer) -> float | None:
     return rate if own else None
 
 
-def parameters() -> Parameters:
+def parameters() -> TextbookParameters:
     """Ask for the parameters of the textbook models."""
     left, middle, right = st.columns(3)
     rate = left.slider("Acceptance rate", 0.0, 1.0, 0.7, 0.01, key="book_rate", bind="query-params")
@@ -79,7 +86,7 @@ def parameters() -> Parameters:
                          key="book_cost", bind="query-params")  # fmt: skip
     text = right.selectbox("Kind of text", list(DECODE_CAPS), key="book_text",
                            bind="query-params")  # fmt: skip
-    return Parameters(rate, k, text, share, cost)
+    return TextbookParameters(rate, k, text, share, cost)
 
 
 MODEL = (
@@ -97,13 +104,13 @@ _BOOK = (
 )
 
 
-def in_numbers(found: Answer) -> None:
+def in_numbers(found: ForecastAnswer) -> None:
     """Draw the answer as a table."""
     st.caption("How is this calculated?", help=MODEL)
     text(numbers(found), "rows")
 
 
-def trust(found: Answer, sheet: Sheet) -> None:
+def trust(found: ForecastAnswer, sheet: Sheet) -> None:
     """Draw how far predictions of withheld points were off."""
     for line in found.trust:
         st.caption(plain(line))
@@ -114,19 +121,19 @@ def trust(found: Answer, sheet: Sheet) -> None:
     rows_menu("withheld-points", lambda: _withheld(sheet.known))
 
 
-def _withheld(known: Known) -> pd.DataFrame:
+def _withheld(known: FittedPlace) -> pd.DataFrame:
     """Return the withheld points with their predictions, for a file."""
     rows = [vars(one) | {"error": one.error, "held": one.held} for one in known.withheld]
     return pd.DataFrame(rows)
 
 
-def accepted(found: Sequence[Accepted]) -> None:
+def accepted(found: Sequence[DraftAcceptance]) -> None:
     """Draw the acceptance of every dataset, K and load."""
     header, rows = acceptance_rows(found)
-    text(Table(tuple(header), tuple(map(tuple, rows))), "levels")
+    text(TextTable(tuple(header), tuple(map(tuple, rows))), "levels")
 
 
-def what_was_measured(found: Sequence[Subject]) -> None:
+def what_was_measured(found: Sequence[ForecastSubject]) -> None:
     """Draw what was measured of every family on every dataset."""
     text(measured(found), "arms")
 
@@ -140,7 +147,7 @@ def textbook() -> None:
     text(book.table(given), "models")
 
 
-def text(found: Table, what: str) -> None:
+def text(found: TextTable, what: str) -> None:
     """Draw rows of text as a table."""
     rows = [list(row) for row in found.rows]
     table(shown(pd.DataFrame(rows, columns=list(found.header))), what)
