@@ -273,6 +273,11 @@ def _ground(
     return known.with_answers(queries.answers(reader, doubtful).to_pandas())
 
 
+def cells_kept(reader: Reader, filters: Filters) -> int:
+    """Return how many cells the filters keep."""
+    return int(queries.cells(reader, filters).num_rows)
+
+
 def studies_key(filters: Filters, cells: pd.DataFrame) -> str:
     """Return what tells the whole studies apart that these are all cells of."""
     return f"{sorted(map(str, set(studies_of(cells))))} {_dates(filters)}"

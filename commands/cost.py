@@ -122,7 +122,7 @@ def _terms(given: Mapping[str, Any]) -> "CostTerms":
 
 
 def _from_warehouse(warehouse: Path | None, given: dict[str, Any], as_json: bool) -> None:
-    from answers.cost.words import as_json as as_json_object
+    from answers.cost.values import as_json as as_json_object
 
     found = _answer(warehouse, given)
     if as_json:
@@ -147,7 +147,7 @@ def _answer(warehouse: Path | None, given: dict[str, Any]) -> "Costs":
 
 
 def _show(found: "Costs") -> None:
-    from answers.cost.tables import costs, demands, others
+    from answers.cost.words import costs, demands, others
     from commands.output import show_table
 
     click.echo(click.wrap_text(found.headline, width=100))

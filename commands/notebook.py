@@ -11,7 +11,7 @@ from answers.compare import values as compare_contract
 from answers.compare.answer import compare
 from answers.compare.values import ArmComparison
 from answers.compare.values import CompareQuestion as ComparisonQuestion
-from answers.cost import words as cost_contract
+from answers.cost import values as cost_contract
 from answers.cost.answer import cost, with_energy
 from answers.cost.values import Costs, CostTerms
 from answers.decide import values as decide_contract

@@ -25,8 +25,7 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
 
     Example: draftboard pareto --dataset code --front
     """
-    from answers.cost.capacity import trade
-    from answers.cost.words import trade_json
+    from answers.cost.capacity import trade, trade_json
     from warehouse.store import Reader, warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:
@@ -40,7 +39,7 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
 
 
 def _show(found: "UserGpuTrade", front: bool) -> None:
-    from answers.cost.tables import trade_points
+    from answers.cost.words import trade_points
     from answers.wording import known
     from commands.output import show_table
 

@@ -10,7 +10,7 @@ import httpx
 from analysis.money.paying import PRICES
 from answers.compare import values as compare_contract
 from answers.compare.values import ArmComparison
-from answers.cost import words as cost_contract
+from answers.cost import values as cost_contract
 from answers.cost.values import Costs, CostTerms
 from answers.decide import values as decide_contract
 from answers.decide.values import Decisions

@@ -29,8 +29,7 @@ def slo(
     Example: draftboard slo 'ttft:p95<200ms; itl:p99<10ms; latency:p50<2s' --dataset code
     """
     from analysis.money.paying import Paying
-    from answers.cost.capacity import capacity
-    from answers.cost.words import capacity_json
+    from answers.cost.capacity import capacity, capacity_json
     from warehouse.store import Reader, warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:
@@ -44,7 +43,7 @@ def slo(
 
 
 def _show(found: "ServiceCapacity") -> None:
-    from answers.cost.tables import arms, loads
+    from answers.cost.words import arms, loads
     from commands.output import show_table
 
     click.echo(f"SLO: {found.slo.text}")

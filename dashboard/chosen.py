@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analysis.choice.operating import EXAMPLES, wish
 from analysis.service.slo import EXAMPLE
-from answers.decide.answer import One, decide_one
+from answers.decide.answer import SubjectDecision, decide_one
 from answers.decide.overview import NamedSubject, Overview, SubjectsQuestion, subjects
 from answers.decide.values import DecideQuestion, Decision, Objective, mix_from
 from answers.published.values import Study
@@ -200,7 +200,7 @@ def opens_on(
     return shown and next((one.name for one in every if one.name == shown or shows(one)), None)
 
 
-def decided(shelf: Shelf, question: DecideQuestion, about: NamedSubject) -> One:
+def decided(shelf: Shelf, question: DecideQuestion, about: NamedSubject) -> SubjectDecision:
     """Return the decision on a subject, kept under its own filters: all pages ask for the same."""
     return ask(shelf, decide_one, replace(question, filters=about.filters), about)
 

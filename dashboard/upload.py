@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from answers.compare.uploaded import UploadedCell, UploadedResults, hold
+from answers.compare.answer import UploadedCell, UploadedResults, hold
 from warehouse.errors import InvalidInput
 from warehouse.store import Reader, current_generation
 

@@ -1,4 +1,4 @@
-"""What was compared, by subject: one model on one hardware with one engine, and its settings."""
+"""What was compared, by subject: one model on one hardware with one engine, its settings, and a pair of cells in depth."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +17,15 @@ from answers.compare.values import (
     CompareQuestion,
     GeometricMean,
 )
-from answers.compare.values import CellPair as Met
-from answers.compare.words import load_name
-from answers.decide.overview import NamedSubject, SubjectsQuestion, System, names_apart, system
+from answers.decide.overview import (
+    NamedSubject,
+    SubjectsQuestion,
+    System,
+    names_apart,
+    system,
+)
 from answers.decide.overview import subjects as named
+from answers.decide.tables import greedy
 from answers.decide.values import Decision
 from answers.wording import percent
 from warehouse import queries
@@ -80,67 +85,52 @@ def _system(one: NamedSubject) -> System:
 
 def compared(found: ArmComparison, about: NamedSubject) -> ComparedSubject | None:
     """Return what was compared of a subject; None where nothing was."""
-    settings = tuple(one for one in found.settings if system(one.subject) == _system(about))
-    return ComparedSubject(about.name, _ordered(settings)) if settings else None
+    mine = [one for one in found.settings if system(one.subject) == _system(about)]
+    return _subject(about.name, mine) if mine else None
 
 
 def subjects(found: ArmComparison) -> tuple[ComparedSubject, ...]:
     """Return every subject of a comparison, two of one name told apart by their study."""
     names = names_apart(one.subject for one in found.settings)
-    grouped: dict[System, list[ComparedSetting]] = {}
-    for one in found.settings:
-        grouped.setdefault(system(one.subject), []).append(one)
-    return tuple(ComparedSubject(names[at], _ordered(settings)) for at, settings in grouped.items())
+    return tuple(
+        _subject(name, [one for one in found.settings if system(one.subject) == at])
+        for at, name in names.items()
+    )
 
 
-def _ordered(settings: Sequence[ComparedSetting]) -> tuple[ComparedSetting, ...]:
-    return tuple(sorted(settings, key=lambda one: -_loads(one)))
-
-
-def _loads(one: ComparedSetting) -> int:
-    return sum(len(arm.changes) for arm in one.arms)
+def _subject(name: str, settings: Sequence[ComparedSetting]) -> ComparedSubject:
+    ordered = sorted(settings, key=lambda one: -sum(len(arm.changes) for arm in one.arms))
+    return ComparedSubject(name, tuple(ordered))
 
 
 def answer(
     setting: ComparedSetting, decisions: Sequence[Decision], reference: str
 ) -> SettingAnswer:
     """Return the decision on a setting, as every page tells it; without one, what the means say."""
+    gains = {arm.name: _speed(arm) for arm in setting.arms}
+    fastest = max(setting.arms, key=lambda arm: _gain(gains[arm.name]))
     for one in decisions:
         same = (one.subject, one.traffic.dataset) == (setting.subject, setting.dataset)
         if same and not one.traffic.mix:
+            names = {arm.label: arm.name for arm in setting.arms}
             against = tuple(loss.sentence for loss in one.against[:_LISTED])
-            return SettingAnswer(one.headline, _taken(setting, one), against)
-    arm = _fastest(setting)
-    return SettingAnswer(_by_mean(arm, reference), arm.name, ())
+            return SettingAnswer(one.headline, names.get(one.arm, fastest.name), against)
+    mean, headline = gains[fastest.name], f"{fastest.name} beside {reference}: nothing is decided."
+    if mean is not None and mean.improvement is not None:
+        headline = (
+            f"{fastest.name} against {reference}: {words.metric_name(*_SPEED).lower()} "
+            f"{percent(mean.improvement)} on average over the loads {', '.join(mean.loads)}; "
+            "nothing is decided."
+        )
+    return SettingAnswer(headline, fastest.name, ())
 
 
-def _taken(setting: ComparedSetting, one: Decision) -> str:
-    labels = {arm.label: arm.name for arm in setting.arms}
-    return labels.get(one.arm, _fastest(setting).name)
-
-
-def _fastest(setting: ComparedSetting) -> ComparedArm:
-    return max(setting.arms, key=_speed)
-
-
-def _speed(arm: ComparedArm) -> float:
-    mean = _mean(arm)
-    return float("-inf") if mean is None or mean.improvement is None else mean.improvement
-
-
-def _mean(arm: ComparedArm) -> GeometricMean | None:
+def _speed(arm: ComparedArm) -> GeometricMean | None:
     return next((one for one in arm.means if (one.metric, one.statistic) == _SPEED), None)
 
 
-def _by_mean(arm: ComparedArm, reference: str) -> str:
-    mean = _mean(arm)
-    if mean is None or mean.improvement is None:
-        return f"{arm.name} beside {reference}: nothing is decided."
-    speed = words.metric_name(*_SPEED).lower()
-    return (
-        f"{arm.name} against {reference}: {speed} {percent(mean.improvement)} on average over the "
-        f"loads {', '.join(mean.loads)}; nothing is decided."
-    )
+def _gain(mean: GeometricMean | None) -> float:
+    return float("-inf") if mean is None or mean.improvement is None else mean.improvement
 
 
 # --- One pair of cells in depth: what differs in their configuration, and how their requests fared.
@@ -148,12 +138,11 @@ def _by_mean(arm: ComparedArm, reference: str) -> str:
 
 #: The metrics of single requests that are told as distributions.
 DISTRIBUTIONS = ("ttft", "itl", "request_latency")
-#: PairRequests of a cell that are told one by one; of more, every n-th one.
+#: Requests of a cell that are told one by one; of more, every n-th one.
 MOST_REQUESTS = 4000
 _STARTED = ("commands", "environment", "settings")
-_REQUESTS = ("status", "prompt_tokens", "ttft")
 #: x, y
-Point = tuple[float, float]
+XY = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -188,7 +177,7 @@ class RequestDistribution:
     most."""
 
     metric: str
-    arms: tuple[tuple[str, tuple[Point, ...]], ...]
+    arms: tuple[tuple[str, tuple[XY, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -197,7 +186,7 @@ class FirstTokens:
     are, where not all are told."""
 
     arm: str
-    points: tuple[Point, ...]
+    points: tuple[XY, ...]
     total: int
 
 
@@ -212,24 +201,16 @@ class PairRequests:
 
 def pairs(found: ArmComparison, setting: ComparedSetting) -> tuple[NamedPair, ...]:
     """Return every pair of a setting by arm, load and repeat; those of one name are numbered."""
-    named: dict[str, NamedPair] = {}
+    taken: dict[str, NamedPair] = {}
     for arm in setting.arms:
         for met in arm.pairs:
-            name = _distinct(_pair_name(arm.name, met), named)
-            named[name] = NamedPair(
-                name, met.reference_cell, met.arm_cell, found.reference, arm.name, arm.badges
-            )
-    return tuple(named.values())
-
-
-def _pair_name(arm: str, met: Met) -> str:
-    name = f"{arm}, {load_name(met.load)}"
-    return name if met.repeat is None else f"{name}, repeat {met.repeat}"
-
-
-def _distinct(name: str, taken: dict[str, NamedPair]) -> str:
-    number = 1 + sum(known == name or known.startswith(f"{name} (") for known in taken)
-    return name if number == 1 else f"{name} ({number})"
+            repeat = "" if met.repeat is None else f", repeat {met.repeat}"
+            name = f"{arm.name}, {words.load_name(met.load)}{repeat}"
+            number = 1 + sum(one == name or one.startswith(f"{name} (") for one in taken)
+            name = name if number == 1 else f"{name} ({number})"
+            cells = (met.reference_cell, met.arm_cell)
+            taken[name] = NamedPair(name, *cells, found.reference, arm.name, arm.badges)
+    return tuple(taken.values())
 
 
 def configuration(reader: Reader, pair: NamedPair) -> tuple[DifferingSetting, ...]:
@@ -237,38 +218,35 @@ def configuration(reader: Reader, pair: NamedPair) -> tuple[DifferingSetting, ..
     filter hides one."""
     cells = queries.cells(reader, Filters()).to_pandas()
     runs = queries.runs(reader, Filters()).to_pandas()
-    before, after = (_record(cell, cells, runs) for _, cell in pair.cells)
+    sides = []
+    for _, cell_id in pair.cells:
+        cell = records(cells[cells["cell_id"] == cell_id])[0]
+        same = (runs["source_id"] == cell["source_id"]) & (runs["run_id"] == cell["run_id"])
+        # How its run was started stands in other columns.
+        run = records(runs[same])[0]
+        sides.append({**{name: run[name] for name in _STARTED}, **cell})
     return tuple(
-        DifferingSetting(change.field, _said(change.before), _said(change.after))
-        for change in differences(before, after)
+        DifferingSetting(change.field, _value(change.before), _value(change.after))
+        for change in differences(*sides)
     )
 
 
-def _record(cell_id: str, cells: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Any]:
-    """Return a cell's row, with the columns of its run that say how it was started."""
-    cell = records(cells[cells["cell_id"] == cell_id])[0]
-    same = (runs["source_id"] == cell["source_id"]) & (runs["run_id"] == cell["run_id"])
-    run = records(runs[same])[0]
-    return {**{name: run[name] for name in _STARTED}, **cell}
-
-
-def _said(value: Any) -> str | None:
-    if value is None:
-        return None
+def _value(value: Any) -> str | None:
     # A whole number in a column that also has gaps comes as a float.
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+    whole = isinstance(value, float) and value.is_integer()
+    return None if value is None else str(int(value) if whole else value)
 
 
 def requests(reader: Reader, pair: NamedPair) -> PairRequests:
     """Return the requests of both cells. Raises WarehouseDamaged where a file of them is
     missing."""
-    columns = list(dict.fromkeys((*_REQUESTS, *COLUMNS)))
+    columns = list(dict.fromkeys(("status", "prompt_tokens", "ttft", *COLUMNS)))
     rows = {arm: queries.requests(reader, cell, columns).to_pandas() for arm, cell in pair.cells}
-    one, other = rows.values()
-    check = check_outputs(one, other, _greedy(reader, pair))
+    reference, arm = rows.values()
+    check = check_outputs(reference, arm, greedy(reader, [cell for _, cell in pair.cells]))
     return PairRequests(
         tuple(_distributions(reader, pair)),
-        tuple(_first_tokens(arm, known) for arm, known in rows.items()),
+        tuple(_first_tokens(name, of_arm) for name, of_arm in rows.items()),
         check.sentences,
     )
 
@@ -288,10 +266,3 @@ def _first_tokens(arm: str, rows: pd.DataFrame) -> FirstTokens:
     done = rows[rows["status"] == COMPLETED][["prompt_tokens", "ttft"]].dropna().astype("float64")
     some = done.iloc[:: len(done) // MOST_REQUESTS + 1]
     return FirstTokens(arm, tuple(some.itertuples(index=False, name=None)), len(done))
-
-
-def _greedy(reader: Reader, pair: NamedPair) -> bool | None:
-    """Whether both cells ran at temperature 0; None where one does not say."""
-    cells = queries.cells(reader, Filters()).to_pandas().set_index("cell_id")
-    told = cells.loc[[cell for _, cell in pair.cells], "temperature"]
-    return None if told.isna().any() else bool((told == 0).all())

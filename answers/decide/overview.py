@@ -1,6 +1,6 @@
-"""Decisions put together: one paragraph for each model on one hardware."""
+"""What decisions are about: the subjects that there are, what tells them apart, one paragraph for each."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
@@ -77,14 +77,33 @@ def overviews(decisions: Sequence[Decision]) -> tuple[Overview, ...]:
     return tuple(_overview(names[at], tuple(part)) for at, part in grouped)
 
 
-def names_apart(subjects: Iterable[DecisionSubject]) -> dict[System, str]:
-    """Return a name for each system, no two alike, in the order of the subjects."""
-    first: dict[System, DecisionSubject] = {}
-    studies: dict[str, set[str | None]] = {}
-    for one in subjects:
-        first.setdefault(system(one), one)
-        studies.setdefault(name(one), set()).add(one.study)
-    return {at: _apart(one, studies) for at, one in first.items()}
+def _overview(title: str, decisions: tuple[Decision, ...]) -> Overview:
+    of_size = (list(part) for _, part in groupby(decisions, _size))
+    leads = tuple(
+        one for there in of_size for one in [each for each in there if each.traffic.mix] or there
+    )
+    if len(leads) == 1:
+        return Overview(title, leads[0].paragraph, leads, decisions)
+    found, about = Overview(title, "", leads, decisions), decisions[0].subject
+    parts = [f"{found.place(one)}: {said.brief(one)}" for one in leads]
+    origin = said.EVIDENCE.get(about.evidence or "", "")
+    return replace(found, paragraph=f"{known(about.model)}. {' '.join(parts)} {origin}".strip())
+
+
+def _size(one: Decision) -> int:
+    return one.subject.tensor_parallel_size or 0
+
+
+# --- What a decision is about, and how it is called.
+
+
+def subject_of(keys: dict[str, Any], configuration: str | None) -> DecisionSubject:
+    """Return what a decision is about, from the facts of a setting; None for unknown."""
+    counts, facts = ("gpu_count", "tensor_parallel_size"), {}
+    for name in ("study", "model", "gpu", "engine", "engine_version", "evidence", *counts):
+        value = keys.get(name)
+        facts[name] = None if value is None else int(value) if name in counts else str(value)
+    return DecisionSubject(**facts, configuration=configuration)  # type: ignore[arg-type]
 
 
 def system(about: DecisionSubject) -> System:
@@ -93,14 +112,10 @@ def system(about: DecisionSubject) -> System:
     return (about.study, about.model, about.gpu, *engine, about.evidence, about.configuration)
 
 
-def _size(one: Decision) -> int:
-    return one.subject.tensor_parallel_size or 0
-
-
 def name(about: DecisionSubject) -> str:
     """Return what a subject is called: ``gpt-oss on H200, vllm 0.24.0 [CPU lab]``."""
-    told = f"{known(about.model)} on {known(about.gpu)}, {known(about.engine)} {known(about.engine_version)}"
-    return f"{told}{badge(about.evidence)}"
+    on = f"{known(about.model)} on {known(about.gpu)}"
+    return f"{on}, {known(about.engine)} {known(about.engine_version)}{badge(about.evidence)}"
 
 
 def badge(evidence: str | None) -> str:
@@ -109,61 +124,37 @@ def badge(evidence: str | None) -> str:
     return wording.bracketed(wording.badge(evidence))
 
 
-def _apart(about: DecisionSubject, studies: Mapping[str, set[str | None]]) -> str:
-    """Name a subject so that no other is named alike: with its study where several studies have the
-    name, and with its configuration."""
-    told = name(about)
-    parts = [told, f"study {known(about.study)}" if len(studies[told]) > 1 else None]
-    return ", ".join(part for part in (*parts, about.configuration) if part)
-
-
-def _overview(title: str, decisions: tuple[Decision, ...]) -> Overview:
-    leads = tuple(_leads(decisions))
-    if len(leads) == 1:
-        return Overview(title, leads[0].paragraph, leads, decisions)
-    found = Overview(title, "", leads, decisions)
-    parts = [f"{found.place(one)}: {said.brief(one)}" for one in leads]
-    paragraph = f"{known(decisions[0].subject.model)}. {' '.join(parts)} {_origin(decisions)}"
-    return Overview(title, paragraph.strip(), leads, decisions)
-
-
-def _leads(decisions: Sequence[Decision]) -> Iterator[Decision]:
-    for _, part in groupby(decisions, _size):
-        there = list(part)
-        yield from [one for one in there if one.traffic.mix] or there
-
-
-def _origin(decisions: Sequence[Decision]) -> str:
-    return said.EVIDENCE.get(decisions[0].subject.evidence or "", "")
+def names_apart(subjects: Iterable[DecisionSubject]) -> dict[System, str]:
+    """Return a name for each system, no two alike, in the order of the subjects: with its study where
+    several studies have the name, and with its configuration."""
+    first: dict[System, DecisionSubject] = {}
+    studies: dict[str, set[str | None]] = {}
+    for one in subjects:
+        first.setdefault(system(one), one)
+        studies.setdefault(name(one), set()).add(one.study)
+    names = {}
+    for at, one in first.items():
+        study = f"study {known(one.study)}" if len(studies[name(one)]) > 1 else None
+        names[at] = ", ".join(filter(None, (name(one), study, one.configuration)))
+    return names
 
 
 def narrowed(about: DecisionSubject, chosen: Filters) -> Filters:
     """Return the chosen filters, kept to a subject; arms keep the baseline beside them."""
+    model, gpu, version, study = (
+        (known_or_unknown(value),)
+        for value in (about.model, about.gpu, about.engine_version, about.study)
+    )
     arm = tuple(sorted({*chosen.arm, "baseline"})) if chosen.arm else ()
-    return replace(
-        chosen, arm=arm, model=_only(about.model), gpu=_only(about.gpu),
-        engine_version=_only(about.engine_version), study=_only(about.study),
-    )  # fmt: skip
+    return replace(chosen, arm=arm, model=model, gpu=gpu, engine_version=version, study=study)
 
 
-def _only(value: str | None) -> tuple[str, ...]:
-    return (UNKNOWN if value is None else value,)
+def known_or_unknown(value: object) -> str:
+    """Return a fact as a filter names it."""
+    return UNKNOWN if value is None else str(value)
 
 
-def subject_of(keys: dict[str, Any], configuration: str | None) -> DecisionSubject:
-    """Return what a decision is about, from the facts of a setting; None for unknown."""
-    count = ("gpu_count", "tensor_parallel_size")
-    texts = ("study", "model", "gpu", "engine", "engine_version", "evidence")
-    told = {name: _text(keys.get(name)) for name in texts}
-    whole = {name: None if keys.get(name) is None else int(keys[name]) for name in count}
-    return DecisionSubject(**told, **whole, configuration=configuration)  # type: ignore[arg-type]
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
-
-
-# --- What tells two decisions apart that are about the same model, hardware, engine and size.
+# --- What tells two subjects apart that have the same model, hardware, engine and size.
 
 
 #: What the name of a decision says anyway.
@@ -183,49 +174,35 @@ def configurations(keys: pd.DataFrame) -> dict[int, str]:
     """
     settings = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
     named = [name for name in _SAID if name in settings]
+    rest = [name for name in SETTING if name in settings and name not in (*_SAID, "dataset")]
     found: dict[int, str] = {}
     for _, alike in settings.groupby(named, dropna=False, sort=False):
-        if alike["dataset"].duplicated().any():
-            found |= _words_of_alike(alike)
+        if not alike["dataset"].duplicated().any():
+            continue
+        facts = {at: flat(dict(zip(rest, row, strict=True)))
+                 for at, row in zip(alike.index, alike[rest].itertuples(index=False), strict=True)}  # fmt: skip
+        datasets, varied = alike["dataset"].astype(str), set()
+        for _, of_dataset in datasets.groupby(datasets):
+            mine = [facts[at] for at in of_dataset.index]
+            for each in {each for one in mine for each in one}:
+                if len({str(one.get(each)) for one in mine}) > 1:
+                    varied.add(each)
+        if varied:
+            found |= {int(at): _words_of(one, sorted(varied)) for at, one in facts.items()}
     return found
 
 
-def _words_of_alike(alike: pd.DataFrame) -> dict[int, str]:
-    """Return, for settings of one name, the words that tell each apart from the others."""
-    rest = [name for name in SETTING if name in alike and name not in (*_SAID, "dataset")]
-    facts = {at: flat(dict(zip(rest, row, strict=True)))
-             for at, row in zip(alike.index, alike[rest].itertuples(index=False), strict=True)}  # fmt: skip
-    datasets = alike["dataset"].astype(str)
-    varied = sorted({
-        name
-        for _, of_dataset in datasets.groupby(datasets)
-        for name in _varied([facts[at] for at in of_dataset.index])
-    })  # fmt: skip
-    return {int(at): _words(said, varied) for at, said in facts.items()} if varied else {}
-
-
-def _varied(facts: list[dict[str, Any]]) -> set[str]:
-    """Return the names of the facts in which some of these differ."""
-    names = {name for one in facts for name in one}
-    return {name for name in names if len({str(one.get(name)) for one in facts}) > 1}
-
-
-def _words(said: Mapping[str, Any], varied: list[str]) -> str:
-    told = [f"{_short(name)} {_value(said.get(name))}" for name in varied[:_MOST]]
+def _words_of(facts: dict[str, Any], varied: list[str]) -> str:
+    words = []
+    for each in varied[:_MOST]:
+        value = facts.get(each)
+        shown = "not stated" if value is None else str(value)[:_LONGEST]
+        words.append(f"{each.removeprefix('server_args.')} {shown}")
     more = len(varied) - _MOST
-    return ", ".join([*told, *([f"{more} more"] if more > 0 else [])])
+    return ", ".join([*words, *([f"{more} more"] if more > 0 else [])])
 
 
-def _short(name: str) -> str:
-    """Return a server argument's name without the prefix ``server_args.``."""
-    return name.removeprefix("server_args.")
-
-
-def _value(value: object) -> str:
-    return "not stated" if value is None else str(value)[:_LONGEST]
-
-
-# --- What there is to decide on, found from the cells alone, and the decision on one of it.
+# --- The subjects that there are, found from the cells alone.
 
 
 @dataclass(frozen=True)
@@ -261,6 +238,10 @@ class _SettingFacts:
     own: bool
     others: frozenset[str | None]
 
+    @property
+    def met(self) -> bool:
+        return self.own or bool(self.others)
+
 
 @dataclass(frozen=True)
 class _StudyCells:
@@ -278,60 +259,29 @@ def subjects(reader: Reader, asked: SubjectsQuestion) -> tuple[NamedSubject, ...
     """Return every subject of which the filters keep a cell that may have a partner, by the names and
     in the order that all subjects have without filters. Some have no decision: no two of their cells
     can be compared."""
-    every = _all_settings(reader, asked)
+    # Every choice of filters asks for them.
+    without = replace(asked, filters=Filters())
+    every: list[_SettingFacts] = reader.kept.get(
+        f"settings of {without}", lambda one: _kept_settings(one, without), reader
+    )
     kept = every if asked.filters == Filters() else _kept_settings(reader, asked)
     parts: dict[System, list[_SettingFacts]] = {}
     for one in kept:
         parts.setdefault(system(one.about), []).append(one)
     return tuple(
         NamedSubject(
-            name, parts[at][0].about, _kept_filters(asked, parts[at]), not any(map(_met, parts[at]))
+            name, parts[at][0].about, _filters_of(asked, parts[at]), not any(x.met for x in parts[at])
         )
         for at, name in names_apart(one.about for one in (*every, *kept)).items()
         if at in parts
-    )
+    )  # fmt: skip
 
 
-def _all_settings(reader: Reader, asked: SubjectsQuestion) -> list[_SettingFacts]:
-    """Return the settings that there are without filters. Every choice of filters asks for them."""
-    asked = replace(asked, filters=Filters())
-    every: list[_SettingFacts] = reader.kept.get(
-        f"settings of {asked}", lambda one: _kept_settings(one, asked), reader
-    )
-    return every
-
-
-def _kept_settings(reader: Reader, asked: SubjectsQuestion) -> list[_SettingFacts]:
-    """Return the settings of which the filters keep a cell that may have a partner."""
-    cells, shown = whole_studies(reader, asked.filters)
-    found = _shown_settings(_study_cells(reader, asked, cells), shown)
-    return [one for one in found if asked.lonely or asked.allow or _met(one)]
-
-
-def _study_cells(reader: Reader, asked: SubjectsQuestion, cells: pd.DataFrame) -> _StudyCells:
-    """Return what there is in the studies of these cells: of the filters it needs no more."""
-
-    def made(one: Reader) -> _StudyCells:
-        return _cells_with_baselines(against(deciding_cells(one, cells), asked.reference))
-
-    if len(cells) > MOST_KEPT:
-        return made(reader)
-    known: _StudyCells = reader.kept.get(
-        f"settings in {studies_key(asked.filters, cells)} {asked.reference}", made, reader
-    )
-    return known
-
-
-def _met(one: _SettingFacts) -> bool:
-    return one.own or bool(one.others)
-
-
-def _kept_filters(asked: SubjectsQuestion, parts: list[_SettingFacts]) -> Filters:
+def _filters_of(asked: SubjectsQuestion, parts: list[_SettingFacts]) -> Filters:
     """Keep the chosen filters to a subject, whose settings these are."""
     if asked.allow:  # Partners may differ, so they may be anywhere.
         return asked.filters
-    about = parts[0].about
-    kept = narrowed(about, asked.filters)
+    kept = narrowed(parts[0].about, asked.filters)
     others = {study or UNKNOWN for one in parts for study in one.others}
     if not others:
         return kept
@@ -340,22 +290,43 @@ def _kept_filters(asked: SubjectsQuestion, parts: list[_SettingFacts]) -> Filter
     return replace(kept, study=studies, engine_version=asked.filters.engine_version)
 
 
-def _cells_with_baselines(cells: pd.DataFrame) -> _StudyCells:
+def _kept_settings(reader: Reader, asked: SubjectsQuestion) -> list[_SettingFacts]:
+    """Return the settings of which the filters keep a cell that may have a partner."""
+    cells, shown = whole_studies(reader, asked.filters)
+
+    def made(one: Reader) -> _StudyCells:
+        return _study_cells(against(deciding_cells(one, cells), asked.reference))
+
+    if len(cells) > MOST_KEPT:
+        there = made(reader)
+    else:
+        # Of the filters it needs no more than their studies.
+        studies = studies_key(asked.filters, cells)
+        there = reader.kept.get(f"settings in {studies} {asked.reference}", made, reader)
+    found = _shown_settings(there, shown)
+    return [one for one in found if asked.lonely or asked.allow or one.met]
+
+
+def _study_cells(cells: pd.DataFrame) -> _StudyCells:
     if cells.empty:
         return _StudyCells(cells)
     setting, keys = settings_of(cells)
     plain_server = (cells["spec_method"] == "none").to_numpy()
+    # What is unknown of some may be equal.
+    doubtful = {each for each in UNKNOWN_MATCHES if each in cells and cells[each].isna().any()}
+    shared = [each for each in SETTING if each != "study" and each not in doubtful]
     places = pd.DataFrame({
         "cell_id": cells["cell_id"].to_numpy(), "setting": setting.to_numpy(),
-        "shared": numbered(cells, _shared(cells)), "study": studies_of(cells),
+        "shared": numbered(cells, shared), "study": studies_of(cells),
     })  # fmt: skip
     baselines = places[plain_server].groupby("shared")["study"].agg(frozenset)
-    studies = {int(str(shared)): found for shared, found in baselines.items()}
+    studies = {int(str(number)): found for number, found in baselines.items()}
     words = configurations(keys)
     first = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
-    told = zip(map(int, map(str, first.index)), records(first), strict=True)
-    facts = {at: {name: plain(value) for name, value in row.items()} for at, row in told}
-    about = {at: subject_of(row, words.get(at)) for at, row in facts.items()}
+    about = {}
+    for at, row in zip(map(int, map(str, first.index)), records(first), strict=True):
+        facts = {each: plain(value) for each, value in row.items()}
+        about[at] = subject_of(facts, words.get(at))
     own = frozenset(places["setting"][plain_server])
     return _StudyCells(places[~plain_server], own, studies, about)
 
@@ -369,9 +340,3 @@ def _shown_settings(there: _StudyCells, shown: frozenset[str]) -> Iterator[_Sett
     for one, shared, study in once.itertuples(index=False, name=None):
         others = frozenset(each[0] for each in there.studies.get(shared, frozenset()) - {study})
         yield _SettingFacts(there.about[one], one in there.own, others)
-
-
-def _shared(cells: pd.DataFrame) -> list[str]:
-    """Return what two cells must share to be partners; what is unknown of some may be equal."""
-    doubtful = {name for name in UNKNOWN_MATCHES if name in cells and cells[name].isna().any()}
-    return [name for name in SETTING if name != "study" and name not in doubtful]

@@ -1,11 +1,13 @@
-"""A decision as rows of text, as tiles and as fields of its map: the same for terminals, pages and reports."""
+"""A decision as rows of text, as tiles and as fields of its map, beside its outputs and what was decided before."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import TYPE_CHECKING
 
+import pandas as pd
+
+from analysis.evidence.output_check import COLUMNS, check_outputs
 from answers.decide.values import ArmAtLoad, ArmDifference, Decision, MapLevel
 from answers.decide.words import MORE_LAUNCHES, change, k_by_batch, loads_short, settle
 from answers.wording import UNKNOWN, interval, known, percent
@@ -15,9 +17,6 @@ from warehouse.decisions import About, Recorded
 from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.store_read import Reader
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TextRows = tuple[list[str], list[list[str]]]
 #: What stands where an arm has no gain to tell: at this load nothing is drafted, or the arm was not
@@ -29,21 +28,20 @@ _NONE = "–"
 def summary(decisions: Sequence[Decision]) -> TextRows:
     """Return a line per traffic and tensor parallel size: what to do, at which loads, and for
     what."""
-    loads = {one.operating_load.short for one in decisions}
+    loads = {one.operating.load.short for one in decisions}
     where = f" at {loads.pop()}" if len(loads) == 1 else ""
     header = ["traffic", "TP", "answer", "take", "loads", f"gain{where}", "95 %", "costs", "stake"]
-    return header, [_line(one, alone=bool(where)) for one in decisions]
-
-
-def _line(one: Decision, alone: bool) -> list[str]:
-    told = one.operating.difference
-    load = "" if alone else f" at {one.operating.load.short}"
-    return [
-        traffic_short(one), known(one.subject.tensor_parallel_size), one.answer, arm_taken(one),
-        words_by_load(one.levels),
-        f"{percent(told.improvement)}{load}", interval(told.low, told.high) or "no interval",
-        _saved(one), at_stake(one),
-    ]  # fmt: skip
+    lines = []
+    for one in decisions:
+        gain = one.operating.difference
+        load = "" if where else f" at {one.operating.load.short}"
+        lines.append([
+            traffic_short(one), known(one.subject.tensor_parallel_size), one.answer, arm_taken(one),
+            words_by_load(one.levels),
+            f"{percent(gain.improvement)}{load}", interval(gain.low, gain.high) or "no interval",
+            UNKNOWN if one.saving is None else percent(-one.saving.per_output_token), at_stake(one),
+        ])  # fmt: skip
+    return header, lines
 
 
 def traffic_short(one: Decision) -> str:
@@ -83,102 +81,73 @@ def _word(level: MapLevel) -> str:
     return (NOT_MEASURED if level.drafts else NO_DRAFTS) if own is None else own.word
 
 
-def _saved(one: Decision) -> str:
-    return UNKNOWN if one.saving is None else percent(-one.saving.per_output_token)
-
-
 def at_stake(one: Decision) -> str:
     """Write what is at stake: ``13.9 %``; unknown where nothing repeats."""
-    return percent(one.at_stake, sign=False) if one.at_stake is not None else UNKNOWN
+    return percent(one.at_stake, sign=False)
 
 
-def size(told: ArmDifference) -> str:
+def size(difference: ArmDifference) -> str:
     """Write an improvement with its interval: ``+11.6 % (+1.6 to +39.6 %)``."""
-    ends = interval(told.low, told.high)
-    return f"{percent(told.improvement)} ({ends})" if ends else percent(told.improvement)
+    ends = interval(difference.low, difference.high)
+    return percent(difference.improvement) + (f" ({ends})" if ends else "")
 
 
 def by_load(one: Decision) -> TextRows:
     """Return the load map: what the decision's server drafts at each load and what that brings; the
     best arm where nothing is drafted, and arms that are better than the server."""
     header = ["load", "K", "gain", "certainty", "launches", "in"]
-    lines = [_level(level) for level in one.levels]
-    better = [_better(level) for level in one.levels]
-    if any(level.served is not None for level in one.levels):
-        header, lines = (
-            [*header, "better there"],
-            [[*a, b] for a, b in zip(lines, better, strict=True)],
-        )
-    return header, lines
+    lines = [_level_row(level) for level in one.levels]
+    if all(level.served is None for level in one.levels):
+        return header, lines
+    better = [_better(level) if level.served is not None else _NONE for level in one.levels]
+    return [*header, "better there"], [[*a, b] for a, b in zip(lines, better, strict=True)]
 
 
-def _level(level: MapLevel) -> list[str]:
-    told, named = level.own, level.served is not None
-    launches = level.launches if level.served is None else level.served.launches
+def _level_row(level: MapLevel) -> list[str]:
+    own, served = level.own, level if level.served is None else level.served
+    k = served.num_speculative_tokens
     if level.drafts:
-        figures = [NOT_MEASURED, _NONE] if told is None else [size(told), told.word]
-    elif named:
+        figures = [NOT_MEASURED, _NONE] if own is None else [size(own), own.word]
+    elif level.served is not None:
         figures = ["as the baseline", _NONE]
     else:
         figures = [f"left on, {level.arm}: {size(level.difference)}", level.difference.word]
-    return [
-        level.load.text,
-        _k_of(level),
-        *figures,
-        str(launches or _NONE),
-        line_name(level.difference),
-    ]
+    drafted = str(k) if k else NO_DRAFTS
+    if k is None:
+        drafted = UNKNOWN if served.k_kind == "unknown" else "engine"
+    launches = str(served.launches or _NONE)
+    return [level.load.text, drafted, *figures, launches, line_name(level.difference)]
 
 
 def _better(level: MapLevel) -> str:
-    """Name the arm that is better than the decision's server at a load."""
-    if level.served is None:
-        return _NONE
     return f"{level.arm} {percent(level.difference.improvement)}, {level.difference.word}"
-
-
-def _k_of(level: MapLevel) -> str:
-    """Write the number of draft tokens of the decision's server: ``3``, ``no drafts``; ``engine``
-    where the engine chooses."""
-    k, kind = level.num_speculative_tokens, level.k_kind
-    if level.served is not None:
-        k, kind = level.served.num_speculative_tokens, level.served.k_kind
-    if k is None:
-        return UNKNOWN if kind == "unknown" else "engine"
-    return str(k) if k else NO_DRAFTS
 
 
 def taken(level: MapLevel) -> str:
     """Return what the decision's server does at a load: ``draft_model K=5 (+11.8 %)``; ``no drafts``,
     and which arm is better there."""
-    if not level.drafts:
-        mine = NO_DRAFTS
-    else:
-        arm = level.arm if level.served is None else level.served.arm
+    mine, served = NO_DRAFTS, level.served
+    if level.drafts:
+        arm = level.arm if served is None else served.arm
         mine = f"{arm} ({percent(level.own.improvement) if level.own else NOT_MEASURED})"
-    return f"{mine}; better there: {_better(level)}" if level.served is not None else mine
+    return mine if served is None else f"{mine}; better there: {_better(level)}"
 
 
-def line_name(told: ArmDifference) -> str:
+def line_name(difference: ArmDifference) -> str:
     """Return the name of the metric behind a difference: ``Output throughput``, ``TTFT P95``."""
-    metric = METRICS[told.metric]
-    return (
-        f"{metric.label} {percentile_label(told.statistic)}"
-        if metric.distribution
-        else metric.label
-    )
+    metric = METRICS[difference.metric]
+    statistic = f" {percentile_label(difference.statistic)}" if metric.distribution else ""
+    return f"{metric.label}{statistic}"
 
 
 def by_arm(one: Decision) -> TextRows:
     """Return every arm at every load; ``take`` marks what the decision takes."""
-    header = ["load", "arm", "gain", "certainty", "launches", ""]
-    return header, [_cell(cell) for cell in sorted(one.arms, key=lambda x: x.load.order)]
-
-
-def _cell(cell: ArmAtLoad) -> list[str]:
-    told = cell.difference
-    mark = "take" if cell.taken else "breaks answers" if cell.broken else ""
-    return [cell.load.text, cell.arm, size(told), told.word, str(cell.launches), mark]
+    lines = []
+    for cell in sorted(one.arms, key=lambda x: x.load.order):
+        mark = "take" if cell.taken else "breaks answers" if cell.broken else ""
+        gain = cell.difference
+        lines.append([cell.load.text, cell.arm, size(gain), gain.word, str(cell.launches), mark])
+    return ["load", "arm", "gain", "certainty", "launches", ""], lines
 
 
 def doubts(one: Decision) -> Iterator[str]:
@@ -207,8 +176,7 @@ def entries(one: Decision) -> str | None:
     """Return the table of K by batch size as vLLM takes it."""
     if one.table is None:
         return None
-    told = ", ".join(f"[{start}, {end}, {k}]" for start, end, k in one.table)
-    return f"num_speculative_tokens_per_batch_size: [{told}]"
+    return f"num_speculative_tokens_per_batch_size: [{', '.join(map(str, map(list, one.table)))}]"
 
 
 def nothing_to_paste(one: Decision) -> str:
@@ -240,28 +208,24 @@ class Tile:
 def tiles(one: Decision) -> tuple[Tile, ...]:
     """Return three figures: the gain and the saving, each with its word and interval, and what is
     at stake."""
-    load, gain = one.operating.load.text, one.operating.difference
-    sure = _sure(gain.low, gain.high)
+    load, gain, saving = one.operating.load.text, one.operating.difference, one.saving
+    if not one.operating.drafts:
+        saved = ("as the baseline", "nothing is drafted there")
+    elif saving is None:
+        saved = (UNKNOWN, "known only where throughput decides")
+    else:
+        low, high = (None if end is None else -end for end in (saving.high, saving.low))
+        sure = f"{saving.word}, same hardware; {_sure(low, high)}"
+        saved = (percent(-saving.per_output_token), sure)
+    word = f"{gain.word}; {_sure(gain.low, gain.high)}"
     return (
-        Tile(f"{line_name(gain)} at {load}", percent(gain.improvement), f"{gain.word}; {sure}"),
-        _saving(one, load),
+        Tile(f"{line_name(gain)} at {load}", percent(gain.improvement), word),
+        Tile(f"Cost of an output token at {load}", *saved),
         Tile("At stake in the choice", at_stake(one), "what another K or method may still bring"),
     )
 
 
-def _saving(one: Decision, load: str) -> Tile:
-    label, saving = f"Cost of an output token at {load}", one.saving
-    if not one.operating.drafts:
-        return Tile(label, "as the baseline", "nothing is drafted there")
-    if saving is None:
-        return Tile(label, UNKNOWN, "known only where throughput decides")
-    low, high = saving.low, saving.high
-    sure = _sure(None if high is None else -high, None if low is None else -low)
-    return Tile(label, percent(-saving.per_output_token), f"{saving.word}, same hardware; {sure}")
-
-
 def _sure(low: float | None, high: float | None) -> str:
-    """Write the 95 % interval, or that one launch gives none."""
     ends = interval(low, high)
     return f"95 %: {ends}" if ends else "one launch: no interval"
 
@@ -301,26 +265,19 @@ class CellBehind:
 
 
 def fields(one: Decision) -> tuple[MapField, ...]:
-    """Return every field: the choice to draft nothing first, then the arms by method and K."""
-    order = sorted(one.arms, key=lambda c: (c.method, c.num_speculative_tokens or 0, c.arm))
-    return (*_without_drafts(one), *map(_field, order))
-
-
-def _field(cell: ArmAtLoad) -> MapField:
-    cells = tuple(new for _, new in cell.pairs)
-    return MapField(cell.load, cell.arm, cell.taken, cell.difference, cell.launches, cells)
-
-
-def _without_drafts(one: Decision) -> tuple[MapField, ...]:
-    """Return a field for drafting nothing at each load, taken where the decision takes no arm."""
+    """Return every field: the choice to draft nothing at each load first, taken where the decision
+    takes no arm, then the arms by method and K."""
     idle = {level.load for level in one.levels if not level.drafts}
-    found: dict[Load, dict[str, None]] = {}
+    baselines: dict[Load, dict[str, None]] = {}
     for cell in one.arms:
-        found.setdefault(cell.load, {}).update((old, None) for old, _ in cell.pairs)
-    return tuple(
-        MapField(load, NO_DRAFTS, load in idle, None, 0, tuple(cells))
-        for load, cells in found.items()
-    )
+        baselines.setdefault(cell.load, {}).update((old, None) for old, _ in cell.pairs)
+    order = sorted(one.arms, key=lambda c: (c.method, c.num_speculative_tokens or 0, c.arm))
+    return (
+        *(MapField(load, NO_DRAFTS, load in idle, None, 0, tuple(cells))
+          for load, cells in baselines.items()),
+        *(MapField(x.load, x.arm, x.taken, x.difference, x.launches, tuple(new for _, new in x.pairs))
+          for x in order),
+    )  # fmt: skip
 
 
 def behind(reader: Reader, cells: tuple[str, ...]) -> tuple[CellBehind, ...]:
@@ -330,9 +287,6 @@ def behind(reader: Reader, cells: tuple[str, ...]) -> tuple[CellBehind, ...]:
     )
     wanted = set(cells)
     return tuple(CellBehind(*row.values()) for row in rows.to_pylist() if row["cell_id"] in wanted)
-
-
-# --- What lies behind a decision: what drafts achieve, whether the answers are the same, what changed since the last.
 
 
 # --- Whether the arm that is taken answered the same as the baseline, at the operating load alone.
@@ -359,20 +313,6 @@ def outputs(reader: Reader, one: Decision) -> ComparedOutputs | None:
     return None if cell is None else outputs_of(reader, cell)
 
 
-def outputs_of(reader: Reader, cell: ArmAtLoad) -> ComparedOutputs | None:
-    """Compare the outputs of the cells behind a field of the map; None where no pair is known."""
-    if not cell.pairs:
-        return None
-    from analysis.evidence.output_check import check_outputs
-
-    pairs = cell.pairs[:MOST_PAIRS]
-    old, new = ([pair[at] for pair in pairs] for at in (0, 1))
-    found = check_outputs(
-        _requests(reader, old), _requests(reader, new), _greedy(reader, {*old, *new})
-    )
-    return ComparedOutputs(cell.arm, cell.load.text, len(pairs), found.sentences)
-
-
 def operating_cell(one: Decision) -> ArmAtLoad | None:
     """Return the field of the map at the operating load whose arm is told there."""
     level = one.operating
@@ -381,23 +321,28 @@ def operating_cell(one: Decision) -> ArmAtLoad | None:
     return there[0] if there else None
 
 
-def _requests(reader: Reader, cells: Sequence[str]) -> "pd.DataFrame":
-    import pandas as pd
+def outputs_of(reader: Reader, cell: ArmAtLoad) -> ComparedOutputs | None:
+    """Compare the outputs of the cells behind a field of the map; None where no pair is known."""
+    if not cell.pairs:
+        return None
+    pairs = cell.pairs[:MOST_PAIRS]
+    old, new = (
+        pd.concat([
+            queries.requests(reader, pair[side], COLUMNS).to_pandas().assign(pair=place)
+            for place, pair in enumerate(pairs)
+        ])
+        for side in (0, 1)
+    )  # fmt: skip
+    ids = [one for pair in pairs for one in pair]
+    found = check_outputs(old, new, greedy(reader, ids))
+    return ComparedOutputs(cell.arm, cell.load.text, len(pairs), found.sentences)
 
-    from analysis.evidence.output_check import COLUMNS
 
-    parts: list[pd.DataFrame] = [
-        queries.requests(reader, cell, COLUMNS).to_pandas().assign(pair=place)
-        for place, cell in enumerate(cells)
-    ]
-    return pd.concat(parts)
-
-
-def _greedy(reader: Reader, ids: set[str]) -> bool | None:
-    """Whether every cell ran at temperature 0; None where one does not say."""
+def greedy(reader: Reader, ids: Iterable[str]) -> bool | None:
+    """Return whether every cell ran at temperature 0; None where one does not say."""
     cells = queries.cells(reader, Filters()).to_pandas()
-    told = cells.loc[cells["cell_id"].isin(ids), "temperature"]
-    return None if told.isna().any() else bool((told == 0).all())
+    temperatures = cells.loc[cells["cell_id"].isin(set(ids)), "temperature"]
+    return None if temperatures.isna().any() else bool((temperatures == 0).all())
 
 
 # --- What is decided otherwise than when it was last recorded.
@@ -409,76 +354,62 @@ _MOVED = 0.02
 
 def recorded(found: Iterable[Decision], at: datetime) -> tuple[Recorded, ...]:
     """Return the decisions as they are recorded, at a moment (UTC)."""
-    return tuple(_recorded(one, at) for one in found)
-
-
-def _recorded(one: Decision, at: datetime) -> Recorded:
-    operating = one.operating
-    return Recorded(
-        at, _about(one), one.subject.engine_version, one.answer, one.arm, one.table,
-        tuple((level.load.text, level.difference.word) for level in one.levels),
-        None if operating is None else operating.load.text,
-        None if operating is None else operating.difference.improvement,
+    return tuple(
+        Recorded(
+            at, _about(one), one.subject.engine_version, one.answer, one.arm, one.table,
+            tuple((level.load.text, level.difference.word) for level in one.levels),
+            one.operating.load.text, one.operating.difference.improvement,
+        )
+        for one in found
     )  # fmt: skip
 
 
 def _about(one: Decision) -> About:
-    known_of = one.subject
+    about = one.subject
     return About(
-        known_of.study, known_of.model, known_of.gpu, known_of.engine,
-        known_of.tensor_parallel_size, known_of.evidence, one.traffic.name, one.objective,
-        known_of.configuration,
+        about.study, about.model, about.gpu, about.engine, about.tensor_parallel_size,
+        about.evidence, one.traffic.name, one.objective, about.configuration,
     )  # fmt: skip
 
 
 def changes(found: Iterable[Decision], last: Iterable[Recorded]) -> tuple[str, ...]:
     """Return a sentence for each decision that differs from the last recorded one; none where none
     was recorded."""
-    told = []
-    known_of = {before.about: before for before in last}
+    sentences = []
+    last_of = {before.about: before for before in last}
     for one in found:
-        before = known_of.get(_about(one))
+        before, about = last_of.get(_about(one)), one.subject
         parts = [] if before is None else list(_changed(one, before))
         if before is not None and parts:
-            told.append(f"{_where(one)}, since {before.at:%Y-%m-%d}: {'; '.join(parts)}.")
-    return tuple(told)
-
-
-def _where(one: Decision) -> str:
-    about = one.subject
-    told = f"{known(about.model)} on {one.traffic.name}, TP {known(about.tensor_parallel_size)}"
-    return told if about.configuration is None else f"{told}, {about.configuration}"
+            size = f"TP {known(about.tensor_parallel_size)}"
+            which = f", {about.configuration}" if about.configuration is not None else ""
+            name = f"{known(about.model)} on {one.traffic.name}, {size}{which}"
+            sentences.append(f"{name}, since {before.at:%Y-%m-%d}: {'; '.join(parts)}.")
+    return tuple(sentences)
 
 
 def _changed(one: Decision, before: Recorded) -> Iterator[str]:
     # At another operating load the arm and the answer may differ although nothing is new.
-    same = before.operating_load == (one.operating_load.text if one.operating_load else None)
+    same, gain = before.operating_load == one.operating.load.text, one.operating.difference
     if same and one.answer != before.answer:
         yield f"{one.answer}, was {before.answer}"
     if same and one.arm != before.arm:
         yield f"{arm_taken(one)}, was {before.arm}"
     if one.table != before.table:
-        yield f"K by load is {_k_by_load(one.table)}, was {_k_by_load(before.table)}"
+        now, was = (
+            "one K for all" if table is None else k_by_batch(table)
+            for table in (one.table, before.table)
+        )
+        yield f"K by load is {now}, was {was}"
     words = dict(before.loads)
     for level in one.levels:
-        was = words.get(level.load.text)
-        if was != level.difference.word:
-            yield f"at {level.load.text} {level.difference.word}, was {was or 'not measured'}"
-    yield from _moved(one, before)
+        word = words.get(level.load.text)
+        if word != level.difference.word:
+            yield f"at {level.load.text} {level.difference.word}, was {word or 'not measured'}"
+    new, old = gain.improvement, before.gain
+    # A move that cannot be seen is none.
+    if same and new is not None and old is not None and abs(new - old) > _MOVED:
+        yield f"{change(gain)} at {before.operating_load}, was {percent(old)}"
     if one.subject.engine_version != before.engine_version:
         version = known(before.engine_version)
         yield f"with {one.subject.engine} {known(one.subject.engine_version)}, was {version}"
-
-
-def _k_by_load(entries: tuple[tuple[int, int, int], ...] | None) -> str:
-    return "one K for all" if entries is None else k_by_batch(entries)
-
-
-def _moved(one: Decision, before: Recorded) -> Iterator[str]:
-    """Say how the gain at the operating load moved, where the load is the same and the move can be
-    seen."""
-    if one.operating is None or one.operating.load.text != before.operating_load:
-        return
-    now, was = one.operating.difference.improvement, before.gain
-    if now is not None and was is not None and abs(now - was) > _MOVED:
-        yield f"{change(one.operating.difference)} at {before.operating_load}, was {percent(was)}"

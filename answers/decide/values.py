@@ -4,6 +4,8 @@ from dataclasses import asdict, dataclass
 from math import isfinite, nan
 from typing import Any, Literal
 
+from msgspec import to_builtins
+
 from analysis.evidence.words import Word
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
@@ -298,25 +300,20 @@ def decision_json(one: Decision) -> dict[str, Any]:
         "num_speculative_tokens": one.num_speculative_tokens,
         "k_kind": one.k_kind,
         "answer": one.answer,
-        "operating_load": one.operating_load.as_json(),
+        "operating_load": one.operating.load.as_json(),
         "operating": _level(one.operating),
         "loads": [_level(level) for level in one.levels],
-        "num_speculative_tokens_per_batch_size": None
-        if one.table is None
-        else [list(entry) for entry in one.table],
+        "num_speculative_tokens_per_batch_size": to_builtins(one.table),
         "at_stake": one.at_stake,
         "rivals": list(one.rivals),
-        "settle": [
-            {"load": s.load.as_json(), "arm": s.arm, "launches": s.launches, "rival": s.rival}
-            for s in one.settle
-        ],
+        "settle": to_builtins(one.settle),
         "against": [
             {"load": a.load.as_json(), "arm": a.arm, **asdict(a.difference), "sentence": a.sentence}
             for a in one.against
         ],
-        "excluded": [asdict(cell) for cell in one.excluded],
-        "saving": None if one.saving is None else _saving(one.saving),
-        "forgone": [asdict(part) for part in one.forgone],
+        "excluded": to_builtins(one.excluded),
+        "saving": to_builtins(one.saving),
+        "forgone": to_builtins(one.forgone),
         "doubts": list(one.doubts),
         "speculative_config": one.config,
         "serve": one.serve,
@@ -326,27 +323,20 @@ def decision_json(one: Decision) -> dict[str, Any]:
 
 
 def _level(level: MapLevel) -> dict[str, Any]:
+    served = level.served
     return {
         "load": level.load.as_json(),
         **asdict(level.difference),
         "arm": level.arm,
         "num_speculative_tokens": level.num_speculative_tokens,
         "launches": level.launches,
-        "stands_for": None if level.stands_for is None else level.stands_for.as_json(),
-        "served": None if level.served is None else _served(level.served),
-    }
-
-
-def _served(one: ServedArm) -> dict[str, Any]:
-    told = {} if one.difference is None else asdict(one.difference)
-    return {
-        "arm": one.arm, "num_speculative_tokens": one.num_speculative_tokens,
-        "launches": one.launches, **told,
+        "stands_for": to_builtins(level.stands_for),
+        "served": None if served is None else {
+            "arm": served.arm, "num_speculative_tokens": served.num_speculative_tokens,
+            "launches": served.launches,
+            **({} if served.difference is None else asdict(served.difference)),
+        },
     }  # fmt: skip
-
-
-def _saving(saving: Saving) -> dict[str, Any]:
-    return {**asdict(saving), "load": saving.load.as_json()}
 
 
 # --- A traffic mix as people write it.
@@ -358,20 +348,16 @@ _EXAMPLE = "code=0.7,prose=0.3"
 def mix_from(text: str | None) -> tuple[tuple[str, float], ...]:
     """Read a traffic mix such as ``code=0.7,prose=0.3`` as weights; empty for none. Raises
     InvalidInput for another form."""
-    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
-    weights = tuple(map(_weight, parts))
-    names = [name for name, _ in weights]
-    if len(set(names)) < len(names):
+    weights = []
+    for part in filter(None, (part.strip() for part in (text or "").split(","))):
+        name, _, share = part.rpartition("=")
+        try:
+            weight = float(share)
+        except ValueError:
+            weight = nan
+        if not name.strip() or not isfinite(weight):
+            raise InvalidInput(f"--mix: {part!r} is no share of a dataset; write {_EXAMPLE}.")
+        weights.append((name.strip(), weight))
+    if len(dict(weights)) < len(weights):
         raise InvalidInput(f"--mix: {text!r} names a dataset twice; write each once.")
-    return weights
-
-
-def _weight(part: str) -> tuple[str, float]:
-    name, _, share = part.rpartition("=")
-    try:
-        weight = float(share)
-    except ValueError:
-        weight = nan
-    if not name.strip() or not isfinite(weight):
-        raise InvalidInput(f"--mix: {part!r} is no share of a dataset; write {_EXAMPLE}.")
-    return name.strip(), weight
+    return tuple(weights)

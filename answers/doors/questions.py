@@ -17,9 +17,9 @@ from analysis.published.claims_file import read_claims
 from answers.compare import values as compare_contract
 from answers.compare.values import ArmComparison
 from answers.compare.values import CompareQuestion as ComparisonQuestion
-from answers.cost import words as cost_contract
+from answers.cost import values as cost_contract
 from answers.cost.answer import cost, with_energy
-from answers.cost.capacity import ServiceCapacity, capacity
+from answers.cost.capacity import ServiceCapacity, capacity, capacity_json
 from answers.cost.values import Costs
 from answers.decide import values as decide_contract
 from answers.decide.values import Decisions
@@ -190,7 +190,7 @@ QUESTIONS: Mapping[str, Asking] = {
                Costed, _cost, _about_json(cost_contract.as_json), "costs", "rows",
                rows.of("costs"), typed=True),
         Asking("slo", "The largest load of each arm that meets a service level.",
-               Bounded, _slo, cost_contract.capacity_json, "arms", "arms", rows.of("arms")),
+               Bounded, _slo, capacity_json, "arms", "arms", rows.of("arms")),
         Asking("predict", "What a K, load or acceptance that was not measured would give.",
                Predicted, _predict, predict_contract.as_json, "forecasts", "",
                rows.of("forecasts")),

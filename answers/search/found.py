@@ -8,7 +8,7 @@ from analysis.search.prior import Mix, mixed
 from analysis.search.proof import Standing, promised
 from analysis.search.race import End, Next, State
 from analysis.search.space import BASELINE, Aim, Floats, Seen, Space
-from answers.decide.unsettled import mix_weights
+from answers.decide.answer import mix_weights
 from answers.search.values import Candidate, Found, Step, Terms
 from answers.search.words import where
 from answers.wording import percent

@@ -7,7 +7,7 @@ import altair as alt
 import pandas as pd
 
 from answers.cost.capacity import ArmCapacity, TradePoint
-from answers.cost.tables import MET, why
+from answers.cost.words import MET, why
 from answers.wording import bracketed, known
 from dashboard.charts import Chart
 from dashboard.charts.axes import NARROW, QUIET, colour, end_names, ends_apart, loads, tip, title

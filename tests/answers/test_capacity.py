@@ -9,7 +9,7 @@ import pytest
 from analysis.money.paying import Hardware, Paying
 from analysis.service.largest_load import Level, Reach
 from analysis.service.slo import Pooled, parse
-from answers.cost import tables
+from answers.cost import words
 from answers.cost.capacity import (
     ArmCapacity,
     ArmPlace,
@@ -70,7 +70,7 @@ def test_cells_meet_a_level_only_where_all_their_loads_do() -> None:
 
 
 def test_a_trace_stands_in_the_tables_by_its_name() -> None:
-    _, rows = tables.arms(_capacity(_arm("baseline", True, MONDAY)))
+    _, rows = words.arms(_capacity(_arm("baseline", True, MONDAY)))
 
     assert rows[0][2] == "trace monday"
 

@@ -10,9 +10,8 @@ from analysis.evidence.words import GAIN, LIKELY_GAIN, LOSS, OPEN, Word
 from analysis.money.cost import Demand
 from analysis.money.paying import Paying
 from answers.cost.answer import cost
-from answers.cost.tables import costs, demands, others, steps
-from answers.cost.values import CostTerms, DecisionCost
-from answers.cost.words import as_json
+from answers.cost.values import CostTerms, DecisionCost, as_json
+from answers.cost.words import costs, demands, others, steps
 from answers.decide.values import (
     ArmAtLoad,
     ArmDifference,

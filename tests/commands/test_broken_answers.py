@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from answers.compare.uploaded import told as told_of
+from answers.compare.answer import answer_uploads as told_of
 from answers.compare.values import CompareQuestion
 from dashboard.upload import Report, take_in
 from tests.commands.asking import run, told

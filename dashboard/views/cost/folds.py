@@ -8,11 +8,19 @@ from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from analysis.money.cost import MILLION, Demand
 from analysis.money.paying import PRICES, Paying
-from answers.cost import tables
-from answers.cost.capacity import ArmCapacity, ServiceCapacity, capacity, offered, trade
-from answers.cost.tables import steps
-from answers.cost.values import Costs, CostTerms, DecisionCost
-from answers.cost.words import capacity_json, money_json, trade_json
+from answers.cost import words
+from answers.cost.capacity import (
+    ArmCapacity,
+    ServiceCapacity,
+    capacity,
+    capacity_json,
+    offered,
+    trade,
+    trade_json,
+)
+from answers.cost.values import Costs, CostTerms, DecisionCost, money_json
+from answers.cost.words import steps
+from answers.decide.tables import TextRows
 from answers.decide.values import DecideQuestion
 from dashboard import offered as there
 from dashboard.charts.pareto import slo_strips
@@ -194,10 +202,10 @@ def _arithmetic(row: DecisionCost, counted: CostTerms) -> None:
 
 
 def _numbers(costs: Costs) -> None:
-    text(tables.costs(costs.rows), "decisions")
+    text(words.costs(costs.rows), "decisions")
     if costs.terms.demand is not None:
-        text(tables.demands(costs.rows), "decisions")
-    more = tables.others(costs.rows)
+        text(words.demands(costs.rows), "decisions")
+    more = words.others(costs.rows)
     if more[1]:
         text(more, "decisions")
     rows_menu("cost", lambda: pd.json_normalize([_file_row(row) for row in costs.rows]))
@@ -210,7 +218,7 @@ def _file_row(row: DecisionCost) -> dict[str, object]:
 
 def _points(shelf: Shelf, scope: Scope) -> None:
     found = ask(shelf, trade, scope.filters)
-    text(tables.trade_points(found.points), "points")
+    text(words.trade_points(found.points), "points")
     rows_menu("pareto", lambda: pd.json_normalize(trade_json(found)["points"]))
 
 
@@ -267,10 +275,10 @@ def _reached(shelf: Shelf, asked: _Reached, found: ServiceCapacity) -> None:
             _strips(*_drawn(shelf, asked))
     if arms.open:
         with arms:
-            text(tables.arms(found), "arms")
+            text(words.arms(found), "arms")
     if loads.open:
         with loads:
-            text(tables.loads(found), "loads")
+            text(words.loads(found), "loads")
             rows_menu("slo-loads", lambda: _file_rows(found))
     for sentence in dict.fromkeys(arm.unpriced for arm in found.arms if arm.unpriced):
         st.caption(plain(sentence))
@@ -309,7 +317,7 @@ def _file_rows(found: ServiceCapacity) -> pd.DataFrame:
     return pd.json_normalize(capacity_json(found)["arms"], "levels", about)
 
 
-def text(rows: tables.Table, what: str) -> None:
+def text(rows: TextRows, what: str) -> None:
     """Draw rows of text as a table."""
     header, lines = rows
     table(shown(pd.DataFrame(lines, columns=header)), what)

@@ -8,8 +8,8 @@ from answers.compare.answer import compare
 from answers.compare.values import CompareQuestion
 from answers.decide.answer import decide
 from answers.decide.overview import Overview
-from answers.decide.read import measured
 from answers.decide.values import DecideQuestion
+from answers.ground import cells_kept
 from answers.published.values import Study
 from dashboard import published
 from dashboard.chosen import (
@@ -89,7 +89,7 @@ def _unknown(why: str, top: DeltaGenerator) -> None:
 def _none(shelf: Shelf, question: DecideQuestion) -> None:
     """Say why nothing is decided, and what has no partner."""
     st.header(plain(_UNKNOWN))
-    if not ask(shelf, measured, question.filters):
+    if not ask(shelf, cells_kept, question.filters):
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     st.info(plain(ask(shelf, decide, question).why_none or ""))

@@ -17,7 +17,7 @@ from analysis.matching.guess_drafts import Named, datasets_apart, drafts, with_w
 from analysis.matching.guess_paths import datasets, repeat
 from analysis.matching.names import with_draft
 from answers.compare import words
-from answers.compare.uploaded import UploadAnswer, UploadedCell, told
+from answers.compare.answer import UploadAnswer, UploadedCell, answer_uploads
 from answers.compare.values import ArmComparison, CompareQuestion
 from answers.decide import tables
 from answers.decide.overview import Overview, overviews
@@ -401,7 +401,7 @@ def _told(shelf: Shelf, filters: Filters | None, mine: Uploaded) -> UploadAnswer
     if kept is None or kept[0] != key:
         assert mine.held is not None
         beside = None if filters is None else shelf.reader
-        kept = (key, told(mine.held, beside, CompareQuestion(filters or Filters())))
+        kept = (key, answer_uploads(mine.held, beside, CompareQuestion(filters or Filters())))
         st.session_state[f"{_KEPT}: told"] = kept
     found: UploadAnswer = kept[1]
     return found
