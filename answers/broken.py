@@ -16,7 +16,6 @@ from analysis.evidence.broken_answers import (
     SHARE,
     SHORT,
     UNPARSED,
-    by_texts,
     compared,
     compared_texts,
     settled,
@@ -59,10 +58,10 @@ class BrokenAnswers:
 Broken = dict[int, tuple[BrokenAnswers, ...]]
 
 
-def suspects(reader: Reader, found: Comparison, filters: Filters) -> set[str]:
+def suspects(reader: Reader, found: Comparison, texts: pd.DataFrame, filters: Filters) -> set[str]:
     """Return the cells of those arms, and of their baselines, whose answers may be broken by the ends of
-    their lengths, or are by their texts: most need not be read. ``filters`` keep at least the cells
-    compared."""
+    their lengths, or are by their texts: most need not be read. ``texts``: as ``by_texts`` returns
+    them; ``filters`` keep at least the cells compared."""
     known = queries.measurements(reader, filters, ["output_tokens"], _ENDS).to_pandas()
     ends = known.astype({"cell_id": object}).pivot(
         index="cell_id", columns="statistic", values="value"
@@ -73,7 +72,7 @@ def suspects(reader: Reader, found: Comparison, filters: Filters) -> set[str]:
     none_short = new["min"] >= np.maximum(FEWEST, SHARE * old["p50"])
     none_endless = (new["p99"] != longest) | (old["min"] == longest)
     by_length = pairs[~(none_short & none_endless).to_numpy()]
-    doubtful = pd.concat([by_length, by_texts(found.pairs).query("new > old")])[BY]
+    doubtful = pd.concat([by_length, texts.query("new > old")])[BY]
     read = pairs.merge(doubtful.drop_duplicates(), on=BY)
     return {*read[IDS[0]], *read[IDS[1]]}
 
@@ -83,16 +82,16 @@ def _pairs(found: Comparison) -> pd.DataFrame:
     return pd.DataFrame(pairs.astype(dict.fromkeys(IDS, object)))
 
 
-def broken(found: Comparison, answers: pd.DataFrame) -> Broken:
-    """Return what breaks. ``answers``: as the query of that name returns them; arms without are taken
-    as sound, and count among what a study compares."""
+def broken(found: Comparison, texts: pd.DataFrame, answers: pd.DataFrame) -> Broken:
+    """Return what breaks. ``texts``: as ``by_texts`` returns them; ``answers``: as the query of that
+    name does; arms without are taken as sound, and count among what a study compares."""
     if answers.empty:
         return {}
     pairs = _pairs(found)
     every = pairs[BY].drop_duplicates().merge(pd.DataFrame({"kind": KINDS}), how="cross")
     lengths = every.merge(compared(pairs, answers), on=[*BY, "kind"], how="left")
-    texts = compared_texts(by_texts(found.pairs), answers)
-    rows = pd.concat([lengths, texts], ignore_index=True).fillna({"p": 1.0, "tokens": 0})
+    told = compared_texts(texts, answers)
+    rows = pd.concat([lengths, told], ignore_index=True).fillna({"p": 1.0, "tokens": 0})
     study = np.array(rows["setting"].map(study_numbers(found.keys)), dtype=np.int64)
     p = rows["p"].to_numpy()
     more = rows["share"] - rows["share_baseline"]
@@ -100,14 +99,13 @@ def broken(found: Comparison, answers: pd.DataFrame) -> Broken:
         settled=settled(p, study), likely=(p <= 1 - LIKELY) & (more >= _WORTH_SAYING)
     )
     rows = rows.sort_values(["settled", "p"], ascending=[False, True], kind="stable")
-    told: Broken = {}
+    breaks: Broken = {}
     for row in records(rows[rows["settled"] | rows["likely"]]):
-        told[row["setting"]] = (*told.get(row["setting"], ()), _broken(row, found))
-    return told
+        breaks[row["setting"]] = (*breaks.get(row["setting"], ()), _broken(row, found))
+    return breaks
 
 
 def _broken(row: dict[str, Any], found: Comparison) -> BrokenAnswers:
-    """Say it: ``12.5 % of the answers end after one token, none of the baseline's``."""
     most, base = int(row["tokens"]), row["share_baseline"]
     ends = {0: "are empty", 1: "end after one token"}.get(most, f"end after {most} tokens or fewer")
     does = {

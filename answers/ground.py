@@ -1,7 +1,7 @@
 """What answers stand on, read from the warehouse: whole studies, whatever is shown of them."""
 
 import hashlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,12 +13,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analysis.choice.gather import DECIDING
-from analysis.evidence.broken_answers import TEXTS
+from analysis.evidence.broken_answers import TEXTS, by_texts
 from analysis.evidence.effects import Effects, effects, studies_of
 from analysis.evidence.words import LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.flags.lints_across import JUDGED_ACROSS
-from analysis.frames import among, listed, objects, records
+from analysis.frames import among, listed, objects
 from analysis.matching.arms import ATTAINED
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from analysis.matching.reference import BASELINE, against
@@ -29,100 +29,6 @@ from warehouse import queries, store_derived
 from warehouse.filters import Filters
 from warehouse.store_lock import WriterLock
 from warehouse.store_read import Reader
-
-# --- The differences of each study, derived when it changes and read instead of computed.
-#
-# What they follow from is a study's deciding cells and the code that compares them; mixes, service
-# levels and objectives are chosen later and never part of it.
-
-
-_PLACE = ["setting", "arm_id", "load"]
-_BY = ["setting", "arm_id", "metric", "statistic"]
-
-
-def bases(cells: pd.DataFrame) -> pd.Series:
-    """Return cell_id -> a hash of everything that its study's differences follow from.
-
-    ``cells``: the deciding ones, as the query of that name returns them.
-    """
-    cells = cells.reset_index(drop=True)
-    told = pd.DataFrame({
-        "cell": cells["cell_id"].astype(str) + cells["ingested_at"].astype("int64").astype(str),
-        "study": pd.factorize(pd.Series(studies_of(cells), dtype=object))[0],
-    }).sort_values("cell")  # fmt: skip
-    hashes = told.groupby("study")["cell"].agg(_study_hash)
-    named = told["study"].map(hashes).sort_index()
-    return pd.Series(named.to_numpy(), index=cells["cell_id"].astype(object))
-
-
-def _study_hash(cells: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join([code_hash(), *cells]).encode()).hexdigest()
-
-
-def known_effects(root: Path, judged: Comparison, cells: pd.DataFrame) -> Effects:
-    """Return what ``effects`` does, read from kept facts where there are any."""
-    basis = bases(cells)
-    tables = {one: store_derived.kept(root, one) for one in basis.unique()}
-    told = {one: table for one, table in tables.items() if table is not None}
-    if not told:
-        return effects(judged, cells)
-    place = _places(judged)
-    of_setting = dict(zip(place["setting"], place.index.map(basis.to_dict()), strict=True))
-    unknown = ~judged.pairs["setting"].map(of_setting).isin(told)
-    parts = [_restored(table, place) for table in told.values() if table.num_rows]
-    if unknown.any() or not parts:
-        parts.append(effects(replace(judged, pairs=judged.pairs[unknown]), cells))
-    return Effects(
-        _joined([part.levels for part in parts], [*_BY, "load"]),
-        _joined([part.means for part in parts], _BY),
-    )
-
-
-def _joined(parts: list[pd.DataFrame], by: list[str]) -> pd.DataFrame:
-    return pd.concat(parts, ignore_index=True).sort_values(by, ignore_index=True)
-
-
-def _places(judged: Comparison) -> pd.DataFrame:
-    """Return the setting, arm and load of each speculative cell, as numbers of this comparison; the
-    index is the cell's id."""
-    once = judged.pairs.drop_duplicates("speculative_id")
-    return once[_PLACE].set_index(pd.Index(once["speculative_id"].astype(object)))
-
-
-def keep_facts(root: Path, judged: Comparison, cells: pd.DataFrame) -> None:
-    """Derive and keep_facts the differences of these cells' studies. Only under the writer's lock."""
-    found, basis, place = effects(judged, cells), bases(cells), _places(judged)
-    of_setting = dict(zip(place["setting"], place.index.map(basis.to_dict()), strict=True))
-    levels, means = _named(found.levels, place, _PLACE), _named(found.means, place, _PLACE[:2])
-    rows = pd.concat([levels.assign(mean=False), means.assign(mean=True)], ignore_index=True)
-    of_row = rows["setting"].map(of_setting)
-    for one in basis.unique():
-        # Nothing to compare is kept as well: no rows.
-        kept = rows[of_row == one].drop(columns=_PLACE)
-        store_derived.keep(root, one, pa.Table.from_pandas(kept, preserve_index=False))
-
-
-def _named(rows: pd.DataFrame, place: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Return the rows with ``cell``, the id of a speculative cell in the same place: an id means
-    the same to every reader, a number only within one comparison."""
-    cells = place.rename_axis("cell").reset_index().drop_duplicates(by)[[*by, "cell"]]
-    return rows.merge(cells, on=by, how="left")
-
-
-def _restored(table: pa.Table, place: pd.DataFrame) -> Effects:
-    rows = table.to_pandas()
-    # pandas makes texts of its own kind of what was written as objects.
-    told = (table.schema.pandas_metadata or {}).get("columns", [])
-    objects = [column["name"] for column in told if column["numpy_type"] == "object"]
-    rows = rows.astype(dict.fromkeys(objects, object))
-    numbers = place.reindex(rows.pop("cell")).reset_index(drop=True)
-    mean = rows.pop("mean").to_numpy(dtype=bool)
-    whole = pd.concat([numbers, rows], axis=1)
-    return Effects(whole[~mean], whole[mean].drop(columns="load"))
-
-
-# ---
-
 
 #: metric, statistic
 MetricLine = tuple[str, str]
@@ -149,14 +55,6 @@ class GroundQuestion:
     allow: tuple[str, ...] = ()
     also: tuple[MetricLine, ...] = ()
     reference: str = BASELINE
-
-
-@dataclass(frozen=True)
-class _Every:
-    """All cells of some dates, and the number of each one's study."""
-
-    cells: pd.DataFrame
-    study: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -187,8 +85,13 @@ class Ground:
 
     def with_answers(self, answers: pd.DataFrame) -> "Ground":
         """Return the same with what requests say of the answers (rows of the query ``answers``)."""
-        told = broken(self.found, answers)
-        return replace(self, found=flagged(self.found, told), broken=told) if told else self
+        breaks = broken(self.found, self.texts, answers)
+        return replace(self, found=flagged(self.found, breaks), broken=breaks) if breaks else self
+
+    @cached_property
+    def texts(self) -> pd.DataFrame:
+        """The shares of answers that are broken by their texts, of the baseline and of each arm."""
+        return by_texts(self.found.pairs)
 
     @cached_property
     def tells_engines(self) -> bool:
@@ -200,12 +103,12 @@ class Ground:
         """Setting -> its differences, load by load, that are a loss or likely one."""
         rows = self.sure.levels
         bad = rows["word"].isin([LOSS, LIKELY_LOSS]) & (rows["load"] >= 0)
-        return by_setting(rows[bad])
+        return _by_setting(rows[bad])
 
     @cached_property
     def pairs(self) -> dict[int, pd.DataFrame]:
         """Setting -> the pairs of its cells."""
-        return by_setting(self.found.pairs)
+        return _by_setting(self.found.pairs)
 
     @cached_property
     def by_id(self) -> pd.DataFrame:
@@ -240,7 +143,7 @@ class Ground:
         return dict(zip(largest.index.tolist(), largest.tolist(), strict=True))
 
 
-def by_setting(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
+def _by_setting(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
     """Return setting -> its rows. Looking all up at once is faster than searching for each."""
     places = rows.groupby("setting", sort=False).indices
     return {int(str(setting)): rows.iloc[at] for setting, at in places.items()}
@@ -252,25 +155,23 @@ def ground(reader: Reader, asked: GroundQuestion) -> Ground:
     Raises UnknownKey for a field in ``asked.allow`` that pairs need not share anyway.
     """
     cells, ids = whole_studies(reader, asked.filters)
+
+    def made(reader: Reader) -> Ground:
+        filters = _only_studies(_dates(asked.filters), cells)
+        rows = rows_of(reader, cells, filters, asked.also)
+        known = ground_of(rows, ids, asked.allow, asked.reference, reader.root)
+        if asked.reference != BASELINE:
+            return known
+        doubtful = suspects(reader, known.found, known.texts, filters)
+        return known.with_answers(queries.answers(reader, doubtful).to_pandas())
+
     if len(cells) > MOST_KEPT:
-        return _ground(reader, asked, cells, ids)
+        return made(reader)
     # Every page asks for it, and what is shown of the same studies changes nothing of it.
-    told = (asked.allow, sorted(set(asked.also)), asked.reference)
-    key = f"ground of {studies_key(asked.filters, cells)} {told}"
-    known: Ground = reader.kept.get(key, lambda one: _ground(one, asked, cells, ids), reader)
+    what = (asked.allow, sorted(set(asked.also)), asked.reference)
+    key = f"ground of {studies_key(asked.filters, cells)} {what}"
+    known: Ground = reader.kept.get(key, made, reader)
     return replace(known, shown=ids)
-
-
-def _ground(
-    reader: Reader, asked: GroundQuestion, cells: pd.DataFrame, ids: frozenset[str]
-) -> Ground:
-    filters = only_studies(_dates(asked.filters), cells)
-    rows = rows_of(reader, cells, filters, asked.also)
-    known = ground_of(rows, ids, asked.allow, asked.reference, reader.root)
-    if asked.reference != BASELINE:
-        return known
-    doubtful = suspects(reader, known.found, filters)
-    return known.with_answers(queries.answers(reader, doubtful).to_pandas())
 
 
 def cells_kept(reader: Reader, filters: Filters) -> int:
@@ -286,17 +187,23 @@ def studies_key(filters: Filters, cells: pd.DataFrame) -> str:
 def whole_studies(reader: Reader, filters: Filters) -> tuple[pd.DataFrame, frozenset[str]]:
     """Return all cells of every study that the filters touch, and the ids of those they keep."""
     dates = _dates(filters)
-    every: _Every = reader.kept.get(
-        f"cells of {dates}", lambda one: _numbered(queries.cells(one, dates).to_pandas()), reader
+
+    def numbered(one: Reader) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+        rows = queries.cells(one, dates).to_pandas()
+        return rows, pd.factorize(objects(studies_of(rows), rows.index))[0]
+
+    every: tuple[pd.DataFrame, NDArray[np.int64]] = reader.kept.get(
+        f"cells of {dates}", numbered, reader
     )
+    cells, study = every
     if filters == dates:
-        return every.cells, frozenset(every.cells["cell_id"].astype(object))
+        return cells, frozenset(cells["cell_id"].astype(object))
     ids = frozenset(queries.cells(reader, filters).column("cell_id").to_pylist())
-    return _touched(every, ids), ids
+    shown = among(cells["cell_id"], ids).to_numpy()
+    return cells[np.isin(study, np.unique(study[shown]))].reset_index(drop=True), ids
 
 
 def _dates(filters: Filters) -> Filters:
-    """Return the filters' dates alone."""
     return Filters(since=filters.since, until=filters.until)
 
 
@@ -309,10 +216,13 @@ def rows_of(
     # Of other metrics nobody asks how short the shortest are.
     shortest = queries.measurements(reader, filters, ["output_tokens"], ["p05"])
     values = pd.concat([measured.to_pandas(), shortest.to_pandas()], ignore_index=True)
+    acceptance = queries.acceptance(reader, filters).to_pandas()
+    return WarehouseRows(cells, values, _flags_of(reader, cells), acceptance)
+
+
+def _flags_of(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:
     doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
-    flags = queries.flags(reader, doubtful)
-    acceptance = queries.acceptance(reader, filters)
-    return WarehouseRows(cells, values, flags.to_pandas(), acceptance.to_pandas())
+    return pd.DataFrame(queries.flags(reader, doubtful).to_pandas())
 
 
 def ground_of(
@@ -327,7 +237,7 @@ def ground_of(
     excluded = excluded_cells(rows.cells, rows.flags)
     deciding = against(rows.cells[~among(rows.cells["cell_id"], excluded)], reference)
     found = compare(deciding, rows.measurements, allow, rows.flags)
-    judged = judged_pairs(found)
+    judged = _judged_pairs(found)
     if root is None or allow or reference != BASELINE:
         sure = effects(judged, deciding)
     else:
@@ -335,30 +245,12 @@ def ground_of(
     return Ground(rows.cells, found, sure, rows.acceptance, shown, excluded)
 
 
-def judged_pairs(found: Comparison) -> Comparison:
-    """Return the comparison with the pairs of the judged lines alone."""
-    return replace(found, pairs=found.pairs[_of_lines(found.pairs, JUDGED)])
+def _judged_pairs(found: Comparison) -> Comparison:
+    names = [found.pairs[name].astype(str) for name in ("metric", "statistic")]
+    return replace(found, pairs=found.pairs[pd.MultiIndex.from_arrays(names).isin(JUDGED)])
 
 
-def _of_lines(rows: pd.DataFrame, lines: tuple[MetricLine, ...]) -> pd.Series:
-    """Return, for each row, whether it is of one of the lines."""
-    names = pd.MultiIndex.from_arrays([rows["metric"].astype(str), rows["statistic"].astype(str)])
-    return pd.Series(names.isin(lines), index=rows.index)
-
-
-def _numbered(cells: pd.DataFrame) -> _Every:
-    codes, _ = pd.factorize(objects(studies_of(cells), cells.index))
-    return _Every(cells, codes)
-
-
-def _touched(every: _Every, ids: frozenset[str]) -> pd.DataFrame:
-    """Return all cells of the studies that have one of these."""
-    shown = among(every.cells["cell_id"], ids).to_numpy()
-    kept = np.isin(every.study, np.unique(every.study[shown]))
-    return every.cells[kept].reset_index(drop=True)
-
-
-def only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
+def _only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
     """Return filters that keep the cells' studies; ``dates`` alone where a study has no name."""
     if cells.empty or cells["study"].isna().any():
         return dates
@@ -367,22 +259,87 @@ def only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
 
 def deciding_cells(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells without those that decide nothing."""
-    flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
-    return cells[~among(cells["cell_id"], excluded_cells(cells, flags))]
+    return cells[~among(cells["cell_id"], excluded_cells(cells, _flags_of(reader, cells)))]
 
 
 def excluded_cells(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, ExcludedCell]:
     """Return cell -> why it decides nothing."""
-    told = flags[flags["name"].isin(DECIDES_NOTHING)]
-    barred = cells[among(cells["cell_id"], set(told["cell_id"]))]
+    bars = flags[flags["name"].isin(DECIDES_NOTHING)]
+    barred = cells[among(cells["cell_id"], set(bars["cell_id"]))]
     paths = dict(listed(barred, "cell_id", "path"))
     return {
-        str(row["cell_id"]): ExcludedCell(str(paths[row["cell_id"]]), str(row["sentence"]))
-        for row in records(told)
+        str(cell): ExcludedCell(str(paths[cell]), str(sentence))
+        for cell, sentence in listed(bars, "cell_id", "sentence")
     }
 
 
-# --- Deriving the facts of the studies that changed, after an ingest or an exclusion.
+# --- The differences of each study, derived when it changes and read instead of computed.
+#
+# What they follow from is a study's deciding cells and the code that compares them; mixes, service
+# levels and objectives are chosen later and never part of it.
+
+
+_PLACE = ["setting", "arm_id", "load"]
+
+
+def _bases(cells: pd.DataFrame) -> pd.Series:
+    """Return cell_id -> a hash of everything that its study's differences follow from.
+
+    ``cells``: the deciding ones, as the query of that name returns them.
+    """
+    parts: dict[Any, list[str]] = {}
+    ingested = cells["ingested_at"].astype("int64")
+    studies = pd.factorize(pd.Series(studies_of(cells), dtype=object))[0].tolist()
+    for study, cell, at in zip(studies, cells["cell_id"], ingested, strict=True):
+        parts.setdefault(study, []).append(f"{cell}{at}")
+    hashes = {
+        study: hashlib.sha256("\n".join([code_hash(), *sorted(texts)]).encode()).hexdigest()
+        for study, texts in parts.items()
+    }
+    ids = cells["cell_id"].astype(object)
+    return pd.Series([hashes[study] for study in studies], index=ids, dtype=object)
+
+
+def known_effects(root: Path, judged: Comparison, cells: pd.DataFrame) -> Effects:
+    """Return what ``effects`` does, read from kept facts where there are any."""
+    basis = _bases(cells)
+    tables = {one: store_derived.kept(root, one) for one in basis.unique()}
+    known = {one: table for one, table in tables.items() if table is not None}
+    if not known:
+        return effects(judged, cells)
+    place = _places(judged)
+    of_setting = dict(zip(place["setting"], place.index.map(basis.to_dict()), strict=True))
+    unknown = ~judged.pairs["setting"].map(of_setting).isin(known)
+    parts = [_restored(table, place) for table in known.values() if table.num_rows]
+    if unknown.any() or not parts:
+        parts.append(effects(replace(judged, pairs=judged.pairs[unknown]), cells))
+    by = ["setting", "arm_id", "metric", "statistic"]
+    levels, means = (pd.concat(rows, ignore_index=True) for rows in (
+        [part.levels for part in parts], [part.means for part in parts],
+    ))  # fmt: skip
+    return Effects(
+        levels.sort_values([*by, "load"], ignore_index=True),
+        means.sort_values(by, ignore_index=True),
+    )
+
+
+def _places(judged: Comparison) -> pd.DataFrame:
+    """Return the setting, arm and load of each speculative cell, as numbers of this comparison; the
+    index is the cell's id."""
+    once = judged.pairs.drop_duplicates("speculative_id")
+    return once[_PLACE].set_index(pd.Index(once["speculative_id"].astype(object)))
+
+
+def _restored(table: pa.Table, place: pd.DataFrame) -> Effects:
+    rows = table.to_pandas()
+    # pandas makes texts of its own kind of what was written as objects.
+    columns = (table.schema.pandas_metadata or {}).get("columns", [])
+    texts = [column["name"] for column in columns if column["numpy_type"] == "object"]
+    rows = rows.astype(dict.fromkeys(texts, object))
+    numbers = place.reindex(rows.pop("cell")).reset_index(drop=True)
+    mean = rows.pop("mean").to_numpy(dtype=bool)
+    whole = pd.concat([numbers, rows], axis=1)
+    return Effects(whole[~mean], whole[mean].drop(columns="load"))
 
 
 def derive(root: Path) -> int:
@@ -394,16 +351,32 @@ def derive(root: Path) -> int:
     with Reader(root) as reader:
         cells = queries.cells(reader, Filters()).to_pandas()
         deciding = against(deciding_cells(reader, cells), BASELINE)
-        basis = bases(deciding)
+        basis = _bases(deciding)
         missing = [one for one in basis.unique() if not store_derived.is_kept(root, one)]
         with WriterLock(root).held(wait=False, on_wait=None):
             if missing:
                 changed = deciding[basis.isin(missing).to_numpy()].reset_index(drop=True)
-                rows = rows_of(reader, changed, only_studies(Filters(), changed))
+                rows = rows_of(reader, changed, _only_studies(Filters(), changed))
                 found = compare(changed, rows.measurements, (), rows.flags)
-                keep_facts(root, judged_pairs(found), changed)
+                _keep_facts(root, _judged_pairs(found), changed)
             store_derived.drop_others(root, set(basis))
             if len(cells):
                 newest = cells["ingested_at"].max().to_pydatetime()
                 store_derived.note_upto(root, code_hash(), newest)
     return len(missing)
+
+
+def _keep_facts(root: Path, judged: Comparison, cells: pd.DataFrame) -> None:
+    found, basis, place = effects(judged, cells), _bases(cells), _places(judged)
+    of_setting = dict(zip(place["setting"], place.index.map(basis.to_dict()), strict=True))
+    parts = []
+    for rows, by, mean in ((found.levels, _PLACE, False), (found.means, _PLACE[:2], True)):
+        # The id of a cell means the same to every reader, a number only within one comparison.
+        ids = place.rename_axis("cell").reset_index().drop_duplicates(by)[[*by, "cell"]]
+        parts.append(rows.merge(ids, on=by, how="left").assign(mean=mean))
+    rows = pd.concat(parts, ignore_index=True)
+    of_row = rows["setting"].map(of_setting)
+    for one in basis.unique():
+        # Nothing to compare is kept as well: no rows.
+        kept = rows[of_row == one].drop(columns=_PLACE)
+        store_derived.keep(root, one, pa.Table.from_pandas(kept, preserve_index=False))

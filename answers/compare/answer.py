@@ -131,7 +131,6 @@ def _cut(known: Ground, question: CompareQuestion) -> _CutComparison:
 
 
 def _of_arms(rows: pd.DataFrame, arms: pd.MultiIndex, lines: dict[MetricLine, int]) -> pd.DataFrame:
-    """Return the arms' rows of the given lines, with each line's place and with names as text."""
     mine = rows[pd.MultiIndex.from_frame(rows[_ARM]).isin(arms)]
     named = mine.assign(**{n: mine[n].astype(object) for n in ("metric", "statistic")})
     places = [lines.get(x, -1) for x in zip(named["metric"], named["statistic"], strict=True)]
@@ -146,8 +145,6 @@ _SEVERITIES = ("error", "warning", "info")
 
 
 class _Names:
-    """The names by which a view calls its settings, arms and loads."""
-
     def __init__(self, known: _CutComparison) -> None:
         keys = known.known.found.keys
         shown = known.levels[_ARM].drop_duplicates()
@@ -164,11 +161,9 @@ class _Names:
         self._loads = known.known.found.loads
 
     def load(self, place: int) -> Load | None:
-        """Return the load at a place; None for -1."""
         return self._loads[place] if place >= 0 else None
 
     def pair(self, row: dict[str, Any]) -> CellPair:
-        """Return the two cells of a row of pairs."""
         repeat = plain(row["repeat"])
         return CellPair(
             self.load(row["load"]), None if repeat is None else int(repeat),
@@ -232,7 +227,6 @@ def _mean(row: dict[str, Any]) -> GeometricMean:
 
 
 def _doubts(pairs: list[dict[str, Any]], names: _Names) -> Iterator[PairDoubt]:
-    """Yield the distinct flags of pairs, most serious first."""
     found: dict[tuple[int, str, str], set[int]] = {}
     for row in pairs:
         for flag in row["flags"]:
@@ -245,7 +239,6 @@ def _doubts(pairs: list[dict[str, Any]], names: _Names) -> Iterator[PairDoubt]:
 
 
 def _unmatched(known: Ground) -> Iterator[UnmatchedCell]:
-    """Yield the shown cells without a partner."""
     lonely = known.found.unmatched
     lonely = lonely[among(lonely["cell_id"], known.shown)]
     facts = known.cells.drop_duplicates("cell_id").set_index("cell_id").reindex(lonely["cell_id"])
@@ -341,7 +334,6 @@ def answer_uploads(
 def _with_partners(
     held: UploadedResults, beside: Reader, question: CompareQuestion
 ) -> UploadedResults:
-    """Return the results with the cells of the warehouse that make a pair with an uploaded one."""
     mine, filters = held.rows, replace(question.filters, arm=())
     cells, own = queries.cells(beside, filters).to_pandas(), set(mine.cells["cell_id"])
     likely = cells[cells["model"].isin(mine.cells["model"]) & ~cells["cell_id"].isin(own)]
@@ -366,6 +358,5 @@ def _with_partners(
 
 
 def _joined(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """Put two frames below each other, leaving out one without rows."""
     filled = [part for part in (one, other) if not part.empty]
     return pd.concat(filled, ignore_index=True) if filled else one

@@ -74,7 +74,6 @@ def offered(reader: Reader, question: CompareQuestion) -> tuple[NamedSubject, ..
 
 
 def _ranked(reader: Reader, question: CompareQuestion) -> list[NamedSubject]:
-    """Return the subjects of all configurations, those whose cells may have partners first."""
     asked = SubjectsQuestion(question.filters, question.allow, question.reference, lonely=True)
     return sorted(named(reader, asked), key=lambda one: one.lonely)
 

@@ -50,7 +50,6 @@ def with_energy(reader: Reader, found: Costs) -> Costs:
 
 
 def _cells(row: DecisionCost) -> tuple[list[str], list[str]]:
-    """Return the ids of the baseline's cells and of the arm's at the operating load."""
     here = [cell for cell in row.decision.arms if (cell.load, cell.arm) == (row.load, row.arm)]
     pairs = () if row.decision.traffic.mix else {pair for cell in here for pair in cell.pairs}
     old, new = (sorted({pair[side] for pair in pairs}) for side in (0, 1))
@@ -71,7 +70,6 @@ def _pooled_joules(reader: Reader, cells: Sequence[str], spans: dict[str, _Span]
 
 
 def _spans(reader: Reader, wanted: set[str]) -> dict[str, _Span]:
-    """Return the spans of the wanted cells whose start, length and output throughput are known."""
     if not wanted:
         return {}
     cells = queries.cells(reader, Filters()).to_pandas()
@@ -174,13 +172,10 @@ def _ends_of(decision: Decision) -> _Ends | None:
 
 @dataclass(frozen=True)
 class _Paid:
-    """What is paid for the hardware, and what is asked of it."""
-
     basis: Basis | None
     terms: CostTerms
 
     def arm(self, output: float | None, total: float | None) -> ArmCost | None:
-        """Return an arm of these tokens per second with what it costs; None where none is known."""
         if output is None and total is None:
             return None
         # Fewer tokens in all than output tokens is a report's mistake: then they are unknown.
@@ -189,7 +184,6 @@ class _Paid:
         return ArmCost(output, total, priced, self.fleet(output))
 
     def fleet(self, output: float | None) -> Fleet | None:
-        """Return the fleet for the demand; None without a demand, a price or a throughput."""
         if self.basis is None or self.terms.demand is None or output is None:
             return None
         return fleet(self.terms.demand, output, self.basis, self.terms.whole_instances)
@@ -230,8 +224,6 @@ def _word(saved: Callable[[float], float], ends: _Ends, value: float) -> Word:
 
 
 def _curve(decision: Decision, basis: Basis | None) -> Iterator[CostPoint]:
-    """Yield what a token costs at each load that throughput judges: with the baseline, then each
-    arm."""
     level = decision.operating
     load = level.stands_for or level.load
     seen: set[Load] = set()

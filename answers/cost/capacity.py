@@ -138,8 +138,6 @@ class ArmPlace:
 
 
 def _places(levels: ArmLevels, cells: pd.DataFrame) -> Mapping[Keys, ArmPlace]:
-    """Return the place of each (setting, arm_id). ``cells`` as the query of that name returns
-    them."""
     keys = levels.keys
     marked = cells.loc[cells["synthetic_acceptance"].fillna(False).astype(bool), "cell_id"]
     mine = levels.values["cell_id"].isin(set(marked))
@@ -232,7 +230,6 @@ def trade(reader: Reader, filters: Filters) -> UserGpuTrade:
 
 
 def _cells_by_load(levels: ArmLevels) -> Mapping[Any, tuple[str, ...]]:
-    """Map setting, arm_id and load to the ids of the cells behind it."""
     once = levels.values.drop_duplicates([*_BY_LOAD, "cell_id"]).astype({"cell_id": object})
     found: dict[Any, tuple[str, ...]] = once.groupby(_BY_LOAD)["cell_id"].agg(tuple).to_dict()
     return found

@@ -235,7 +235,6 @@ def _arm_steps(side: ArmCost | None, basis: Basis) -> tuple[str, ...]:
 
 
 def _views(side: ArmCost | None) -> list[str]:
-    """Return USD per million output, input and all tokens."""
     costs = (None,) * 3 if side is None or side.cost is None else vars(side.cost).values()
     return [usd(value) for value in costs]
 

@@ -69,8 +69,6 @@ def decide(reader: Reader, question: DecideQuestion) -> Decisions:
 
 
 def _server_of(reader: Reader, cell_id: str) -> dict[str, Any]:
-    """Return what a record or a report tells of a cell's server beyond facts: ``commands`` by
-    engine, ``environment`` and ``model_path``."""
     server: dict[str, Any] = queries.server_of_cell(reader, cell_id).to_pylist()[0]
     parsed = {name: json.loads(server[name] or "{}") for name in ("commands", "environment")}
     return server | parsed
@@ -142,14 +140,12 @@ class _Deciding:
     load: Wish | None
 
     def on_dataset(self, setting: int) -> Iterator[Decision]:
-        """Yield the decision on one dataset for each kind of load."""
         dataset = self._keys(setting).get("dataset")
         name = None if dataset is None else str(dataset)
         for loads, part in self._by_kind(self.judged[setting]):
             yield self._decision((setting,), part, DecidedTraffic(name, (), loads), {})
 
     def on_mixes(self, shown: list[int]) -> Iterator[Decision]:
-        """Yield the decisions on one arm for all datasets of a model on one hardware."""
         mix = self.question.mix
         for named in _mixes_of(self.known.found, self.judged, shown):
             weights = dict(sorted(mix_weights(list(named), mix).items()))
@@ -181,8 +177,6 @@ class _Deciding:
 
     @cached_property
     def _pairs(self) -> CellPairs:
-        """Setting, arm_id and load -> the pairs of cells measured there, the baseline's id
-        first."""
         once = self.known.found.pairs.drop_duplicates("speculative_id")
         names = ("setting", "arm_id", "load", "baseline_id", "speculative_id")
         made: CellPairs = {}
@@ -194,11 +188,9 @@ class _Deciding:
 
     @cached_property
     def _configurations(self) -> dict[int, str]:
-        """Setting -> the words that tell it apart from another setting of the same name."""
         return configurations(self.known.found.keys)
 
     def _keys(self, setting: int) -> dict[str, Any]:
-        """Return the facts of a setting; None for unknown."""
         table = self.known.found.keys
         row = table.loc[setting].iloc[0] if setting in table.index else pd.Series(dtype=object)
         return {str(name): plain(value) for name, value in row.items()}
@@ -265,8 +257,6 @@ class _Deciding:
     def _sources(
         self, settings: tuple[int, ...], judged: Judged, traffic: DecidedTraffic
     ) -> tuple[tuple[SpeedSource, ...], ...]:
-        """Return where each candidate's tokens per second are found: an arm in each of the
-        settings, which are in the order of the mix."""
         arms = judged.field.candidates
         if not traffic.mix:
             return tuple((SpeedSource(settings[0], one.arm_id, 1.0),) for one in arms)
@@ -333,7 +323,6 @@ def _answer(case: DecisionCase, nowhere_worse: float | None) -> DecisionAnswer:
 
 
 def _no_arm_gains(made: Choice) -> bool:
-    """Return whether no arm that may be taken can gain at the load that is spoken about."""
     judged, columns = made.column, [0]
     if judged is None:
         judged, columns = made.judged, [at for at, _ in made.spot.shares] or [made.figures]
@@ -371,14 +360,12 @@ def _mixes_of(
 
 
 def _of_systems(found: Comparison, settings: Collection[int]) -> frozenset[int]:
-    """Return the settings of the same systems as these: all that a mix may hold."""
     systems = _systems(found)[1]
     wanted = {systems[one] for one in settings}
     return frozenset(one for one, number in systems.items() if number in wanted)
 
 
 def _systems(found: Comparison) -> tuple[pd.DataFrame, dict[int, int]]:
-    """Return the facts of each setting, and the system of each as a number."""
     keys = found.keys[~found.keys.index.get_level_values(0).duplicated()]
     settings = keys.index.get_level_values(0).tolist()
     return keys, dict(zip(settings, numbered(keys, SYSTEM).tolist(), strict=True))

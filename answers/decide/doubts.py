@@ -104,7 +104,6 @@ def _fixed_alone(judged: Judged, table: Candidate, at: int) -> int | None:
 
 
 def _less_room(known: Ground, setting: int, case: DecisionCase) -> Iterator[str]:
-    """Yield a sentence for each arm taken whose draft leaves less room in the KV cache."""
     names = {one.arm_id: one.label for one in case.judged.field.candidates}
     rows = known.pairs[setting].drop_duplicates("speculative_id")
     for arm in dict.fromkeys(arm for _, arm in case.drafts_at()):
@@ -219,8 +218,6 @@ def against(known: Ground, case: DecisionCase) -> Iterator[Against]:
 
 
 def _against(known: Ground, case: DecisionCase, row: dict[str, Any]) -> Against:
-    """Say what became worse: ``ngram K=3 at 1 at once: 10.2 % longer time to first token (P95),
-    settled``."""
     labels = {one.arm_id: one.label for one in case.judged.field.candidates}
     names = ("improvement", "low", "high", "adjusted_low", "adjusted_high")
     difference = ArmDifference(

@@ -278,7 +278,6 @@ def subjects(reader: Reader, asked: SubjectsQuestion) -> tuple[NamedSubject, ...
 
 
 def _filters_of(asked: SubjectsQuestion, parts: list[_SettingFacts]) -> Filters:
-    """Keep the chosen filters to a subject, whose settings these are."""
     if asked.allow:  # Partners may differ, so they may be anywhere.
         return asked.filters
     kept = narrowed(parts[0].about, asked.filters)
@@ -332,7 +331,6 @@ def _study_cells(cells: pd.DataFrame) -> _StudyCells:
 
 
 def _shown_settings(there: _StudyCells, shown: frozenset[str]) -> Iterator[_SettingFacts]:
-    """Yield the settings that have one of the cells that are shown."""
     if there.cells.empty:
         return
     asked = there.cells[among(there.cells["cell_id"], shown).to_numpy()]

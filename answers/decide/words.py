@@ -298,8 +298,6 @@ def _stays_on(case: DecisionCase) -> Iterator[str]:
 
 
 def _better_elsewhere(case: DecisionCase) -> Iterator[str]:
-    """Say at which other loads another arm is better than the decision's server, and what that
-    server forgoes there."""
     drafts = case.choice.server.arm is not None
     named = sorted((x for x in case.levels if x.served is not None), key=lambda x: x.arm)
     for arm, part in groupby(named, lambda x: x.arm):
@@ -334,8 +332,6 @@ def _one_server(case: DecisionCase) -> Iterator[str]:
 
 
 def _one_launch_showed(case: DecisionCase) -> Iterator[str]:
-    """Say what one launch showed at other loads, where another arm did better than the server by more
-    than is worth saying."""
     made, judged = case.choice, case.judged
     for at, load in enumerate(judged.loads):
         may = judged.grounds.open_to[:, at] & judged.there[:, at]

@@ -1,12 +1,15 @@
-"""How good a draft is: acceptance by position, over K and over the load, a line per dataset."""
+"""How good a draft is: acceptance by position, over K and over the load, and what rules of thumb make of it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from analysis.drafts.acceptance_tables import acceptance_by_level, acceptance_by_position
 from analysis.drafts.rules import Arm, Says, opinions
 from analysis.evidence.words import EQUIVALENCE
+from analysis.frames import plain, records, records_by
+from analysis.matching.arms import about, place_arms
 from answers.decide.tables import TextRows
 from answers.decide.values import Decision
 from answers.wording import UNKNOWN, listed
@@ -14,19 +17,10 @@ from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store_read import Reader
 
-if TYPE_CHECKING:
-    pass
-
-
-# --- What the drafts of each arm achieve, over position, K and load, and what rules of thumb make of it.
-
-
-# --- What the drafts of each arm achieve, and what the published rules of thumb make of it.
-
-
-_FACTS = ("study", "model", "gpu", "engine", "engine_version", "evidence")
 #: What ``DraftAcceptance.about`` holds.
-ABOUT = (*_FACTS, "tensor_parallel_size")
+ABOUT = (
+    "study", "model", "gpu", "engine", "engine_version", "evidence", "tensor_parallel_size",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,8 +44,61 @@ class DraftAcceptance:
     @property
     def evidence(self) -> str | None:
         """Where the arm's numbers come from; None: unknown."""
-        told = self.about[_FACTS.index("evidence")]
-        return None if told is None else str(told)
+        value = self.about[ABOUT.index("evidence")]
+        return None if value is None else str(value)
+
+
+def accepted(reader: Reader, filters: Filters) -> tuple[DraftAcceptance, ...]:
+    """Return the acceptance of every arm that the filters keep."""
+    cells = queries.cells(reader, filters).to_pandas()
+    counts = queries.acceptance(reader, filters).to_pandas()
+    if cells.empty or counts.empty:
+        return ()
+    positions = queries.acceptance_by_position(reader, filters).to_pandas()
+    place = ["setting", "family", "k", "concurrency"]
+    by_position = acceptance_by_position(cells, counts, positions)
+    shares = records_by(by_position, place, ["rate", "conditional"])
+    placed = place_arms(cells).reset_index().drop_duplicates(place[:3])
+    once = placed.merge(cells, on="cell_id", suffixes=("", "_cell"))
+    arms = records_by(once, place[:3], [str(name) for name in once])
+    found = []
+    for row in records(acceptance_by_level(cells, counts)):
+        key = tuple(row[name] for name in place)
+        arm, mine = arms[key[:3]][0], shares.get(key, [])
+        found.append(DraftAcceptance(
+            tuple(about(arm, ABOUT).values()), plain(row["dataset"]), row["family"], int(row["k"]),
+            int(row["concurrency"]), str(arm["arm_label"]), plain(row["rate"]),
+            plain(row["mean_length"]), tuple(one["rate"] for one in mine),
+            tuple(plain(one["conditional"]) for one in mine),
+        ))  # fmt: skip
+    return tuple(found)
+
+
+def accepted_in(one: Decision, found: Sequence[DraftAcceptance]) -> tuple[DraftAcceptance, ...]:
+    """Return the acceptance of the arms on a decision's datasets."""
+    subject = tuple(getattr(one.subject, name) for name in ABOUT)
+    names: set[str | None] = {name for name, _ in one.traffic.mix} or {one.traffic.dataset}
+    return tuple(x for x in found if x.about == subject and x.dataset in names)
+
+
+def acceptance_rows(found: Sequence[DraftAcceptance]) -> TextRows:
+    """Return a row per dataset, arm and load."""
+    header = ["dataset", "arm", "load", "rate", "length", "by position", "of those"]
+    return header, [
+        [
+            x.dataset or UNKNOWN, x.arm, str(x.concurrency), _number(x.rate, 3),
+            _number(x.length, 2), *(" ".join(_number(share, 2) for share in shares) or UNKNOWN
+                                    for shares in (x.of_all, x.of_those)),
+        ]
+        for x in found
+    ]  # fmt: skip
+
+
+def _number(value: float | None, decimals: int) -> str:
+    return UNKNOWN if value is None else f"{value:.{decimals}f}"
+
+
+# --- What the published rules of thumb make of it.
 
 
 @dataclass(frozen=True)
@@ -67,76 +114,6 @@ class RuleOfThumb:
     agrees: bool | None
 
 
-def accepted(reader: Reader, filters: Filters) -> tuple[DraftAcceptance, ...]:
-    """Return the acceptance of every arm that the filters keep."""
-    from analysis.drafts.acceptance_tables import acceptance_by_level, acceptance_by_position
-    from analysis.frames import records
-
-    cells = queries.cells(reader, filters).to_pandas()
-    counts = queries.acceptance(reader, filters).to_pandas()
-    if cells.empty or counts.empty:
-        return ()
-    levels = acceptance_by_level(cells, counts)
-    positions = queries.acceptance_by_position(reader, filters).to_pandas()
-    by_position = acceptance_by_position(cells, counts, positions)
-    abouts = _abouts(cells)
-    shares: dict[tuple[Any, ...], list[tuple[float, float]]] = {}
-    for row in records(by_position):
-        shares.setdefault(_key(row), []).append((row["rate"], row["conditional"]))
-    return tuple(
-        _accepted(row, *abouts[row["setting"], row["family"], row["k"]], shares.get(_key(row), []))
-        for row in records(levels)
-    )
-
-
-def _abouts(cells: Any) -> dict[tuple[int, str, int], tuple[str, tuple[str | int | None, ...]]]:
-    """Map setting, family and K to the arm's name and to what its cells are about."""
-    from analysis.frames import records
-    from analysis.matching.arms import place_arms
-
-    placed = place_arms(cells).reset_index().drop_duplicates(["setting", "family", "k"])
-    once = placed.merge(cells, on="cell_id", suffixes=("", "_cell"))
-    return {
-        (row["setting"], row["family"], row["k"]): (
-            str(row["arm_label"]),
-            (*(_known(row[name]) for name in _FACTS), _whole(row["tensor_parallel_size"])),
-        )
-        for row in records(once)
-    }
-
-
-def _key(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["setting"], row["family"], row["k"], row["concurrency"]
-
-
-def _accepted(
-    row: dict[str, Any], arm: str, about: tuple[str | int | None, ...],
-    shares: list[tuple[float, float]],
-) -> DraftAcceptance:  # fmt: skip
-    return DraftAcceptance(
-        about, _known(row["dataset"]), row["family"], int(row["k"]), int(row["concurrency"]), arm,
-        _known(row["rate"]), _known(row["mean_length"]), tuple(share for share, _ in shares),
-        tuple(_known(share) for _, share in shares),
-    )  # fmt: skip
-
-
-def _known(value: Any) -> Any:
-    """Return the value; None for what a frame shows as missing."""
-    return None if value is None or value != value else value
-
-
-def _whole(value: Any) -> int | None:
-    return None if value is None or value != value else int(value)
-
-
-def accepted_in(one: Decision, found: Sequence[DraftAcceptance]) -> tuple[DraftAcceptance, ...]:
-    """Return the acceptance of the arms on a decision's datasets."""
-    about = (*(getattr(one.subject, name) for name in _FACTS), one.subject.tensor_parallel_size)
-    mix: set[str | None] = {name for name, _ in one.traffic.mix}
-    names = mix or {one.traffic.dataset}
-    return tuple(x for x in found if x.about == about and x.dataset in names)
-
-
 def rules(one: Decision, found: Sequence[DraftAcceptance]) -> Iterator[RuleOfThumb]:
     """Apply every rule to every arm and load of a dataset, and compare it with what is expected
     there.
@@ -145,7 +122,12 @@ def rules(one: Decision, found: Sequence[DraftAcceptance]) -> Iterator[RuleOfThu
     same method, no drafts (0) among them.
     """
     for level in accepted_in(one, found):
-        gains = _gains(one, level)
+        gains = {0: 0.0}
+        for cell in one.arms:
+            k, gain, load = cell.num_speculative_tokens, cell.difference.improvement, cell.load
+            here = (load.kind, load.value) == ("concurrency", level.concurrency)
+            if cell.method == level.family and here and k is not None and gain is not None:
+                gains[k] = gain
         if level.rate is None or level.length is None or level.k not in gains:
             continue
         best = [k for k, gain in gains.items() if gain >= max(gains.values()) - EQUIVALENCE]
@@ -155,56 +137,23 @@ def rules(one: Decision, found: Sequence[DraftAcceptance]) -> Iterator[RuleOfThu
             )
 
 
-def _gains(one: Decision, level: DraftAcceptance) -> dict[int, float]:
-    """Return K -> expected improvement at a load, for one method; 0 for no drafts."""
-    told = {
-        cell.num_speculative_tokens: cell.difference.improvement
-        for cell in one.arms
-        if cell.method == level.family
-        and cell.load.kind == "concurrency"
-        and cell.load.value == level.concurrency
-    }
-    known = {k: gain for k, gain in told.items() if k is not None and gain is not None}
-    return {0: 0.0, **known} if known else {}
-
-
-def acceptance_rows(found: Sequence[DraftAcceptance]) -> TextRows:
-    """Return a row per dataset, arm and load."""
-    header = ["dataset", "arm", "load", "rate", "length", "by position", "of those"]
-    return header, [
-        [
-            x.dataset or UNKNOWN, x.arm, str(x.concurrency), _number(x.rate, 3),
-            _number(x.length, 2), _shares(x.of_all), _shares(x.of_those),
-        ]
-        for x in found
-    ]  # fmt: skip
-
-
-def _number(value: float | None, decimals: int) -> str:
-    return UNKNOWN if value is None else f"{value:.{decimals}f}"
-
-
-def _shares(values: Sequence[float | None]) -> str:
-    return " ".join(_number(value, 2) for value in values) or UNKNOWN
-
-
 def rule_rows(found: Iterator[RuleOfThumb]) -> TextRows:
     """Return a row per rule of thumb and arm: what it says of it, and at which loads it is
     right."""
-    grouped: dict[tuple[str, str, str], list[tuple[int, bool | None]]] = {}
+    grouped: dict[tuple[str, str, str], list[RuleOfThumb]] = {}
     for one in found:
-        grouped.setdefault((one.arm, one.says, one.rule), []).append((one.concurrency, one.agrees))
-    return ["arm", "says", "right at", "wrong at", "not measured at", "rule of thumb"], [
-        [arm, says, *(_loads_where(at, truth) for truth in (True, False, None)), rule]
-        for (arm, says, rule), at in sorted(grouped.items(), key=lambda item: item[0][0])
-    ]
+        grouped.setdefault((one.arm, one.says, one.rule), []).append(one)
+    lines = []
+    for (arm, says, rule), at in sorted(grouped.items(), key=lambda item: item[0][0]):
+        loads = (
+            ", ".join(str(one.concurrency) for one in at if one.agrees is truth)
+            for truth in (True, False, None)
+        )
+        lines.append([arm, says, *loads, rule])
+    return ["arm", "says", "right at", "wrong at", "not measured at", "rule of thumb"], lines
 
 
-def _loads_where(at: Sequence[tuple[int, bool | None]], truth: bool | None) -> str:
-    return ", ".join(str(load) for load, agrees in at if agrees is truth)
-
-
-# ---
+# --- Acceptance over position, K or load, a line per dataset.
 
 
 Over = Literal["position", "k", "concurrency"]
@@ -234,37 +183,27 @@ def lines(
     found: Sequence[DraftAcceptance], asked: AcceptanceQuestion
 ) -> tuple[AcceptanceLine, ...]:
     """Return a line for each dataset: means over the loads, or over K's own levels."""
-    names = sorted({one.dataset or "unknown" for one in found})
-    mine = [x for x in found if asked.over == "k" or x.k == asked.k]
-    drawn = (AcceptanceLine(name, _points([x for x in mine if (x.dataset or "unknown") == name], asked))
-             for name in names)  # fmt: skip
-    return tuple(line for line in drawn if line.points)
-
-
-def _points(
-    found: Sequence[DraftAcceptance], asked: AcceptanceQuestion
-) -> tuple[tuple[int, float], ...]:
-    groups: dict[int, list[float]] = {}
+    values: dict[str, dict[int, list[float]]] = {}
     for one in found:
-        for at, value in _values(one, asked):
+        points: list[tuple[int, Any]] = [
+            (one.k if asked.over == "k" else one.concurrency, getattr(one, asked.measure))
+        ]
+        if asked.measure in ("of_all", "of_those"):
+            points = list(enumerate(getattr(one, asked.measure), 1))
+        for at, value in points if asked.over == "k" or one.k == asked.k else ():
             if value is not None:
-                groups.setdefault(at, []).append(value)
-    return tuple((at, fmean(values)) for at, values in sorted(groups.items()))
-
-
-def _values(one: DraftAcceptance, asked: AcceptanceQuestion) -> Sequence[tuple[int, float | None]]:
-    if asked.measure == "of_all":
-        return list(enumerate(one.of_all, 1))
-    if asked.measure == "of_those":
-        return list(enumerate(one.of_those, 1))
-    value = one.rate if asked.measure == "rate" else one.length
-    return [(one.k if asked.over == "k" else one.concurrency, value)]
+                of_dataset = values.setdefault(one.dataset or "unknown", {})
+                of_dataset.setdefault(at, []).append(value)
+    return tuple(
+        AcceptanceLine(name, tuple((at, fmean(all_at)) for at, all_at in sorted(points.items())))
+        for name, points in sorted(values.items())
+    )
 
 
 def headline(found: Sequence[DraftAcceptance], k: int) -> str:
     """Say how many tokens a step yields on each dataset, at one K."""
-    told = lines(found, AcceptanceQuestion("k", "length", k))
-    lengths = [(line.dataset, dict(line.points).get(k)) for line in told]
+    drawn = lines(found, AcceptanceQuestion("k", "length", k))
+    lengths = [(line.dataset, dict(line.points).get(k)) for line in drawn]
     known = [f"{length:.2f} on {name}" for name, length in lengths if length is not None]
     if not known:
         return f"With K = {k} the tokens of a step are unknown"

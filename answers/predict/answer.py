@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor
 from statistics import median
-from typing import Any
 
 import pandas as pd
 
@@ -27,7 +26,7 @@ from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of
 from analysis.prediction.reach import FAR, Question, Range
 from analysis.prediction.rows import Points, Positions, points_of, positions_of
-from analysis.prediction.trials import COMPARED, Withheld
+from analysis.prediction.trials import COMPARED, LeftOut, Withheld
 from analysis.prediction.usual import PREDICTED
 from analysis.prediction.whatif import Forecast, Model, build, forecast
 from answers.predict import words
@@ -69,7 +68,7 @@ _LOAD = ("load_profile", "concurrency", "rate", "trace")
 @dataclass(frozen=True, eq=False)
 class ForecastSubject:
     """One arm family on one dataset: its points and those of its baseline, on all datasets.
-    ``about``: as ``answers.decide.tables.Accepted`` has it; ``facts``: what its system is."""
+    ``about``: as ``DraftAcceptance`` has it; ``facts``: what its system is."""
 
     place: ForecastPlace
     points: Points
@@ -89,59 +88,48 @@ def subjects(reader: Reader, filters: Filters) -> tuple[ForecastSubject, ...]:
         return ()
     # All cells are placed, so that systems have the same numbers wherever they are shown.
     usable = _usable(reader, cells)
-    measured = queries.measurements(reader, filters, METRICS_READ, ("mean",)).to_pandas()
-    accepted = queries.acceptance(reader, filters).to_pandas()
-    by_position = queries.acceptance_by_position(reader, filters).to_pandas()
-    points = load_points(cells, _of_cells(measured, usable))
-    counted = position_counts(cells, _of_cells(accepted, usable), _of_cells(by_position, usable))
-    return tuple(_subjects(cells, points, counted))
+    measured, accepted, by_position = (
+        rows[among(rows["cell_id"], usable)]
+        for rows in (
+            queries.measurements(reader, filters, METRICS_READ, ("mean",)).to_pandas(),
+            queries.acceptance(reader, filters).to_pandas(),
+            queries.acceptance_by_position(reader, filters).to_pandas(),
+        )
+    )
+    points = load_points(cells, measured)
+    return tuple(_subjects(cells, points, position_counts(cells, accepted, by_position)))
 
 
 def _usable(reader: Reader, cells: pd.DataFrame) -> frozenset[str]:
-    """Return the ids of the cells with a concurrency as their load that are fit to forecast
-    from."""
     doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
     flags = queries.flags(reader, doubtful).to_pandas()
-    barred = set(flags.loc[flags["name"].isin(_UNFIT), "cell_id"])
-    loads = {cell: load_of(*known) for cell, *known in listed(cells, "cell_id", *_LOAD)}
-    return frozenset(
-        cell for cell, load in loads.items() if load is not None and load.kind == "concurrency"
-    ) - frozenset(barred)
-
-
-def _of_cells(rows: pd.DataFrame, ids: frozenset[str]) -> pd.DataFrame:
-    return rows[among(rows["cell_id"], ids)]
+    usable = set()
+    for cell, *stated in listed(cells, "cell_id", *_LOAD):
+        load = load_of(*stated)
+        if load is not None and load.kind == "concurrency":
+            usable.add(cell)
+    return frozenset(usable - set(flags.loc[flags["name"].isin(_UNFIT), "cell_id"]))
 
 
 def _subjects(
     cells: pd.DataFrame, points: pd.DataFrame, counted: pd.DataFrame
 ) -> Iterator[ForecastSubject]:
+    placed = place_arms(cells).drop_duplicates(_PLACE)
+    facts = {row["cell_id"]: row for row in records(cells[among(cells["cell_id"], placed.index)])}
+    first = {tuple(where): facts[cell] for cell, *where in placed[_PLACE].itertuples(name=None)}
     drafted = points.loc[points["k"] > 0, _PLACE].drop_duplicates()
-    of_place = _first_cells(cells)
     at = counted.groupby(_FAMILY).indices
     for system, family in drafted[_FAMILY].drop_duplicates().to_numpy():
         mine = points_of(of_family(points, system, family))
         positions = positions_of(counted.iloc[at.get((system, family), [])])
         theirs = (drafted["system"] == system) & (drafted["family"] == family)
         for dataset in drafted.loc[theirs, "dataset"]:
-            one = of_place[system, family, dataset]
-            place = _forecast_place((system, family, dataset), about(one))
+            one = first[system, family, dataset]
+            place = ForecastPlace(int(system), str(family), str(dataset), **about(one))
             system_facts = tuple(about(one, SYSTEM).items())
-            told = tuple(about(one, ABOUT).values())
-            yield ForecastSubject(place, mine, positions, told, system_facts)
-
-
-def _first_cells(cells: pd.DataFrame) -> dict[tuple[int, str, str], dict[str, Any]]:
-    """Map system, family and dataset to the facts of its first cell."""
-    placed = place_arms(cells).drop_duplicates(_PLACE)
-    facts = {row["cell_id"]: row for row in records(cells[among(cells["cell_id"], placed.index)])}
-    places = placed[_PLACE].itertuples(name=None)
-    return {(system, family, dataset): facts[cell] for cell, system, family, dataset in places}
-
-
-def _forecast_place(where: tuple[int, str, str], facts: dict[str, Any]) -> ForecastPlace:
-    system, family, dataset = where
-    return ForecastPlace(int(system), str(family), str(dataset), **facts)
+            yield ForecastSubject(
+                place, mine, positions, tuple(about(one, ABOUT).values()), system_facts
+            )
 
 
 # --- The arm families that a reader can choose from, each with a name of its own.
@@ -169,14 +157,16 @@ def families(
     first = {at: mine[0] for at, mine in (here | everywhere).items()}
     known = dict.fromkeys((*everywhere, *here))
     ordered = sorted(known, key=lambda at: (at not in everywhere, -len(first[at].points)))
-    names = dict(zip(ordered, _apart([first[at] for at in ordered]), strict=True))
-    return tuple(
-        DraftFamily(
-            name, mine[0].place.system, mine[0].place.family, _badges(mine[0].place),
-            mine[0].about, tuple(sorted(one.place.dataset for one in mine)),
-        )
-        for name, mine in ((names[at], here[at]) for at in ordered if at in here)
-    )  # fmt: skip
+    names = dict(zip(ordered, _names_apart([first[at] for at in ordered]), strict=True))
+    families = []
+    for at in ordered:
+        if at in here:
+            one, place = here[at][0], here[at][0].place
+            datasets = tuple(sorted(each.place.dataset for each in here[at]))
+            families.append(DraftFamily(
+                names[at], place.system, place.family, _badges(place), one.about, datasets
+            ))  # fmt: skip
+    return tuple(families)
 
 
 def _grouped(found: Sequence[ForecastSubject]) -> dict[tuple[str, str], list[ForecastSubject]]:
@@ -192,58 +182,27 @@ def _badges(place: ForecastPlace) -> tuple[str, ...]:
     return badges(place.evidence, bool(place.synthetic_acceptance))
 
 
-def _apart(firsts: Sequence[ForecastSubject]) -> list[str]:
-    """Return a name for each family, ``eagle3 (draft), model, TP 1, H200``; families of one name
-    get what differs, or a number, so that no two are called the same."""
-    groups: dict[str, list[ForecastSubject]] = {}
+def _names_apart(firsts: Sequence[ForecastSubject]) -> list[str]:
+    """Return a name for each family, ``eagle3 (draft), model, TP 1, H200``; families of one name get
+    the facts of their systems that differ (a server's arguments one by one; the first facts say most),
+    or a number, so that no two are called the same."""
+    plain = []
     for one in firsts:
-        groups.setdefault(_name(one.place), []).append(one)
-    more = {id(one): words for same in groups.values() for one, words in _differing(same)}
-    names = [", ".join([_name(one.place), *more[id(one)]]) for one in firsts]
+        place, size = one.place, f"TP {known(one.place.tensor_parallel_size)}"
+        plain.append(", ".join([place.family, known(place.model), size, known(place.gpu)]))
+    systems = [flat(dict(one.facts)) for one in firsts]
     seen: Counter[str] = Counter()
     found = []
-    for name in names:
+    for name, system in zip(plain, systems, strict=True):
+        same = [other for at, other in zip(plain, systems, strict=True) if at == name]
+        facts = list(dict.fromkeys(fact for other in same for fact in other))
+        stated = pd.DataFrame([{fact: str(other.get(fact)) for fact in facts} for other in same])
+        for fact in telling(stated, facts):
+            called = fact.replace("_", " ").replace("server args.", "")
+            name += f", {called} {short(system.get(fact, 'not stated'))}"
         seen[name] += 1
         found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return found
-
-
-def _name(place: ForecastPlace) -> str:
-    size = f"TP {known(place.tensor_parallel_size)}"
-    return ", ".join([place.family, known(place.model), size, known(place.gpu)])
-
-
-def _differing(same: Sequence[ForecastSubject]) -> Iterator[tuple[ForecastSubject, list[str]]]:
-    """Name the facts of each one's system that tell it from the others of the same name; a server's
-    arguments one by one. The first facts say most."""
-    systems = [flat(dict(one.facts)) for one in same]
-    names = list(dict.fromkeys(name for system in systems for name in system))
-    stated = pd.DataFrame([{name: str(system.get(name)) for name in names} for system in systems])
-    told = telling(stated, names)
-    for one, system in zip(same, systems, strict=True):
-        yield one, [f"{_called(name)} {short(system.get(name, 'not stated'))}" for name in told]
-
-
-def _called(name: str) -> str:
-    return name.replace("_", " ").replace("server args.", "")
-
-
-def measured(found: Sequence[ForecastSubject]) -> TextTable:
-    """Return what there is to choose from: a row per family and dataset."""
-    header = ("model", "GPU", "TP", "dataset", "arm", "evidence", "K", "concurrency", "points")
-    return TextTable(header, tuple(_row(one) for one in found))
-
-
-def _row(one: ForecastSubject) -> tuple[str, ...]:
-    place, mine = one.place, one.points.of(one.place.dataset)
-    drafted = mine.where(mine.k > 0)
-    return (
-        known(place.model), known(place.gpu), known(place.tensor_parallel_size), place.dataset,
-        place.family, ", ".join(_badges(place)) or "GPU",
-        *(", ".join(f"{value:g}" for value in sorted(set(values.tolist())))
-          for values in (drafted.k, drafted.concurrency)),
-        str(len(drafted)),
-    )  # fmt: skip
 
 
 def acceptance_of_family(
@@ -253,13 +212,29 @@ def acceptance_of_family(
     return tuple(x for x in found if (x.family, x.about) == (family.family, family.about))
 
 
-# ---
+def measured(found: Sequence[ForecastSubject]) -> TextTable:
+    """Return what there is to choose from: a row per family and dataset."""
+    header = ("model", "GPU", "TP", "dataset", "arm", "evidence", "K", "concurrency", "points")
+    rows = []
+    for one in found:
+        place, mine = one.place, one.points.of(one.place.dataset)
+        drafted = mine.where(mine.k > 0)
+        values = (sorted(set(each.tolist())) for each in (drafted.k, drafted.concurrency))
+        rows.append((
+            known(place.model), known(place.gpu), known(place.tensor_parallel_size), place.dataset,
+            place.family, ", ".join(_badges(place)) or "GPU",
+            *(", ".join(f"{value:g}" for value in each) for each in values), str(len(drafted)),
+        ))  # fmt: skip
+    return TextTable(header, tuple(rows))
+
+
+# --- From measured points to a forecast.
 
 
 def predict(
     reader: Reader, filters: Filters, asked: ForecastQuestion, paying: Paying
 ) -> Iterator[ForecastAnswer | RefusedForecast]:
-    """Yield the forecast_answer of every family and dataset that the filters keep, or why there is none;
+    """Yield the answer of every family and dataset that the filters keep, or why there is none;
     with its cost where ``paying`` names a price."""
     for subject in subjects(reader, filters):
         try:
@@ -273,13 +248,19 @@ def fitted(subject: ForecastSubject, lengths: bool = False) -> FittedPlace:
     """Fit a model to what was measured of a subject. ``lengths``: fit to all its datasets, which
     together tell what a prompt token costs. Raises InvalidInput where nothing can be forecast."""
     model = build(subject.points, subject.positions, subject.place.dataset, lengths)
-    return FittedPlace(subject.place, _offer(model), _measured(model), model.withheld, model)
+    p = model.usual.points
+    named = (p.k, p.concurrency, p.repeats, p.output_throughput, p.itl, p.ttft)
+    points = tuple(
+        MeasuredPoint(int(k), int(load), int(repeats), *values)
+        for k, load, repeats, *values in zip(*(each.tolist() for each in named), strict=True)
+    )
+    return FittedPlace(subject.place, _askable(model, points), points, model.withheld, model)
 
 
 def forecast_answer(
     found: FittedPlace, asked: ForecastQuestion, paying: Paying | None = None
 ) -> ForecastAnswer:
-    """Return the forecast_answer to one question.
+    """Return the answer to one question.
 
     Raises InvalidInput where the question is too far from what was measured.
     """
@@ -292,11 +273,11 @@ def forecast_answer(
         found.place, asked, words.headline(asked, figures[0]), figures, one.prediction.mean_length,
         one.break_even_length, one.prediction.warnings,
         tuple(words.trust(checks, step.choices, fit, model.why_no_band(question))),
-        step.choices, *fit, checks, found.withheld, _forecast_cost(found.place, figures[0], paying),
+        step.choices, *fit, checks, found.withheld, _cost(found.place, figures[0], paying),
     )  # fmt: skip
 
 
-def _forecast_cost(
+def _cost(
     place: ForecastPlace, throughput: ForecastFigure, paying: Paying | None
 ) -> ForecastCost | Refusal | None:
     if paying is None or (paying.usd_per_hour is None and paying.price is None):
@@ -304,12 +285,8 @@ def _forecast_cost(
     basis = basis_of(paying, Hardware(place.gpu, place.gpu_count, place.tensor_parallel_size))
     if isinstance(basis, Refusal):
         return basis
-    before = throughput.baseline
-    return ForecastCost(
-        basis,
-        usd_per_million(throughput.predicted, basis),
-        None if before is None else usd_per_million(before, basis),
-    )
+    before, after = throughput.baseline, usd_per_million(throughput.predicted, basis)
+    return ForecastCost(basis, after, None if before is None else usd_per_million(before, basis))
 
 
 def forecast_lines(found: FittedPlace, asked: ForecastQuestion) -> ForecastLines:
@@ -325,15 +302,15 @@ def forecast_lines(found: FittedPlace, asked: ForecastQuestion) -> ForecastLines
 
 
 def _steps(found: FittedPlace, asked: list[ForecastQuestion]) -> tuple[ForecastStep, ...]:
-    questions = [_question(one) for one in asked]
-    told = zip(asked, questions, found.model.predict_all(questions), strict=True)
-    reach = found.model.reach
+    model, questions = found.model, [_question(one) for one in asked]
+    predicted = zip(asked, questions, model.predict_all(questions), strict=True)
     return tuple(
         ForecastStep(
-            one.k, one.load, _figures(found, one, Forecast(what, None)), bool(reach.beyond(where))
+            one.k, one.load, _figures(found, one, Forecast(what, None)),
+            bool(model.reach.beyond(question)),
         )
-        for one, where, what in told
-    )
+        for one, question, what in predicted
+    )  # fmt: skip
 
 
 def _question(asked: ForecastQuestion) -> Question:
@@ -348,79 +325,58 @@ def _question(asked: ForecastQuestion) -> Question:
 def _figures(
     found: FittedPlace, asked: ForecastQuestion, one: Forecast
 ) -> tuple[ForecastFigure, ...]:
-    return tuple(_figure(metric, found, asked, one) for metric in PREDICTED)
-
-
-def _figure(
-    metric: str, found: FittedPlace, asked: ForecastQuestion, one: Forecast
-) -> ForecastFigure:
-    band = one.prediction.bands.get(metric)
-    here = (p for p in found.points if (p.k, p.load) == (asked.k, asked.load))
-    return ForecastFigure(
-        metric,
-        getattr(one.prediction, metric),
-        None if band is None else band.low,
-        None if band is None else band.high,
-        getattr(next(here, None), metric, None),
-        None if one.baseline is None else getattr(one.baseline, metric),
-        one.improvement(metric),
-        metric in COMPARED,
-    )
-
-
-def _measured(model: Model) -> tuple[MeasuredPoint, ...]:
-    p = model.usual.points
-    named = (p.k, p.concurrency, p.repeats, p.output_throughput, p.itl, p.ttft)
-    rows = zip(*(values.tolist() for values in named), strict=True)
-    return tuple(MeasuredPoint(int(k), int(c), int(n), *values) for k, c, n, *values in rows)
+    here = [p for p in found.points if (p.k, p.load) == (asked.k, asked.load)]
+    figures = []
+    for metric in PREDICTED:
+        band = one.prediction.bands.get(metric)
+        figures.append(ForecastFigure(
+            metric, getattr(one.prediction, metric),
+            None if band is None else band.low, None if band is None else band.high,
+            getattr(here[0], metric, None) if here else None,
+            None if one.baseline is None else getattr(one.baseline, metric),
+            one.improvement(metric), metric in COMPARED,
+        ))  # fmt: skip
+    return tuple(figures)
 
 
 def _checks(withheld: Iterable[Withheld]) -> Iterator[Check]:
-    groups: dict[tuple[str, str], list[Withheld]] = {}
+    groups: dict[tuple[LeftOut, str], list[Withheld]] = {}
     for one in withheld:
         groups.setdefault((one.left_out, one.metric), []).append(one)
-    for mine in groups.values():
+    for key, mine in groups.items():
         errors = [abs(one.error) for one in mine]
         inner = [abs(one.error) for one in mine if one.inside]
         yield Check(
-            mine[0].left_out, mine[0].metric, len(mine), median(errors), max(errors),
+            *key, len(mine), median(errors), max(errors),
             median(inner) if inner else None, max(inner, default=None), sum(o.held for o in mine),
         )  # fmt: skip
 
 
-def _offer(model: Model) -> AskableQuestions:
+def _askable(model: Model, points: tuple[MeasuredPoint, ...]) -> AskableQuestions:
+    """Return what may be asked: the measured loads and the powers of two among and around them; to
+    begin with, the K of the fastest draft at the middle load (at any load where none was measured
+    there), and that load."""
     reach, usual = model.reach, model.usual
-    drafted = range(ceil(reach.k.low / FAR), floor(reach.k.high * FAR) + 1)
+    low, high = reach.loads[0], reach.loads[-1]
+    powers = {2**n for n in range(ceil(high * FAR).bit_length())}
+    every = powers | set(reach.loads) | {floor(high * FAR)}
+    drafted = [point for point in points if point.k > 0]
+    middle = reach.loads[len(reach.loads) // 2]
+    here = [point for point in drafted if point.load == middle] or drafted
+    ks = range(ceil(reach.k.low / FAR), floor(reach.k.high * FAR) + 1)
     return AskableQuestions(
-        (*(k for k in (0,) if k in reach.ks), *(k for k in drafted if k > 0)),
-        _loads(reach.loads),
+        (*(k for k in (0,) if k in reach.ks), *(k for k in ks if k > 0)),
+        tuple(sorted(load for load in every if low / FAR <= load <= high * FAR)),
         _span(reach.prompt_tokens, usual.prompt_tokens),
         _span(reach.output_tokens, usual.output_tokens),
-        _start(_measured(model), reach.loads),
+        (max(here, key=lambda point: point.output_throughput).k, middle),
         model.step_time.knows_prompts,
         usual.decay is not None,
         (int(reach.k.low), int(reach.k.high)),
-        (reach.loads[0], reach.loads[-1]),
+        (low, high),
     )
 
 
-def _loads(measured: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the measured loads and the powers of two among and around them."""
-    low, high = measured[0], measured[-1]
-    powers = {2**n for n in range(ceil(high * FAR).bit_length())}
-    every = powers | set(measured) | {floor(high * FAR)}
-    return tuple(sorted(load for load in every if low / FAR <= load <= high * FAR))
-
-
-def _span(fitted: Range, usual: float) -> AskableSpan:
-    lowest = max(ceil(fitted.low / FAR), 1)
-    return AskableSpan(lowest, max(floor(fitted.high * FAR), lowest + 1), max(round(usual), lowest))
-
-
-def _start(points: tuple[MeasuredPoint, ...], loads: tuple[int, ...]) -> tuple[int, int]:
-    """Return the K of the fastest draft at the middle load (at any load where none was measured
-    there), and that load."""
-    load = loads[len(loads) // 2]
-    drafted = [point for point in points if point.k > 0]
-    here = [point for point in drafted if point.load == load] or drafted
-    return max(here, key=lambda point: point.output_throughput).k, load
+def _span(known: Range, usual: float) -> AskableSpan:
+    lowest = max(ceil(known.low / FAR), 1)
+    return AskableSpan(lowest, max(floor(known.high * FAR), lowest + 1), max(round(usual), lowest))
