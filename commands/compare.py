@@ -60,7 +60,10 @@ def compare(
 
 
 def _show(found: "ArmComparison") -> None:
-    from answers.compare import words
+    from answers.compare.values import (
+        UNMATCHED_HEADER,
+        unmatched_rows,
+    )
     from commands.output import show_table
 
     for setting in found.settings:
@@ -69,24 +72,33 @@ def _show(found: "ArmComparison") -> None:
     if not found.settings:
         click.echo("No pair matches.")
     if found.unmatched:
-        show_table(words.UNMATCHED_HEADER, words.unmatched_rows(found), title="Not compared")
+        show_table(UNMATCHED_HEADER, unmatched_rows(found), title="Not compared")
     for cell in found.excluded:
         click.echo(f"decides nothing: {cell.cell}: {cell.why}")
 
 
 def _show_arm(found: "ArmComparison", setting: "ComparedSetting", arm: "ComparedArm") -> None:
-    from answers.compare import words
+    from answers.compare.values import (
+        LEVEL_HEADER,
+        MEAN_HEADER,
+        doubts,
+        level_row,
+        mean_row,
+        means_over,
+        summary,
+        title,
+    )
     from commands.output import show_table
 
-    click.echo(words.title(setting, arm, found.reference))
-    show_table(words.LEVEL_HEADER, [words.level_row(change) for change in arm.changes])
-    click.echo(words.summary(arm))
+    click.echo(title(setting, arm, found.reference))
+    show_table(LEVEL_HEADER, [level_row(change) for change in arm.changes])
+    click.echo(summary(arm))
     click.echo()
     if arm.means:
-        show_table(words.MEAN_HEADER, [words.mean_row(mean) for mean in arm.means])
-        click.echo(words.means_over(arm))
+        show_table(MEAN_HEADER, [mean_row(mean) for mean in arm.means])
+        click.echo(means_over(arm))
     for name in arm.allowed:
         click.echo(f"allowed to differ: {name}")
-    for line in words.doubts(arm):
+    for line in doubts(arm):
         click.echo(line)
     click.echo()

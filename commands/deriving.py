@@ -26,7 +26,7 @@ def derive_facts(root: Path) -> None:
 
 def derive_new_facts(root: Path) -> None:
     """Do the same after an ingest, once the studies that have grown since the last time are large."""
-    from answers.facts_code import code_hash
+    from answers import code_hash
     from warehouse.errors import DraftboardError
     from warehouse.queries import cells_of_grown_studies
     from warehouse.store import Reader, cells_held

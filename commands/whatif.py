@@ -148,15 +148,14 @@ def _asked(
 
 
 def _show(found: "Sequence[ForecastAnswer | RefusedForecast]") -> None:
-    from answers.predict import words
-    from answers.predict.values import RefusedForecast
+    from answers.predict.values import RefusedForecast, numbers, title
 
     for one in found:
         if isinstance(one, RefusedForecast):
-            click.echo(f"{words.title(one.place)}: {one.reason}\n")
+            click.echo(f"{title(one.place)}: {one.reason}\n")
             continue
-        click.echo(words.title(one.place, one.asked))
-        _show_table(words.numbers(one))
+        click.echo(title(one.place, one.asked))
+        _show_table(numbers(one))
         for sentence in one.warnings:
             click.echo(f"warning: {sentence}")
         for sentence in one.trust:

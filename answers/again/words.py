@@ -8,7 +8,7 @@ from analysis.evidence.output_check import OutputCheck
 from analysis.evidence.words import EQUIVALENCE, OPEN, SETTLED, Word
 from analysis.matching.comparison import STUDY_TABLE
 from answers.compare.subjects import DifferingSetting
-from answers.compare.words import metric_name, number, with_unit
+from answers.compare.values import metric_name, number, with_unit
 from answers.wording import directed, interval, percent
 from warehouse.catalogue import METRICS
 

@@ -26,8 +26,8 @@ from answers.compare.values import (
     PairLine,
     RepeatSpan,
     UnmatchedCell,
+    why_none,
 )
-from answers.compare.words import why_none
 from answers.decide.answer import decide_on
 from answers.decide.overview import subject_of
 from answers.decide.values import DecideQuestion, Decisions

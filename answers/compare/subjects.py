@@ -9,13 +9,14 @@ import pandas as pd
 from analysis.evidence.output_check import COLUMNS, check_outputs
 from analysis.frames import records
 from analysis.matching.difference import differences
-from answers.compare import words
 from answers.compare.values import (
     ArmComparison,
     ComparedArm,
     ComparedSetting,
     CompareQuestion,
     GeometricMean,
+    load_name,
+    metric_name,
 )
 from answers.decide.overview import (
     NamedSubject,
@@ -117,7 +118,7 @@ def answer(
     mean, headline = gains[fastest.name], f"{fastest.name} beside {reference}: nothing is decided."
     if mean is not None and mean.improvement is not None:
         headline = (
-            f"{fastest.name} against {reference}: {words.metric_name(*_SPEED).lower()} "
+            f"{fastest.name} against {reference}: {metric_name(*_SPEED).lower()} "
             f"{percent(mean.improvement)} on average over the loads {', '.join(mean.loads)}; "
             "nothing is decided."
         )
@@ -204,7 +205,7 @@ def pairs(found: ArmComparison, setting: ComparedSetting) -> tuple[NamedPair, ..
     for arm in setting.arms:
         for met in arm.pairs:
             repeat = "" if met.repeat is None else f", repeat {met.repeat}"
-            name = f"{arm.name}, {words.load_name(met.load)}{repeat}"
+            name = f"{arm.name}, {load_name(met.load)}{repeat}"
             number = 1 + sum(one == name or one.startswith(f"{name} (") for one in taken)
             name = name if number == 1 else f"{name} ({number})"
             cells = (met.reference_cell, met.arm_cell)

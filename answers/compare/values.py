@@ -1,11 +1,15 @@
 """How arms compare, as values and as JSON: the Compare page and the command render these."""
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from analysis.evidence.words import Word
+from analysis.evidence.words import WORDS, Word
 from analysis.matching.reference import BASELINE
 from answers.decide.values import DecisionSubject, ExcludedCell
+from answers.wording import UNKNOWN, interval, known, percent
+from warehouse.catalogue import METRICS, percentile_label
 from warehouse.filters import Filters
 from warehouse.loads import Load
 
@@ -232,3 +236,165 @@ def _change(change: ArmChange) -> dict[str, Any]:
 
 def _load(load: Load | None) -> dict[str, Any] | None:
     return None if load is None else load.as_json()
+
+
+# --- A comparison in words and lines of text: what a terminal and a page show of each number.
+
+
+TextRow = tuple[str, ...]
+#: What stands where nothing is compared: both serve what is offered.
+KEPT_UP = "both keep up with the rate"
+ONE_LAUNCH = "none: one launch"
+CAPPED = (
+    "Which cells share a server start is not stated (ingest --set launch=…), so that nothing is "
+    "more than likely."
+)
+LEVEL_HEADER: TextRow = (
+    "load", "metric", "reference", "arm", "improvement", "95 % interval", "adjusted", "word",
+    "launches",
+)  # fmt: skip
+MEAN_HEADER: TextRow = ("metric (geometric mean)", "reference", "arm", "improvement", "loads")
+UNMATCHED_HEADER: TextRow = ("arm", "dataset", "load", "from", "why it is not compared")
+
+
+def why_none(nothing_shown: bool, unmatched: Sequence[UnmatchedCell]) -> str:
+    """Say in one sentence why no arm is compared."""
+    if nothing_shown:
+        return "No cell matches these filters; `draftboard runs` lists what there is."
+    if unmatched:
+        return f"No pair matches, for example: {unmatched[0].reason}"
+    return "No pair matches: there is no arm beside the one that others are compared with."
+
+
+def metric_name(metric: str, statistic: str) -> str:
+    """Return a metric and its statistic in words: ``Time to first token (TTFT), P95``."""
+    told = METRICS[metric]
+    return f"{told.label}, {percentile_label(statistic)}" if told.distribution else told.label
+
+
+def short_name(metric: str, statistic: str) -> str:
+    """Return the short name of a metric for the title of a small chart: ``TTFT P95``."""
+    told = METRICS[metric]
+    label = told.label.partition(" (")[2].rstrip(")") or told.label
+    return f"{label} {percentile_label(statistic)}" if told.distribution else label
+
+
+def with_unit(metric: str, statistic: str) -> str:
+    """Return the metric's name with its statistic and unit."""
+    return f"{metric_name(metric, statistic)} ({METRICS[metric].unit})"
+
+
+def number(value: float | None, metric: str) -> str:
+    """Write a value in the metric's decimals: ``1,171.7``; an unknown one is said so, never 0."""
+    return UNKNOWN if value is None else f"{value:,.{METRICS[metric].decimals}f}"
+
+
+def load_name(load: Load | None) -> str:
+    """Return a load in words, such as ``16 at once``."""
+    return f"{UNKNOWN} load" if load is None else load.text
+
+
+def sure(change: ArmChange) -> str:
+    """Return the plain interval as text; where there is none, say why."""
+    if change.low is not None:
+        return interval(change.low, change.high)
+    return ONE_LAUNCH if change.word is not None else ""
+
+
+def word(change: ArmChange) -> str:
+    """Return one of the five words of certainty, or say why there is none."""
+    if not change.compared:
+        return KEPT_UP
+    return change.word or "not judged"
+
+
+def level_row(change: ArmChange) -> TextRow:
+    """Return a row of the table of loads, under LEVEL_HEADER."""
+    return (
+        load_name(change.load), with_unit(*change.line), number(change.reference.mean, change.metric),
+        number(change.arm.mean, change.metric),
+        percent(change.improvement) if change.compared else "", sure(change),
+        interval(change.adjusted_low, change.adjusted_high), word(change), str(change.launches),
+    )  # fmt: skip
+
+
+def mean_row(mean: GeometricMean) -> TextRow:
+    """Return a row of the study's table, under MEAN_HEADER."""
+    return (
+        with_unit(mean.metric, mean.statistic), number(mean.reference, mean.metric),
+        number(mean.arm, mean.metric), percent(mean.improvement), ", ".join(mean.loads),
+    )  # fmt: skip
+
+
+def summary(arm: ComparedArm) -> str:
+    """Say how many lines have which word, ``Of 18 lines: 12 gain, 6 open.``, and what keeps words
+    from being surer."""
+    words = Counter(change.word for change in arm.changes if change.word is not None)
+    told = ", ".join(f"{words[word]} {word}" for word in WORDS if words[word])
+    if not told:
+        return "No line is judged."
+    return f"Of {words.total()} lines: {told}." + ("" if arm.launches_stated else f" {CAPPED}")
+
+
+def means_over(arm: ComparedArm) -> str:
+    """Say which loads the means are over, and which only one arm has; empty without means."""
+    if not arm.means:
+        return ""
+    mean = arm.means[0]
+    sentence = (
+        f"Geometric means over the loads {', '.join(mean.loads)}; no server runs at their mean. Here each arm's own "
+        "launches speak; the decision weighs all arms and loads together."
+    )
+    for names, which in ((mean.only_reference, "reference"), (mean.only_arm, "arm")):
+        if names:
+            sentence += f" Only the {which} has {', '.join(names)}: left out."
+    return sentence
+
+
+def doubts(arm: ComparedArm) -> Iterator[str]:
+    """Yield the flags of an arm's pairs, a line each."""
+    for doubt in arm.doubts:
+        yield f"{doubt.severity}: {doubt.name} at {', '.join(doubt.loads)}: {doubt.sentence}"
+
+
+def title(setting: ComparedSetting, arm: ComparedArm, reference: str) -> str:
+    """Return what a table is about, in one line."""
+    about = setting.subject
+    parts = [
+        known(setting.dataset), known(about.model), f"TP {known(about.tensor_parallel_size)}",
+        known(about.gpu),
+    ]  # fmt: skip
+    badges = "".join(f" [{badge}]" for badge in arm.badges)
+    return f"{arm.name} against {reference}: {', '.join(parts)}{badges}"
+
+
+def evidence_of(found: ArmComparison) -> str:
+    """Say what a comparison stands on: ``12 pairs, at most 3 launches at a load. Flags: short run
+    (2 pairs).``"""
+    arms = [arm for setting in found.settings for arm in setting.arms]
+    pairs = [pair for arm in arms for pair in arm.pairs]
+    flags = Counter(name.replace("_", " ") for pair in pairs for name in pair.flags)
+    told = [f"{name} ({counted(n, 'pair')})" for name, n in flags.most_common()]
+    most = max((change.launches for arm in arms for change in arm.changes), default=0)
+    launches = counted(most, "launch", "launches")
+    return (
+        f"Evidence: {counted(len(pairs), 'pair')}, at most {launches} at a load. "
+        f"Flags: {', '.join(told) or 'none'}."
+    )
+
+
+def counted(count: int, what: str, many: str = "") -> str:
+    """Return a count with its noun: ``1 pair``, ``2,000 pairs``. ``many``: an irregular plural."""
+    return f"{count:,} {what if count == 1 else many or what + 's'}"
+
+
+def unmatched_rows(found: ArmComparison) -> list[TextRow]:
+    """Return the cells without a partner as a row per file, arm, dataset and reason."""
+    groups: dict[tuple[str | None, str | None, str | None, str], list[str]] = {}
+    for cell in found.unmatched:
+        key = (cell.arm, cell.dataset, cell.path, cell.reason)
+        groups.setdefault(key, []).append(known(cell.load))
+    return [
+        (known(arm), known(dataset), ", ".join(dict.fromkeys(loads)), known(path), reason)
+        for (arm, dataset, path, reason), loads in groups.items()
+    ]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from answers.compare.words import counted, metric_name
+from answers.compare.values import counted, metric_name
 from answers.explore.values import EACH, Amount, Key, Mark, Marks, Panel, Pick, Place
 from answers.wording import badges, bracketed
 from warehouse.catalogue import METRICS

@@ -29,7 +29,6 @@ from analysis.prediction.rows import Points, Positions, points_of, positions_of
 from analysis.prediction.trials import COMPARED, LeftOut, Withheld
 from analysis.prediction.usual import PREDICTED
 from analysis.prediction.whatif import Forecast, Model, build, forecast
-from answers.predict import words
 from answers.predict.acceptance import ABOUT, DraftAcceptance
 from answers.predict.values import (
     AskableQuestions,
@@ -46,6 +45,8 @@ from answers.predict.values import (
     MeasuredPoint,
     RefusedForecast,
     TextTable,
+    forecast_headline,
+    trust,
 )
 from answers.wording import badges, known
 from warehouse import queries
@@ -270,9 +271,9 @@ def forecast_answer(
     step = model.step_time
     fit, checks = (step.residual, step.worst), tuple(_checks(found.withheld))
     return ForecastAnswer(
-        found.place, asked, words.headline(asked, figures[0]), figures, one.prediction.mean_length,
+        found.place, asked, forecast_headline(asked, figures[0]), figures, one.prediction.mean_length,
         one.break_even_length, one.prediction.warnings,
-        tuple(words.trust(checks, step.choices, fit, model.why_no_band(question))),
+        tuple(trust(checks, step.choices, fit, model.why_no_band(question))),
         step.choices, *fit, checks, found.withheld, _cost(found.place, figures[0], paying),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from analysis.published.claims_improvements import better_of
 from analysis.published.conventions import gains
 from analysis.published.printed import decimal
 from analysis.verdicts.finding import Finding, shown
-from answers.compare.words import metric_name
+from answers.compare.values import metric_name
 from answers.published.values import MEAN, PEAK, Line, Value
 from answers.wording import percent
 

@@ -7,7 +7,7 @@ from analysis.metric_words import read_metric
 from analysis.published.claims import Claims
 from analysis.published.claims_improvements import as_improvement, better_of
 from analysis.verdicts.finding import Finding, shown
-from answers.compare.words import counted, metric_name
+from answers.compare.values import counted, metric_name
 from answers.published.lines import Read
 from answers.published.values import MEAN, Line, Mistake, Plot, Sum
 from answers.wording import arm_words, known

@@ -11,9 +11,8 @@ from analysis.money.cost import Demand
 from answers.compare.answer import compare
 from answers.compare.subjects import answer as answer_of
 from answers.compare.subjects import subjects as compared
-from answers.compare.values import ArmComparison
+from answers.compare.values import CAPPED, ArmComparison, counted, short_name
 from answers.compare.values import CompareQuestion as Compared
-from answers.compare.words import CAPPED, counted, short_name
 from answers.cost.answer import cost
 from answers.cost.values import Costs, CostTerms
 from answers.decide import tables

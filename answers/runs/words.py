@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from answers.compare.words import counted
+from answers.compare.values import counted
 from answers.runs.values import CellRow, Doubt, Rejected, Run
 from answers.wording import UNKNOWN, badge
 

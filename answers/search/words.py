@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from analysis.search.outlook import MOST, Settling
 from analysis.search.race import UNLIKELY, End
 from analysis.search.space import Space
-from answers.compare.words import counted
+from answers.compare.values import counted
 from answers.decide.overview import name
 from answers.search.values import Candidate, Found, Played, Proof, Proven, Step, Terms
 from answers.wording import known, percent

@@ -8,8 +8,15 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from answers.compare.values import ArmChange, ComparedSetting, MetricLine
-from answers.compare.words import ONE_LAUNCH, load_name, sure, word
+from answers.compare.values import (
+    ONE_LAUNCH,
+    ArmChange,
+    ComparedSetting,
+    MetricLine,
+    load_name,
+    sure,
+    word,
+)
 from answers.wording import percent
 from dashboard.charts import SIGNED, Chart, nothing
 from dashboard.charts.axes import (

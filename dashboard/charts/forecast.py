@@ -8,6 +8,7 @@ import altair as alt
 import pandas as pd
 
 from answers.predict.values import (
+    BAND,
     END_TO_END,
     ONE_STREAM,
     FittedPlace,
@@ -17,7 +18,6 @@ from answers.predict.values import (
     MeasuredPoint,
     TextbookParameters,
 )
-from answers.predict.words import BAND
 from dashboard.charts import SIGNED, Chart, nothing
 from dashboard.charts.axes import QUIET, amounts, colour, end_names, ends_apart, loads, tip, title
 from warehouse.catalogue import METRICS, Metric

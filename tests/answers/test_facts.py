@@ -9,7 +9,7 @@ import pandas.testing
 import pytest
 from click.testing import CliRunner
 
-from answers.facts_code import code_hash
+from answers import code_hash
 from answers.ground import Ground, GroundQuestion, derive, ground, ground_of, rows_of
 from commands import deriving
 from draftboard import cli

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from analysis.money.paying import Paying, Refusal
-from answers.predict import words
 from answers.predict.answer import fitted, forecast_answer, forecast_lines, predict, subjects
 from answers.predict.values import (
     FittedPlace,
@@ -16,6 +15,8 @@ from answers.predict.values import (
     ForecastQuestion,
     RefusedForecast,
     as_json,
+    numbers,
+    title,
 )
 from tests.dashboard.conftest import source
 from tests.dashboard.tuning.conftest import arm, fill_study, tuned_cell
@@ -60,7 +61,7 @@ def test_every_family_and_dataset_has_its_answer(studied: Path) -> None:
     assert throughput.high is not None
     assert throughput.low < throughput.predicted < throughput.high
     assert throughput.measured is None
-    assert words.title(code.place, code.asked) == (
+    assert title(code.place, code.asked) == (
         "draft_model (tiny-draft) on code, lab/target, TP 1, H200 [simulated]: "
         "K = 3 at concurrency 32"
     )
@@ -116,7 +117,7 @@ def test_an_unknown_fact_is_said_as_unknown(tmp_path: Path, fact: str) -> None:
     assert {one[fact] for one in told} == {None}
     for one in found:
         assert isinstance(one, ForecastAnswer)
-        assert not {"None", "nan"} & set(words.title(one.place, one.asked).replace(",", "").split())
+        assert not {"None", "nan"} & set(title(one.place, one.asked).replace(",", "").split())
 
 
 def test_a_price_for_more_gpus_than_are_known_is_refused_beside_the_forecast(
@@ -138,7 +139,7 @@ def test_a_price_gives_what_a_token_costs_with_and_without_drafts(studied: Path)
     assert isinstance(one.cost, ForecastCost)
     assert one.cost.predicted == pytest.approx(1000 / one.figures[0].predicted)
     assert one.cost.baseline == pytest.approx(1000 / (one.figures[0].baseline or 0))
-    assert words.numbers(one).rows[-1][0].startswith("Cost per million output tokens")
+    assert numbers(one).rows[-1][0].startswith("Cost per million output tokens")
 
 
 def test_what_may_be_asked_reaches_twice_beyond_what_was_measured(studied: Path) -> None:

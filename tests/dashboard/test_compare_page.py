@@ -16,8 +16,7 @@ from analysis.matching.comparison import STUDY_TABLE
 from answers.compare import subjects as answers_pair
 from answers.compare.answer import compare, pair_lines
 from answers.compare.subjects import answer, subjects
-from answers.compare.values import ArmComparison, ComparedSetting, CompareQuestion
-from answers.compare.words import interval
+from answers.compare.values import ArmComparison, ComparedSetting, CompareQuestion, interval
 from answers.decide.answer import decide
 from answers.decide.values import DecideQuestion as Decide
 from answers.published.values import BADGE

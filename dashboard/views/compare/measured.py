@@ -9,15 +9,24 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.matching.comparison import STUDY_TABLE
-from answers.compare import words
 from answers.compare.answer import compare, pair_lines
 from answers.compare.subjects import ComparedSubject, SettingAnswer, answer
 from answers.compare.values import (
+    CAPPED,
+    KEPT_UP,
     ArmComparison,
     ComparedSetting,
     CompareQuestion,
     MetricLine,
     PairLine,
+    counted,
+    level_row,
+    mean_row,
+    means_over,
+    metric_name,
+    short_name,
+    why_none,
+    with_unit,
 )
 from answers.decide.answer import decide
 from answers.decide.values import DecideQuestion as Decide
@@ -51,20 +60,18 @@ def means(setting: ComparedSetting, arm: str, reference: str) -> None:
     """Draw the study's table: geometric means of one arm beside the reference."""
     chosen = next(one for one in setting.arms if one.name == arm)
     st.subheader(plain(f"The study's table: {arm} against {reference} on {setting.name}"))
-    st.caption(plain(words.means_over(chosen)))
-    rows = [words.mean_row(mean)[:-1] for mean in chosen.means]
+    st.caption(plain(means_over(chosen)))
+    rows = [mean_row(mean)[:-1] for mean in chosen.means]
     header = ["metric, geometric mean", "reference", "this arm", "improvement"]
     table(shown(pd.DataFrame(rows, columns=header)), "rows", _COLUMNS)
     if not chosen.launches_stated:
-        st.caption(plain(words.CAPPED))
+        st.caption(plain(CAPPED))
 
 
 def levels(shelf: Shelf, question: CompareQuestion, setting: ComparedSetting) -> None:
     """Draw every arm at every load, folded, and offer all pairs as a file."""
     with st.expander("Every arm and load, with interval and word"):
-        rows = [
-            (arm.name, *words.level_row(change)) for arm in setting.arms for change in arm.changes
-        ]
+        rows = [(arm.name, *level_row(change)) for arm in setting.arms for change in arm.changes]
         table(shown(pd.DataFrame(rows, columns=list(_LEVELS))), "rows", _COLUMNS)
         make = functools.partial(ask, shelf, pair_lines, question)
         rows_menu("pairs", lambda: pair_rows(make()))
@@ -76,9 +83,9 @@ def left_out_table(found: ArmComparison) -> None:
     if not lonely and not excluded:
         st.caption("Every cell has a partner.")
         return
-    told = f"Without a partner: {words.counted(lonely, 'cell')}"
+    told = f"Without a partner: {counted(lonely, 'cell')}"
     if excluded:
-        told += f"; shown, but deciding nothing: {words.counted(excluded, 'cell')}"
+        told += f"; shown, but deciding nothing: {counted(excluded, 'cell')}"
     with st.expander(told, expanded=not found.settings):
         names = ("dataset", "arm", "load", "gpu", "model", "reason", "cell")
         rows = [[getattr(cell, name) for name in names] for cell in found.unmatched]
@@ -127,7 +134,7 @@ _HOW = (
 _HOW_IMPROVED = (
     "Above the dashed line is better than the reference. Bands are 95 % intervals from server "
     "starts; hollow: a single one. Throughput at a rate that every arm keeps up with is what was "
-    f"offered and is not compared ({words.KEPT_UP})."
+    f"offered and is not compared ({KEPT_UP})."
 )
 
 
@@ -162,7 +169,7 @@ def render(shelf: Shelf, chosen: Chosen, top: DeltaGenerator) -> None:
     """Draw the subject: its answer at the top, the figure, the study's table."""
     found, subject = chosen.found, chosen.subject
     if subject is None:
-        top.header(plain(found.why_none or words.why_none(True, ())))
+        top.header(plain(found.why_none or why_none(True, ())))
         nothing(shelf, "No cell has a partner among these filters. The reasons stand below.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -261,7 +268,7 @@ def _one_metric(shelf: Shelf, shown: _Shown) -> None:
     one = controls.one_metric()
     settings = shown.subject.settings
     unit = METRICS[one.line[0]].unit if one.absolute else "improvement"
-    name = f"{words.metric_name(*one.line)}, {unit}"
+    name = f"{metric_name(*one.line)}, {unit}"
     st.subheader(plain(name), help=explanation(METRICS[one.line[0]], one.line[1]))
     st.caption(_HOW if one.absolute else _HOW_IMPROVED)
     if len(settings) > _MOST:
@@ -308,13 +315,13 @@ def _without_k(arm: str) -> tuple[str, str]:
 
 
 def _title(line: MetricLine) -> str:
-    return f"{words.short_name(*line)}, {METRICS[line[0]].unit}"
+    return f"{short_name(*line)}, {METRICS[line[0]].unit}"
 
 
 def _alt(setting: ComparedSetting, view: View) -> str:
     """Describe a chart in words for those who do not see it."""
     told = said_by(setting, view.line, view.seen[0])
-    return f"{words.with_unit(*view.line)} over the load on {setting.name}: {told}."
+    return f"{with_unit(*view.line)} over the load on {setting.name}: {told}."
 
 
 @cached

@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from answers.compare.words import metric_name
+from answers.compare.values import metric_name
 from answers.explore import read, words
 from answers.explore.values import (
     AGGREGATIONS,

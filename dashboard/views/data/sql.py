@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import streamlit as st
 
-from answers.compare.words import counted
+from answers.compare.values import counted
 from dashboard import turns
 from dashboard.access import client
 from dashboard.components import folded, plain, sentence, shown, table

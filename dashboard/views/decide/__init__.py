@@ -3,7 +3,7 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from answers.compare import words as compare_words
+from answers.compare import values as compare_words
 from answers.compare.answer import compare
 from answers.compare.values import CompareQuestion
 from answers.decide.answer import decide

@@ -16,9 +16,16 @@ from analysis.matching.guess import BASELINE, SOME_METHOD, Guess, from_name, tog
 from analysis.matching.guess_drafts import Named, datasets_apart, drafts, with_words
 from analysis.matching.guess_paths import datasets, repeat
 from analysis.matching.names import with_draft
-from answers.compare import words
 from answers.compare.answer import UploadAnswer, UploadedCell, answer_uploads
-from answers.compare.values import ArmComparison, CompareQuestion
+from answers.compare.values import (
+    LEVEL_HEADER,
+    UNMATCHED_HEADER,
+    ArmComparison,
+    CompareQuestion,
+    level_row,
+    title,
+    unmatched_rows,
+)
 from answers.decide import tables
 from answers.decide.overview import Overview, overviews
 from answers.wording import METHODS, known
@@ -153,8 +160,8 @@ def show(mine: Uploaded, told: UploadAnswer, names: Sequence[str]) -> None:
         st.info(plain(told.decisions.why_none or ""))
     if told.comparison.unmatched:
         st.markdown("**Without a partner**")
-        rows = words.unmatched_rows(_with_names(told.comparison, mine, names))
-        table(texts(words.UNMATCHED_HEADER, rows), "rows")
+        rows = unmatched_rows(_with_names(told.comparison, mine, names))
+        table(texts(UNMATCHED_HEADER, rows), "rows")
     _compared(told)
     _what_was_read(mine, names)
     flags = (f"{one.severity}: {one.sentence}" for one in told.flags)
@@ -200,8 +207,8 @@ def _compared(told: UploadAnswer) -> None:
     """Draw the table of every metric and load of every arm."""
     for setting in told.comparison.settings:
         for arm in setting.arms:
-            st.markdown(f"**{plain(words.title(setting, arm, told.comparison.reference))}**")
-            table(texts(words.LEVEL_HEADER, map(words.level_row, arm.changes)), "lines")
+            st.markdown(f"**{plain(title(setting, arm, told.comparison.reference))}**")
+            table(texts(LEVEL_HEADER, map(level_row, arm.changes)), "lines")
 
 
 def _what_was_read(mine: Uploaded, names: Sequence[str]) -> None:

@@ -17,8 +17,7 @@ from answers.predict.answer import (
     subjects,
 )
 from answers.predict.answer import forecast_lines as predicted_lines
-from answers.predict.values import FittedPlace, ForecastAnswer, ForecastQuestion
-from answers.predict.words import BAND
+from answers.predict.values import BAND, FittedPlace, ForecastAnswer, ForecastQuestion
 from answers.wording import bracketed
 from dashboard import offered
 from dashboard.charts import forecast

@@ -17,8 +17,9 @@ from answers.predict.values import (
     ForecastQuestion,
     TextbookParameters,
     TextTable,
+    numbers,
+    prompts_unknown,
 )
-from answers.predict.words import numbers, prompts_unknown
 from dashboard.charts.forecast import Sheet, withheld
 from dashboard.charts.forecast import textbook as draw_textbook
 from dashboard.charts.spec import specification
