@@ -57,17 +57,13 @@ _ENDS = ["min", "p50", "p99", "max"]
 
 @dataclass(frozen=True)
 class BrokenAnswers:
-    """An arm whose answers break at a load more often than the baseline's. ``kind``: short or endless, whose
-    shares (0-1) are of the prompts that both completed, or repeating or unparsed, of all answers;
-    ``settled``: so surely that the arm is no candidate, else it is likely. ``sentence`` has no full stop,
-    ``told`` is the same with arm and load."""
+    """An arm whose answers break at a load more often than the baseline's. ``settled``: so surely that
+    the arm is no candidate, else it is likely. ``sentence`` has no full stop, ``told`` is the same with
+    arm and load."""
 
     arm_id: int
     arm: str
     load: Load
-    kind: str
-    share_arm: float
-    share_baseline: float
     settled: bool
     sentence: str
     told: str
@@ -135,10 +131,8 @@ def _broken(row: dict[str, Any], found: Comparison) -> BrokenAnswers:
     said = f"{percent(row['share'], sign=False)} of the answers {does}, {rest} the baseline's"
     arm = str(found.keys["arm_label"].loc[(row["setting"], row["arm_id"])])
     load = found.loads[row["load"]]
-    return BrokenAnswers(
-        row["arm_id"], arm, load, str(row["kind"]), row["share"], base, row["settled"],
-        said, f"{arm} breaks answers: at {load.text} {said}",
-    )  # fmt: skip
+    text = f"{arm} breaks answers: at {load.text} {said}"
+    return BrokenAnswers(row["arm_id"], arm, load, row["settled"], said, text)
 
 
 def flagged(found: Comparison, told: Broken) -> Comparison:
@@ -168,18 +162,6 @@ _FOR_FLAGS: tuple[MetricLine, ...] = (
 
 #: A comparison of more cells than this takes more memory than a second of a processor is worth.
 MOST_KEPT = 5_000
-
-
-@dataclass(frozen=True)
-class GroundQuestion:
-    """What an answer needs to be read. ``filters`` choose what is shown, never what it stands on.
-    ``allow``: fields in which pairs may differ; ``also``: lines read beside the judged ones;
-    ``reference``: the arm that the others are compared with."""
-
-    filters: Filters = Filters()
-    allow: tuple[str, ...] = ()
-    also: tuple[MetricLine, ...] = ()
-    reference: str = BASELINE
 
 
 @dataclass(frozen=True)
@@ -274,27 +256,35 @@ def _by_setting(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
     return {int(str(setting)): rows.iloc[at] for setting, at in places.items()}
 
 
-def ground(reader: Reader, asked: GroundQuestion) -> Ground:
-    """Compare all cells of every study that the filters touch.
+def ground(
+    reader: Reader,
+    filters: Filters | None = None,
+    allow: tuple[str, ...] = (),
+    also: tuple[MetricLine, ...] = (),
+    reference: str = BASELINE,
+) -> Ground:
+    """Compare all cells of every study that the ``filters`` touch: they choose what is shown, never
+    what it stands on. ``allow``: fields in which pairs may differ; ``also``: lines read beside the
+    judged ones; ``reference``: the arm that the others are compared with.
 
-    Raises UnknownKey for a field in ``asked.allow`` that pairs need not share anyway.
+    Raises UnknownKey for a field in ``allow`` that pairs need not share anyway.
     """
-    cells, ids = whole_studies(reader, asked.filters)
+    filters = filters or Filters()
+    cells, ids = whole_studies(reader, filters)
 
     def made(reader: Reader) -> Ground:
-        filters = _only_studies(_dates(asked.filters), cells)
-        rows = rows_of(reader, cells, filters, asked.also)
-        known = ground_of(rows, ids, asked.allow, asked.reference, reader.root)
-        if asked.reference != BASELINE:
+        whole = _only_studies(_dates(filters), cells)
+        rows = rows_of(reader, cells, whole, also)
+        known = ground_of(rows, ids, allow, reference, reader.root)
+        if reference != BASELINE:
             return known
-        doubtful = suspects(reader, known.found, known.texts, filters)
+        doubtful = suspects(reader, known.found, known.texts, whole)
         return known.with_answers(queries.answers(reader, doubtful).to_pandas())
 
     if len(cells) > MOST_KEPT:
         return made(reader)
     # Every page asks for it, and what is shown of the same studies changes nothing of it.
-    what = (asked.allow, sorted(set(asked.also)), asked.reference)
-    key = f"ground of {studies_key(asked.filters, cells)} {what}"
+    key = f"ground of {studies_key(filters, cells)} {(allow, sorted(set(also)), reference)}"
     known: Ground = reader.kept.get(key, made, reader)
     return replace(known, shown=ids)
 

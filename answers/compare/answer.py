@@ -31,7 +31,7 @@ from answers.compare.values import (
 from answers.decide.answer import decide_on
 from answers.decide.overview import subject_of
 from answers.decide.values import DecideQuestion, Decisions
-from answers.ground import Ground, GroundQuestion, WarehouseRows, ground, ground_of, rows_of
+from answers.ground import Ground, WarehouseRows, ground, ground_of, rows_of
 from answers.wording import badges
 from warehouse import queries
 from warehouse.filters import Filters
@@ -74,8 +74,7 @@ def pair_lines(reader: Reader, question: CompareQuestion) -> tuple[PairLine, ...
 
 
 def _ground(reader: Reader, question: CompareQuestion) -> Ground:
-    asked = GroundQuestion(question.filters, question.allow, question.also, question.reference)
-    return ground(reader, asked)
+    return ground(reader, question.filters, question.allow, question.also, question.reference)
 
 
 # --- Whole studies cut to what is shown.

@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec import to_builtins
 
 from analysis.evidence.words import WORDS, Word
 from analysis.matching.reference import BASELINE
@@ -198,14 +200,14 @@ def as_json(found: ArmComparison) -> dict[str, Any]:
         "settings": [
             {
                 "name": setting.name,
-                **asdict(setting.subject),
+                **to_builtins(setting.subject),
                 "dataset": setting.dataset,
                 "arms": [_arm(arm) for arm in setting.arms],
             }
             for setting in found.settings
         ],
-        "unmatched": [asdict(cell) for cell in found.unmatched],
-        "excluded": [asdict(cell) for cell in found.excluded],
+        "unmatched": to_builtins(found.unmatched),
+        "excluded": to_builtins(found.excluded),
         "why_none": found.why_none,
     }
 
@@ -215,27 +217,20 @@ def _arm(arm: ComparedArm) -> dict[str, Any]:
         "arm": arm.name,
         "badges": list(arm.badges),
         "levels": [_change(change) for change in arm.changes],
-        "means": [asdict(mean) for mean in arm.means],
-        "pairs": [asdict(pair) | {"load": _load(pair.load)} for pair in arm.pairs],
+        "means": to_builtins(arm.means),
+        "pairs": to_builtins(arm.pairs),
         "allowed": list(arm.allowed),
-        "flags": [asdict(doubt) for doubt in arm.doubts],
+        "flags": to_builtins(arm.doubts),
     }
 
 
 def _change(change: ArmChange) -> dict[str, Any]:
-    told = asdict(change)
-    baseline, arm = told.pop("reference"), told.pop("arm")
-    cells = dict(zip(("reference", "arm"), told.pop("cells"), strict=True))
-    return told | {
-        "load": _load(change.load),
-        "reference": baseline["mean"],
-        "arm": arm["mean"],
-        "cells": cells,
-    }
-
-
-def _load(load: Load | None) -> dict[str, Any] | None:
-    return None if load is None else load.as_json()
+    told: dict[str, Any] = to_builtins(change)
+    reference, arm = change.cells
+    for name in ("reference", "arm", "cells"):
+        del told[name]
+    cells = {"reference": reference, "arm": arm}
+    return told | {"reference": change.reference.mean, "arm": change.arm.mean, "cells": cells}
 
 
 # --- A comparison in words and lines of text: what a terminal and a page show of each number.
@@ -366,21 +361,6 @@ def title(setting: ComparedSetting, arm: ComparedArm, reference: str) -> str:
     ]  # fmt: skip
     badges = "".join(f" [{badge}]" for badge in arm.badges)
     return f"{arm.name} against {reference}: {', '.join(parts)}{badges}"
-
-
-def evidence_of(found: ArmComparison) -> str:
-    """Say what a comparison stands on: ``12 pairs, at most 3 launches at a load. Flags: short run
-    (2 pairs).``"""
-    arms = [arm for setting in found.settings for arm in setting.arms]
-    pairs = [pair for arm in arms for pair in arm.pairs]
-    flags = Counter(name.replace("_", " ") for pair in pairs for name in pair.flags)
-    told = [f"{name} ({counted(n, 'pair')})" for name, n in flags.most_common()]
-    most = max((change.launches for arm in arms for change in arm.changes), default=0)
-    launches = counted(most, "launch", "launches")
-    return (
-        f"Evidence: {counted(len(pairs), 'pair')}, at most {launches} at a load. "
-        f"Flags: {', '.join(told) or 'none'}."
-    )
 
 
 def counted(count: int, what: str, many: str = "") -> str:

@@ -50,7 +50,7 @@ from answers.decide.values import (
     MapLevel,
     Saving,
 )
-from answers.ground import Ground, GroundQuestion, ground
+from answers.ground import Ground, ground
 from warehouse import queries
 from warehouse.errors import InvalidInput
 from warehouse.store_read import Reader
@@ -64,7 +64,7 @@ def decide(reader: Reader, question: DecideQuestion) -> Decisions:
     """
     bounds = () if question.slo is None else parse(question.slo).bounds
     also = tuple((bound.metric, bound.statistic) for bound in bounds)
-    found = ground(reader, GroundQuestion(question.filters, question.allow, also))
+    found = ground(reader, question.filters, question.allow, also)
     return decide_on(replace(found, server_of=partial(_server_of, reader)), question)
 
 

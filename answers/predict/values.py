@@ -231,13 +231,14 @@ def _place(place: ForecastPlace) -> dict[str, Any]:
 
 
 def _answer(found: ForecastAnswer) -> dict[str, Any]:
-    asked = {"k": found.asked.k, "concurrency": found.asked.load}
     now = {figure.metric: figure.predicted for figure in found.figures}
     before = {figure.metric: figure.baseline for figure in found.figures}
+    cost = found.cost if isinstance(found.cost, ForecastCost) else None
     return {
         **_place(found.place),
         "headline": found.headline,
-        "prediction": asked | now | {
+        "prediction": {
+            "k": found.asked.k, "concurrency": found.asked.load, **now,
             "mean_length": found.mean_length, "warnings": list(found.warnings),
         },
         "bands": {"level": found.level} | {
@@ -256,16 +257,14 @@ def _answer(found: ForecastAnswer) -> dict[str, Any]:
             asdict(one) | {"error": one.error, "held": one.held} for one in found.withheld
         ],
         "trust": list(found.trust),
-        "cost": _cost(found.cost) if isinstance(found.cost, ForecastCost) else None,
+        "cost": None if cost is None else {
+            "basis": cost.basis.as_json(),
+            "usd_per_million_output_tokens": {
+                "predicted": cost.predicted, "baseline": cost.baseline,
+            },
+        },
         "no_cost": found.cost.sentence if isinstance(found.cost, Refusal) else None,
     }  # fmt: skip
-
-
-def _cost(cost: ForecastCost) -> dict[str, Any]:
-    return {
-        "basis": cost.basis.as_json(),
-        "usd_per_million_output_tokens": {"predicted": cost.predicted, "baseline": cost.baseline},
-    }
 
 
 # --- What two textbook models say where nothing is measured.
@@ -361,33 +360,33 @@ def forecast_headline(asked: ForecastQuestion, throughput: ForecastFigure) -> st
 
 def numbers(found: ForecastAnswer) -> TextTable:
     """Return a row per predicted metric, then what the acceptance is and what a token costs."""
-    rows = [_row(figure, found.asked) for figure in found.figures]
+    rows, drafted = [], found.asked.k != 0
+    for figure in found.figures:
+        metric = METRICS[figure.metric]
+        measured = number(figure.measured, metric.decimals)
+        if not figure.compared:
+            measured = "not compared"
+        elif figure.measured is None or not found.asked.as_measured:
+            measured = "not measured"
+        rows.append((
+            f"{metric_name(figure.metric, 'mean')}, {metric.better} is better",
+            number(figure.predicted, metric.decimals), band(figure), measured,
+            number(figure.baseline, metric.decimals),
+            percent(figure.improvement) if drafted else "–",
+        ))  # fmt: skip
     length = number(found.mean_length, 2)
-    rows.append(("Mean acceptance length (tokens/step), higher is better", length, *_rest("1.00")))
+    name = "Mean acceptance length (tokens/step), higher is better"
+    rows.append((name, length, "–", "–", "1.00", "–"))
     if found.break_even_length is not None:
-        rows.append(("… from which it pays", number(found.break_even_length, 2), *_rest()))
+        pays = number(found.break_even_length, 2)
+        rows.append(("… from which it pays", pays, "–", "–", "–", "–"))
     if isinstance(found.cost, ForecastCost):
         before, now = found.cost.baseline, found.cost.predicted
-        saved = None if before is None else 1 - now / before
-        cells = (number(now, 3), "–", "–", number(before, 3), percent(saved))
-        rows.append(("Cost per million output tokens (USD), lower is better", *cells))
+        saved = percent(None if before is None else 1 - now / before)
+        name = "Cost per million output tokens (USD), lower is better"
+        rows.append((name, number(now, 3), "–", "–", number(before, 3), saved))
     header = ("means", "predicted", BAND, "measured", "without drafts, predicted", "improvement")
     return TextTable(header, tuple(rows))
-
-
-def _rest(baseline: str = "–") -> tuple[str, ...]:
-    return "–", "–", baseline, "–"
-
-
-def _row(figure: ForecastFigure, asked: ForecastQuestion) -> tuple[str, ...]:
-    metric = METRICS[figure.metric]
-    digits = metric.decimals
-    return (
-        f"{metric_name(figure.metric, 'mean')}, {metric.better} is better",
-        number(figure.predicted, digits), band(figure), _measured(figure, asked),
-        number(figure.baseline, digits),
-        "–" if asked.k == 0 else percent(figure.improvement),
-    )  # fmt: skip
 
 
 def band(figure: ForecastFigure) -> str:
@@ -397,23 +396,20 @@ def band(figure: ForecastFigure) -> str:
     return between(figure.low, figure.high, lambda end: number(end, digits)) or known(None)
 
 
-def _measured(figure: ForecastFigure, asked: ForecastQuestion) -> str:
-    if not figure.compared:
-        return "not compared"
-    if figure.measured is None or not asked.as_measured:
-        return "not measured"
-    return number(figure.measured, METRICS[figure.metric].decimals)
-
-
 def trust(
     checks: Sequence[Check], laws: Sequence[Choice], fit: tuple[float, float], why: str | None
 ) -> Iterator[str]:
     """Yield sentences on how far to believe a forecast. ``fit``: residual and worst; ``why`` there
     is no band."""
+    mine = [check for check in checks if check.metric == "output_throughput"]
+    points = sum(check.points for check in mine)
     if why is not None:
         yield why
-    else:
-        yield from _held(checks)
+    elif points:
+        yield (
+            f"A {BAND} is meant to hold {LEVEL * 100:.0f} of 100 new measurements; of {points} "
+            f"withheld points of output throughput it held {sum(check.held for check in mine)}."
+        )
     yield _law(laws)
     residual, worst = (percent(error, sign=False) for error in fit)
     yield (
@@ -421,19 +417,7 @@ def trust(
         f"{worst} at worst."
     )
     for left_out, word in _WITHHELD.items():
-        told = (c for c in checks if (c.left_out, c.metric) == (left_out, "output_throughput"))
-        yield _withheld(word, next(told, None))
-
-
-def _held(checks: Sequence[Check]) -> Iterator[str]:
-    mine = [check for check in checks if check.metric == "output_throughput"]
-    points = sum(check.points for check in mine)
-    if points:
-        held = sum(check.held for check in mine)
-        yield (
-            f"A {BAND} is meant to hold {LEVEL * 100:.0f} of 100 new measurements; of {points} "
-            f"withheld points of output throughput it held {held}."
-        )
+        yield _withheld(word, next((one for one in mine if one.left_out == left_out), None))
 
 
 def _law(laws: Sequence[Choice]) -> str:

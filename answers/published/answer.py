@@ -13,7 +13,7 @@ from analysis.published.claims_file import Row, Tables, read_claims
 from analysis.published.conventions import follows, measures
 from analysis.published.printed import decimal
 from analysis.verdicts.finding import Finding
-from answers.ground import Ground, GroundQuestion, ground
+from answers.ground import Ground, ground
 from answers.published import words
 from answers.published.lines import Read, grouped, line, read
 from answers.published.measured import Ours, measured_here
@@ -182,7 +182,7 @@ def beside(
     """Return ``findings``, each with what the filters show of the same thing; ``model``: of the
     claims."""
     also = tuple(claims_measured.lines(findings))
-    known = ground(reader, GroundQuestion(filters, also=also))
+    known = ground(reader, filters, also=also)
     return claims_measured.beside(findings, _shown(known), known.sure, model)
 
 

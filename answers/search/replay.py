@@ -12,7 +12,7 @@ from analysis.search.space import Aim, Launch, Seen
 from analysis.service.slo import parse
 from answers.decide.answer import decide
 from answers.decide.values import DecideQuestion, DecisionSubject
-from answers.ground import GroundQuestion, ground
+from answers.ground import ground
 from answers.search.counted import bounded
 from answers.search.found import candidates, found_at, mix_of, of_traffic, step_of
 from answers.search.recorded import LINE, Read, Recorded, recorded
@@ -26,7 +26,7 @@ from warehouse.store_read import Reader
 def replay(reader: Reader, filters: Filters, terms: Terms, at_once: int = 1) -> tuple[Played, ...]:
     """Play one search for each study and system that the filters keep, with up to ``at_once`` launches
     side by side."""
-    known = ground(reader, GroundQuestion(filters))
+    known = ground(reader, filters)
     slo = None if terms.slo is None else parse(terms.slo)
     read = Read(
         queries.acceptance_by_position(reader, filters).to_pandas(), LINE[terms.latency],
