@@ -331,8 +331,9 @@ def rows_of(
     # Of other metrics nobody asks how short the shortest are.
     shortest = queries.measurements(reader, filters, ["output_tokens"], ["p05"])
     values = pd.concat([measured.to_pandas(), shortest.to_pandas()], ignore_index=True)
-    acceptance = queries.acceptance(reader, filters).to_pandas()
-    return WarehouseRows(cells, values, _flags_of(reader, cells), acceptance)
+    return WarehouseRows(
+        cells, values, _flags_of(reader, cells), queries.acceptance(reader, filters).to_pandas()
+    )
 
 
 def _flags_of(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:

@@ -428,5 +428,4 @@ def decide_one(reader: Reader, question: DecideQuestion, about: NamedSubject) ->
     """
     found = decide(reader, replace(question, filters=about.filters))
     there = [one for one in overviews(found.decisions) if one.about == system(about.about)]
-    overview = replace(there[0], name=about.name) if there else None
-    return SubjectDecision(overview, found.why_none)
+    return SubjectDecision(replace(there[0], name=about.name) if there else None, found.why_none)

@@ -302,8 +302,7 @@ def _kept_settings(reader: Reader, asked: SubjectsQuestion) -> list[_SettingFact
         # Of the filters it needs no more than their studies.
         studies = studies_key(asked.filters, cells)
         there = reader.kept.get(f"settings in {studies} {asked.reference}", made, reader)
-    found = _shown_settings(there, shown)
-    return [one for one in found if asked.lonely or asked.allow or one.met]
+    return [one for one in _shown_settings(there, shown) if asked.lonely or asked.allow or one.met]
 
 
 def _study_cells(cells: pd.DataFrame) -> _StudyCells:
@@ -324,10 +323,10 @@ def _study_cells(cells: pd.DataFrame) -> _StudyCells:
     first = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
     about = {}
     for at, row in zip(map(int, map(str, first.index)), records(first), strict=True):
-        facts = {each: plain(value) for each, value in row.items()}
-        about[at] = subject_of(facts, words.get(at))
-    own = frozenset(places["setting"][plain_server])
-    return _StudyCells(places[~plain_server], own, studies, about)
+        about[at] = subject_of({each: plain(value) for each, value in row.items()}, words.get(at))
+    return _StudyCells(
+        places[~plain_server], frozenset(places["setting"][plain_server]), studies, about
+    )
 
 
 def _shown_settings(there: _StudyCells, shown: frozenset[str]) -> Iterator[_SettingFacts]:

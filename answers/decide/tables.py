@@ -333,8 +333,7 @@ def outputs_of(reader: Reader, cell: ArmAtLoad) -> ComparedOutputs | None:
         ])
         for side in (0, 1)
     )  # fmt: skip
-    ids = [one for pair in pairs for one in pair]
-    found = check_outputs(old, new, greedy(reader, ids))
+    found = check_outputs(old, new, greedy(reader, [one for pair in pairs for one in pair]))
     return ComparedOutputs(cell.arm, cell.load.text, len(pairs), found.sentences)
 
 

@@ -102,8 +102,7 @@ def subjects(reader: Reader, filters: Filters) -> tuple[ForecastSubject, ...]:
 
 
 def _usable(reader: Reader, cells: pd.DataFrame) -> frozenset[str]:
-    doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
-    flags = queries.flags(reader, doubtful).to_pandas()
+    flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
     usable = set()
     for cell, *stated in listed(cells, "cell_id", *_LOAD):
         load = load_of(*stated)
@@ -239,8 +238,7 @@ def predict(
     with its cost where ``paying`` names a price."""
     for subject in subjects(reader, filters):
         try:
-            found = fitted(subject, lengths=asked.prompt is not None)
-            yield forecast_answer(found, asked, paying)
+            yield forecast_answer(fitted(subject, lengths=asked.prompt is not None), asked, paying)
         except InvalidInput as error:
             yield RefusedForecast(subject.place, str(error))
 
