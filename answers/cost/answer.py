@@ -94,7 +94,8 @@ def cost(decisions: Decisions, terms: CostTerms) -> Costs:
     what is unknown is said in ``DecisionCost.missing``.
     """
     rows = tuple(_money(one, terms) for one in decisions.decisions)
-    return Costs(rows, terms, said.title(rows), tuple(said.notes(rows)), decisions.why_none)
+    headline = rows[0].headline if rows else said.NOTHING
+    return Costs(rows, terms, headline, tuple(said.notes(rows)), decisions.why_none)
 
 
 def _money(decision: Decision, terms: CostTerms) -> DecisionCost:

@@ -74,7 +74,7 @@ class DecisionCost:
     """
 
     decision: Decision
-    load: Load | None
+    load: Load
     arm: str
     num_speculative_tokens: int | None
     basis: Basis | None
@@ -126,7 +126,7 @@ def money_json(one: DecisionCost) -> dict[str, Any]:
     return {
         **asdict(one.decision.subject),
         "traffic": {"mix": dict(traffic.mix)} if traffic.mix else {"dataset": traffic.dataset},
-        "load": to_builtins(one.load),
+        "load": one.load.as_json(),
         "arm": one.arm,
         "num_speculative_tokens": one.num_speculative_tokens,
         "basis": None if one.basis is None else one.basis.as_json(),

@@ -128,7 +128,7 @@ def from_to(row: DecisionCost) -> str:
     """Say what a token costs with both arms: ``0.451 instead of 0.520 USD per million output tokens
     at 16 at once``."""
     before, after = per_million(row.baseline), per_million(row.speculative)
-    if row.load is None or UNKNOWN in (before, after):
+    if UNKNOWN in (before, after):
         return "USD per million output tokens: unknown"
     return f"{after} instead of {before} USD per million output tokens at {row.load.text}"
 
@@ -154,11 +154,6 @@ def paid_back(found: BreakEven) -> str:
         return f"{spent} are never paid back{told}"
     tokens = UNKNOWN if found.tokens is None else f"{found.tokens / 1e6:,.0f} million output tokens"
     return f"{spent} are paid back after {tokens}, or {found.hours:,.0f} hours"
-
-
-def title(rows: Sequence[DecisionCost]) -> str:
-    """Return the headline of the first decision, which stands above all costs."""
-    return rows[0].headline if rows else NOTHING
 
 
 def notes(rows: Sequence[DecisionCost]) -> Iterator[str]:
@@ -197,10 +192,9 @@ _ARM_STEPS = (
 
 
 def steps(row: DecisionCost, terms: CostTerms) -> tuple[CostStep, ...]:
-    """Return the steps from the price of an instance to what is saved; none without a price or a
-    load."""
+    """Return the steps from the price of an instance to what is saved; none without a price."""
     basis, sides = row.basis, (row.baseline, row.speculative)
-    if basis is None or row.load is None:
+    if basis is None:
         return ()
     unit, gpu_hour = basis.unit, f"{basis.usd_per_gpu_hour:,.4f}"
     instance = f"{basis.usd_per_hour:,.2f} USD / {basis.gpus_per_instance} = {gpu_hour} USD/h"
@@ -342,11 +336,10 @@ def others(rows: Sequence[DecisionCost]) -> TextRows:
 
 def _who(row: DecisionCost) -> list[str]:
     about = row.decision.subject
-    load = "no load" if row.load is None else row.load.text
     model = ", ".join(part for part in (known(about.model), about.configuration) if part)
     return [
         row.decision.traffic.name, model, known(about.gpu),
-        known(about.tensor_parallel_size), load, arm_at(row.decision),
+        known(about.tensor_parallel_size), row.load.text, arm_at(row.decision),
     ]  # fmt: skip
 
 

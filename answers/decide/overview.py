@@ -1,7 +1,7 @@
 """What decisions are about: the subjects that there are, what tells them apart, one paragraph for each."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -243,16 +243,8 @@ class _SettingFacts:
         return self.own or bool(self.others)
 
 
-@dataclass(frozen=True)
-class _StudyCells:
-    """The speculative cells of some studies, with the number of their setting, the number of what
-    partners share, and their study. ``own``: settings with a baseline; ``studies``: those with a
-    baseline, by what partners share; ``about``: what each setting is about."""
-
-    cells: pd.DataFrame
-    own: frozenset[int] = frozenset()
-    studies: dict[int, frozenset[tuple[str | None]]] = field(default_factory=dict)
-    about: dict[int, DecisionSubject] = field(default_factory=dict)
+#: The setting of each speculative cell (cell_id, setting), and what each setting is about.
+_Settings = tuple[pd.DataFrame, dict[int, _SettingFacts]]
 
 
 def subjects(reader: Reader, asked: SubjectsQuestion) -> tuple[NamedSubject, ...]:
@@ -293,21 +285,23 @@ def _kept_settings(reader: Reader, asked: SubjectsQuestion) -> list[_SettingFact
     """Return the settings of which the filters keep a cell that may have a partner."""
     cells, shown = whole_studies(reader, asked.filters)
 
-    def made(one: Reader) -> _StudyCells:
-        return _study_cells(against(deciding_cells(one, cells), asked.reference))
+    def made(one: Reader) -> _Settings:
+        return _settings_of(against(deciding_cells(one, cells), asked.reference))
 
     if len(cells) > MOST_KEPT:
-        there = made(reader)
+        placed, facts = made(reader)
     else:
         # Of the filters it needs no more than their studies.
         studies = studies_key(asked.filters, cells)
-        there = reader.kept.get(f"settings in {studies} {asked.reference}", made, reader)
-    return [one for one in _shown_settings(there, shown) if asked.lonely or asked.allow or one.met]
+        placed, facts = reader.kept.get(f"settings in {studies} {asked.reference}", made, reader)
+    there = placed.loc[among(placed["cell_id"], shown), "setting"]
+    found = [facts[at] for at in sorted(set(there))]
+    return [one for one in found if asked.lonely or asked.allow or one.met]
 
 
-def _study_cells(cells: pd.DataFrame) -> _StudyCells:
+def _settings_of(cells: pd.DataFrame) -> _Settings:
     if cells.empty:
-        return _StudyCells(cells)
+        return cells.assign(setting=0)[["cell_id", "setting"]], {}
     setting, keys = settings_of(cells)
     plain_server = (cells["spec_method"] == "none").to_numpy()
     # What is unknown of some may be equal.
@@ -317,23 +311,14 @@ def _study_cells(cells: pd.DataFrame) -> _StudyCells:
         "cell_id": cells["cell_id"].to_numpy(), "setting": setting.to_numpy(),
         "shared": numbered(cells, shared), "study": studies_of(cells),
     })  # fmt: skip
-    baselines = places[plain_server].groupby("shared")["study"].agg(frozenset)
-    studies = {int(str(number)): found for number, found in baselines.items()}
-    words = configurations(keys)
+    baselines = places[plain_server].groupby("shared")["study"].agg(frozenset).to_dict()
+    own, words = frozenset(places["setting"][plain_server]), configurations(keys)
     first = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
-    about = {}
-    for at, row in zip(map(int, map(str, first.index)), records(first), strict=True):
-        about[at] = subject_of({each: plain(value) for each, value in row.items()}, words.get(at))
-    return _StudyCells(
-        places[~plain_server], frozenset(places["setting"][plain_server]), studies, about
-    )
-
-
-def _shown_settings(there: _StudyCells, shown: frozenset[str]) -> Iterator[_SettingFacts]:
-    if there.cells.empty:
-        return
-    asked = there.cells[among(there.cells["cell_id"], shown).to_numpy()]
-    once = asked.drop_duplicates("setting").sort_values("setting").drop(columns="cell_id")
-    for one, shared, study in once.itertuples(index=False, name=None):
-        others = frozenset(each[0] for each in there.studies.get(shared, frozenset()) - {study})
-        yield _SettingFacts(there.about[one], one in there.own, others)
+    rows = dict(zip(first.index.tolist(), records(first), strict=True))
+    drafted, facts = places[~plain_server], {}
+    once = drafted.drop_duplicates("setting").drop(columns="cell_id")
+    for at, alike, study in once.itertuples(index=False, name=None):
+        others = frozenset(each[0] for each in baselines.get(alike, frozenset()) - {study})
+        about = subject_of({each: plain(value) for each, value in rows[at].items()}, words.get(at))
+        facts[at] = _SettingFacts(about, at in own, others)
+    return drafted[["cell_id", "setting"]], facts
