@@ -18,7 +18,7 @@ from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
     from analysis.money.cost import Demand
-    from answers.cost.values import Costs, CostTerms
+    from answers.cost.values import Costs, Terms
 
 _OPTIONS = (
     click.option("--output-throughput", type=float, help="Output tokens/s; no warehouse is read."),
@@ -113,12 +113,10 @@ def _demand(given: Mapping[str, Any]) -> "Demand | None":
     return None if daily is None else Demand(daily, given["peak_to_mean"])
 
 
-def _terms(given: Mapping[str, Any]) -> "CostTerms":
-    from answers.cost.values import CostTerms
+def _terms(given: Mapping[str, Any]) -> "Terms":
+    from answers.cost.values import Terms
 
-    return CostTerms(
-        paying_from(given), _demand(given), given["whole_instances"], given["investment"]
-    )
+    return Terms(paying_from(given), _demand(given), given["whole_instances"], given["investment"])
 
 
 def _from_warehouse(warehouse: Path | None, given: dict[str, Any], as_json: bool) -> None:

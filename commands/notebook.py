@@ -13,7 +13,7 @@ from answers.compare.values import ArmComparison
 from answers.compare.values import CompareQuestion as ComparisonQuestion
 from answers.cost import values as cost_contract
 from answers.cost.answer import cost, with_energy
-from answers.cost.values import Costs, CostTerms
+from answers.cost.values import Costs, Terms
 from answers.decide import values as decide_contract
 from answers.decide.answer import decide
 from answers.decide.values import DecideQuestion, Decisions, Objective
@@ -131,12 +131,10 @@ class Warehouse:
             found = decide(reader, _question(asked))
         return Answer(found, decide_contract.as_json, rows.decided, not_fresh(self.root))
 
-    def cost(self, terms: CostTerms | None = None, **asked: Unpack[Decided]) -> Answer[Costs]:
+    def cost(self, terms: Terms | None = None, **asked: Unpack[Decided]) -> Answer[Costs]:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         with Reader(self.root) as reader:
-            found = with_energy(
-                reader, cost(decide(reader, _question(asked)), terms or CostTerms())
-            )
+            found = with_energy(reader, cost(decide(reader, _question(asked)), terms or Terms()))
         return Answer(found, cost_contract.as_json, rows.of("costs"), not_fresh(self.root))
 
 

@@ -11,7 +11,7 @@ from analysis.money.paying import PRICES
 from answers.compare import values as compare_contract
 from answers.compare.values import ArmComparison
 from answers.cost import values as cost_contract
-from answers.cost.values import Costs, CostTerms
+from answers.cost.values import Costs, Terms
 from answers.decide import values as decide_contract
 from answers.decide.values import Decisions
 from answers.doors import rows
@@ -61,9 +61,9 @@ class Remote:
         found, stale = self._asked("decide", {**asked, "subject": ALL}, Decisions)
         return Answer(found, decide_contract.as_json, rows.decided, stale)
 
-    def cost(self, terms: CostTerms | None = None, **asked: Unpack[Decided]) -> Answer[Costs]:
+    def cost(self, terms: Terms | None = None, **asked: Unpack[Decided]) -> Answer[Costs]:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
-        words = {**asked, "subject": ALL, **_terms(terms or CostTerms())}
+        words = {**asked, "subject": ALL, **_terms(terms or Terms())}
         found, stale = self._asked("cost", words, Costs)
         return Answer(found, cost_contract.as_json, rows.of("costs"), stale)
 
@@ -108,7 +108,7 @@ def _said(words: Any) -> httpx.QueryParams:
     return httpx.QueryParams(told)
 
 
-def _terms(terms: CostTerms) -> dict[str, Any]:
+def _terms(terms: Terms) -> dict[str, Any]:
     """Return the terms as words. Raises InvalidInput for prices that the server does not know."""
     paying, demand = terms.paying, terms.demand
     if paying.prices != PRICES:

@@ -18,7 +18,7 @@ from analysis.money.cost import (
 from analysis.money.cost import cost as cost_of
 from analysis.money.paying import Hardware, Refusal, basis_of
 from answers.cost import words as said
-from answers.cost.values import ArmCost, CostPoint, Costs, CostTerms, DecisionCost, SavedAmount
+from answers.cost.values import ArmCost, CostPoint, Costs, DecisionCost, SavedAmount, Terms
 from answers.decide.values import Decision, Decisions
 from warehouse import queries
 from warehouse.filters import Filters
@@ -87,7 +87,7 @@ def _spans(reader: Reader, wanted: set[str]) -> dict[str, _Span]:
 # --- From decisions to money, at the operating load of each: savings are the decision's own.
 
 
-def cost(decisions: Decisions, terms: CostTerms) -> Costs:
+def cost(decisions: Decisions, terms: Terms) -> Costs:
     """Return what each decision is worth in money.
 
     Raises InvalidInput or UnknownKey for a price, an investment or a utilisation that cannot be;
@@ -98,7 +98,7 @@ def cost(decisions: Decisions, terms: CostTerms) -> Costs:
     return Costs(rows, terms, headline, tuple(said.notes(rows)), decisions.why_none)
 
 
-def _money(decision: Decision, terms: CostTerms) -> DecisionCost:
+def _money(decision: Decision, terms: Terms) -> DecisionCost:
     about, level, saving = decision.subject, decision.operating, decision.saving
     found = basis_of(terms.paying, Hardware(about.gpu, about.gpu_count, about.tensor_parallel_size))
     basis = None if isinstance(found, Refusal) else found
@@ -174,7 +174,7 @@ def _ends_of(decision: Decision) -> _Ends | None:
 @dataclass(frozen=True)
 class _Paid:
     basis: Basis | None
-    terms: CostTerms
+    terms: Terms
 
     def arm(self, output: float | None, total: float | None) -> ArmCost | None:
         if output is None and total is None:

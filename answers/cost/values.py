@@ -13,7 +13,7 @@ from warehouse.loads import Load
 
 
 @dataclass(frozen=True)
-class CostTerms:
+class Terms:
     """How money is counted. ``demand``: output tokens to serve, None for no fleet.
     ``whole_instances``: GPUs can only be rented by the instance. ``investment_usd``: what the
     benchmark and a draft's training cost, for the break-even."""
@@ -96,7 +96,7 @@ class Costs:
     bases, and what a reader must know. ``why_none``: where there is no decision, why."""
 
     rows: tuple[DecisionCost, ...]
-    terms: CostTerms
+    terms: Terms
     headline: str
     notes: tuple[str, ...]
     why_none: str | None = None

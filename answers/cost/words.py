@@ -8,7 +8,7 @@ from analysis.frames import number
 from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, BreakEven, Demand, Fleet
 from analysis.service.largest_load import Level
 from answers.cost.capacity import LoadService, ServiceCapacity, TradePoint
-from answers.cost.values import ArmCost, CostTerms, DecisionCost, SavedAmount
+from answers.cost.values import ArmCost, DecisionCost, SavedAmount, Terms
 from answers.decide.tables import TextRows, arm_at
 from answers.decide.values import Decision
 from answers.decide.words import at_load, left_on, saved
@@ -191,7 +191,7 @@ _ARM_STEPS = (
 )  # fmt: skip
 
 
-def steps(row: DecisionCost, terms: CostTerms) -> tuple[CostStep, ...]:
+def steps(row: DecisionCost, terms: Terms) -> tuple[CostStep, ...]:
     """Return the steps from the price of an instance to what is saved; none without a price."""
     basis, sides = row.basis, (row.baseline, row.speculative)
     if basis is None:

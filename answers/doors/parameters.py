@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from analysis.choice.operating import EXAMPLES
 from analysis.money.cost import Demand
 from analysis.money.paying import PRICES, Paying
-from answers.cost.values import CostTerms
+from answers.cost.values import Terms
 from answers.decide.values import DecideQuestion, mix_from
 from answers.predict.values import ForecastQuestion
 from warehouse.errors import InvalidInput
@@ -145,10 +145,10 @@ class Costed(Decided, Priced):
     whole_instances: bool = Field(False, description="GPUs are rented by the instance only.")
     investment: _Positive | None = Field(None, description="USD spent once, for the break-even.")
 
-    def terms(self) -> CostTerms:
+    def terms(self) -> Terms:
         """Return how money is counted."""
         demand = self.tokens_per_day and Demand(self.tokens_per_day, self.peak_to_mean)
-        return CostTerms(self.paying(), demand or None, self.whole_instances, self.investment)
+        return Terms(self.paying(), demand or None, self.whole_instances, self.investment)
 
 
 class Bounded(Filtered):

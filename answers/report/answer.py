@@ -14,7 +14,7 @@ from answers.compare.subjects import subjects as compared
 from answers.compare.values import CAPPED, ArmComparison, counted, short_name
 from answers.compare.values import CompareQuestion as Compared
 from answers.cost.answer import cost
-from answers.cost.values import Costs, CostTerms
+from answers.cost.values import Costs, Terms
 from answers.decide import tables
 from answers.decide.answer import decide, decide_one
 from answers.decide.overview import Overview, SubjectsQuestion, narrowed, subjects
@@ -91,7 +91,7 @@ def _sections(
 ) -> Iterator[Section]:
     found = compare(reader, Compared(filters, wanted.question.allow))
     daily = wanted.tokens_per_day
-    terms = CostTerms(wanted.paying, None if daily is None else Demand(daily))
+    terms = Terms(wanted.paying, None if daily is None else Demand(daily))
     money = cost(Decisions(overview.decisions), terms)
     yield _pays(overview)
     yield _loads(overview)

@@ -10,7 +10,7 @@ from analysis.evidence.words import GAIN, LIKELY_GAIN, LOSS, OPEN, Word
 from analysis.money.cost import Demand
 from analysis.money.paying import Paying
 from answers.cost.answer import cost
-from answers.cost.values import CostTerms, DecisionCost, as_json
+from answers.cost.values import DecisionCost, Terms, as_json
 from answers.cost.words import costs, demands, others, steps
 from answers.decide.values import (
     ArmAtLoad,
@@ -75,9 +75,9 @@ def decision(
     return Decision(**(values | changes))
 
 
-def money(one: Decision, terms: CostTerms | None = None) -> DecisionCost:
+def money(one: Decision, terms: Terms | None = None) -> DecisionCost:
     """Of one decision."""
-    (found,) = cost(Decisions((one,)), terms or CostTerms(PAID)).rows
+    (found,) = cost(Decisions((one,)), terms or Terms(PAID)).rows
     return found
 
 
@@ -117,7 +117,7 @@ def test_a_demand_takes_whole_gpus_for_its_peak_whatever_the_utilisation() -> No
     # 10,000 tokens/s at the peak: 10 servers of 1,000, 8 of 1,250; at 1,100 still 10, at 1,400 8.
     demand = Demand(86_400 * 5000, peak_to_mean=2)
     one, other = (
-        money(decision(), CostTerms(replace(PAID, utilisation=busy), demand)) for busy in (1.0, 0.5)
+        money(decision(), Terms(replace(PAID, utilisation=busy), demand)) for busy in (1.0, 0.5)
     )
 
     for found in (one, other):
@@ -155,14 +155,14 @@ def test_a_demand_takes_whole_gpus_for_its_peak_whatever_the_utilisation() -> No
 def test_a_year_is_as_sure_as_the_whole_gpus_that_it_takes(
     told: ArmDifference, tokens_per_second: float, word: Word
 ) -> None:
-    found = money(decision(told), CostTerms(PAID, Demand(86_400 * tokens_per_second)))
+    found = money(decision(told), Terms(PAID, Demand(86_400 * tokens_per_second)))
 
     assert found.usd_saved_per_year is not None
     assert found.usd_saved_per_year.word == word
 
 
 def test_as_many_gpus_either_way_is_said() -> None:
-    found = money(decision(), CostTerms(PAID, Demand(86_400), investment_usd=100.0))
+    found = money(decision(), Terms(PAID, Demand(86_400), investment_usd=100.0))
 
     assert "both take 1 GPU, so nothing is saved a year" in found.headline
     assert found.break_even is not None
@@ -172,7 +172,7 @@ def test_as_many_gpus_either_way_is_said() -> None:
 
 
 def test_an_investment_is_paid_back_by_tokens_and_hours() -> None:
-    found = money(decision(), CostTerms(PAID, investment_usd=90.0))
+    found = money(decision(), Terms(PAID, investment_usd=90.0))
 
     assert found.break_even is not None
     assert found.break_even.tokens == pytest.approx(450e6)
@@ -182,7 +182,7 @@ def test_an_investment_is_paid_back_by_tokens_and_hours() -> None:
 
 def test_at_a_rate_that_all_keep_up_with_nothing_is_saved_and_that_is_said() -> None:
     waits = difference(0.3, 0.2, 0.4, metric="request_latency", statistic="p50")
-    found = money(decision(waits, Load("poisson", 8.0)), CostTerms(PAID, Demand(9e9)))
+    found = money(decision(waits, Load("poisson", 8.0)), Terms(PAID, Demand(9e9)))
 
     assert found.saving is None
     assert found.usd_saved_per_year is None
@@ -257,7 +257,7 @@ def test_where_drafting_nothing_is_best_that_is_said() -> None:
 def test_without_a_basis_the_share_is_said_and_what_to_give(
     about: DecisionSubject, paying: Paying, words: str
 ) -> None:
-    terms = CostTerms(paying, Demand(1e9), investment_usd=5.0)
+    terms = Terms(paying, Demand(1e9), investment_usd=5.0)
     found = cost(Decisions((decision(subject=about),)), terms)
 
     (row,) = found.rows
@@ -275,9 +275,7 @@ def test_without_a_basis_the_share_is_said_and_what_to_give(
 def test_json_holds_null_for_what_is_unknown_and_never_nan() -> None:
     nothing = replace(SUBJECT, gpu=None, model=None, gpu_count=None, tensor_parallel_size=None)
     one_launch = difference(0.25, None, None, OPEN)
-    told = cost(
-        Decisions((decision(one_launch, subject=nothing), decision(None))), CostTerms(Paying())
-    )
+    told = cost(Decisions((decision(one_launch, subject=nothing), decision(None))), Terms(Paying()))
 
     first, second = json.loads(json.dumps(as_json(told), allow_nan=False))["costs"]
     assert (first["model"], first["basis"], first["saving"]["low"]) == (None, None, None)
@@ -295,7 +293,7 @@ def test_fewer_tokens_in_all_than_output_tokens_is_no_price() -> None:
 
 
 def test_the_steps_end_in_the_figures_of_the_table() -> None:
-    terms = CostTerms(PAID, Demand(86_400 * 5000, peak_to_mean=2))
+    terms = Terms(PAID, Demand(86_400 * 5000, peak_to_mean=2))
     found = money(decision(), terms)
 
     told = {step.what: step for step in steps(found, terms)}
@@ -309,13 +307,13 @@ def test_the_steps_end_in_the_figures_of_the_table() -> None:
 def test_numbers_of_no_gpu_are_said_to_be_none() -> None:
     about = replace(SUBJECT, evidence="cpu")
 
-    notes = cost(Decisions((decision(subject=about),)), CostTerms(PAID)).notes
+    notes = cost(Decisions((decision(subject=about),)), Terms(PAID)).notes
 
     assert "Measured on a CPU: this is no price of a GPU's work." in notes
 
 
 def test_without_a_decision_the_reason_stands_there() -> None:
-    found = cost(Decisions((), "No pair of cells can be compared."), CostTerms())
+    found = cost(Decisions((), "No pair of cells can be compared."), Terms())
 
     assert found.rows == ()
     assert found.why_none == "No pair of cells can be compared."
@@ -324,4 +322,4 @@ def test_without_a_decision_the_reason_stands_there() -> None:
 @pytest.mark.parametrize("spent", [-1.0, float("nan")])
 def test_an_investment_that_cannot_be_is_refused(spent: float) -> None:
     with pytest.raises(InvalidInput, match="investment"):
-        money(decision(), CostTerms(PAID, investment_usd=spent))
+        money(decision(), Terms(PAID, investment_usd=spent))

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from analysis.money.paying import Paying
 from answers.cost.answer import cost as cost_of
 from answers.cost.capacity import capacity, trade, within
-from answers.cost.values import CostTerms, DecisionCost
+from answers.cost.values import DecisionCost, Terms
 from answers.decide.answer import decide
 from answers.decide.values import DecidedTraffic, DecideQuestion
 from commands.cost import cost
@@ -112,10 +112,10 @@ def test_arm_load_saving_and_word_are_those_of_the_decision() -> None:
 
 
 def _rows(
-    filters: Filters, slo: str | None = None, terms: CostTerms | None = None
+    filters: Filters, slo: str | None = None, terms: Terms | None = None
 ) -> list[DecisionCost]:
     found = ask(open_shelf(), decide, DecideQuestion(filters, slo=slo))
-    return list(cost_of(found, terms or CostTerms()).rows)
+    return list(cost_of(found, terms or Terms()).rows)
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -348,10 +348,10 @@ def _charts(shelf: Shelf) -> dict[str, Any]:
     }
 
 
-def _demand() -> CostTerms:
+def _demand() -> Terms:
     from analysis.money.cost import Demand
 
-    return CostTerms(demand=Demand(9e9))
+    return Terms(demand=Demand(9e9))
 
 
 @pytest.mark.usefixtures("warehouse")

@@ -7,7 +7,7 @@ import pytest
 
 import draftboard
 from analysis.money.paying import Paying, Price
-from answers.cost.values import CostTerms
+from answers.cost.values import Terms
 from tests.api_server import api_served
 from warehouse.errors import InvalidInput
 
@@ -39,7 +39,7 @@ def test_what_a_server_answers_is_what_the_files_answer(
 
 
 def test_words_and_terms_reach_the_server(filled: Path, address: str) -> None:
-    terms = CostTerms(Paying(usd_per_hour=2.5, utilisation=0.5), investment_usd=1000)
+    terms = Terms(Paying(usd_per_hour=2.5, utilisation=0.5), investment_usd=1000)
     asked = {"mix": {"code": 0.7, "structured": 0.3}, "load": 4.0, "nowhere_worse": 0.1}
 
     here = draftboard.open(filled).cost(terms, **asked).value
@@ -63,7 +63,7 @@ def test_what_cannot_be_asked_is_the_server_s_own_sentence(
         date="2026-11-01", source="a letter",
     )  # fmt: skip
     with pytest.raises(InvalidInput, match="price list of your own"):
-        draftboard.open(address).cost(CostTerms(Paying(prices=(own,))))
+        draftboard.open(address).cost(Terms(Paying(prices=(own,))))
     monkeypatch.setenv("DRAFTBOARD_TOKEN", "draftboard_secret")
     with pytest.raises(InvalidInput, match="not https") as error:
         draftboard.open("http://board.example.com")

@@ -13,7 +13,7 @@ from playwright.sync_api import sync_playwright
 
 from analysis.money.cost import Demand
 from answers.cost.answer import cost
-from answers.cost.values import CostTerms
+from answers.cost.values import Terms
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
 from answers.decide.tables import summary
@@ -44,7 +44,7 @@ def test_it_says_the_same_as_the_decision_and_its_costs() -> None:
     assert dict(made.scope)["Speculation"] == subject.leads[0].arm
     grids = {grid.caption: grid for section in made.sections for grid in section.grids}
     assert [list(row) for row in grids["What to serve with"].rows] == summary(subject.decisions)[1]
-    money = cost(Decisions(subject.decisions), CostTerms(demand=Demand(daily)))
+    money = cost(Decisions(subject.decisions), Terms(demand=Demand(daily)))
     section = next(one for one in made.sections if "cost" in one.title)
     assert section.paragraphs == (money.headline,)
     assert len(grids["Output tokens"].rows) == len(money.rows)

@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from answers.cost.answer import cost
 from answers.cost.capacity import capacity, kept_to, trade, within
-from answers.cost.values import Costs, CostTerms, DecisionCost
+from answers.cost.values import Costs, DecisionCost, Terms
 from answers.cost.words import NOTHING, notes, per_year
 from answers.decide.answer import decide
 from answers.decide.overview import NamedSubject
@@ -109,7 +109,7 @@ def _undecided(why: str | None) -> None:
     st.info(plain(why))
 
 
-def _decided(shelf: Shelf, told: Told, counted: CostTerms, top: DeltaGenerator) -> None:
+def _decided(shelf: Shelf, told: Told, counted: Terms, top: DeltaGenerator) -> None:
     """Draw what there is to say of the chosen traffic."""
     sheet = _sheet(shelf, told.question, counted, (told.about, told.traffic))
     with top:
@@ -125,7 +125,7 @@ def _decided(shelf: Shelf, told: Told, counted: CostTerms, top: DeltaGenerator) 
 
 @cached
 def _sheet(
-    shelf: Shelf, question: DecideQuestion, counted: CostTerms, place: tuple[NamedSubject, str]
+    shelf: Shelf, question: DecideQuestion, counted: Terms, place: tuple[NamedSubject, str]
 ) -> Sheet:
     """Return the money and its charts. ``place``: the subject, and the name of the traffic."""
     found = decided(shelf, question, place[0]).overview

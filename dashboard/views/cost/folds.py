@@ -18,7 +18,7 @@ from answers.cost.capacity import (
     trade,
     trade_json,
 )
-from answers.cost.values import Costs, CostTerms, DecisionCost, money_json
+from answers.cost.values import Costs, DecisionCost, Terms, money_json
 from answers.cost.words import steps
 from answers.decide.tables import TextRows
 from answers.decide.values import DecideQuestion
@@ -39,7 +39,7 @@ LISTED, OWN = "by GPU: its first on-demand price", "my own price"
 _CHOICES: tuple[str, ...] = (LISTED, OWN, *(price.name for price in PRICES))
 
 
-def terms() -> CostTerms:
+def terms() -> Terms:
     """Draw the widgets and return what they say."""
     paid = _paying()
     places = st.columns(4, vertical_alignment="bottom")
@@ -61,7 +61,7 @@ def terms() -> CostTerms:
         help="GPUs can only be rented by the instance.",
     )  # fmt: skip
     demand = Demand(millions * MILLION, peak) if millions else None
-    return CostTerms(paid, demand, whole, spent)
+    return Terms(paid, demand, whole, spent)
 
 
 def _paying() -> Paying:
@@ -151,7 +151,7 @@ class Scope:
 
     filters: Filters
     question: DecideQuestion
-    terms: CostTerms
+    terms: Terms
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def fold(label: str, key: str, expanded: bool = False) -> ExpanderContainer:
     return st.expander(label, expanded, key=key, on_change="rerun", bind="query-params")
 
 
-def _arithmetic(row: DecisionCost, counted: CostTerms) -> None:
+def _arithmetic(row: DecisionCost, counted: Terms) -> None:
     lines = steps(row, counted)
     if not lines:
         st.caption("There is nothing to calculate without a price and a load.")
