@@ -12,9 +12,9 @@ from analysis.evidence.output_check import COLUMNS, OutputCheck, check_outputs
 from analysis.evidence.words import EQUIVALENCE, OPEN, SETTLED, Word
 from analysis.frames import records
 from analysis.matching.comparison import STUDY_TABLE
-from answers.compare.pair import Differs, Pair, configuration
-from answers.compare.words import metric_name, number, with_unit
-from answers.ground import JUDGED, Rows, rows_of
+from answers.compare.subjects import DifferingSetting, NamedPair, configuration
+from answers.compare.values import metric_name, number, with_unit
+from answers.ground import JUDGED, WarehouseRows, rows_of
 from answers.wording import directed, interval, percent
 from warehouse import queries
 from warehouse.catalogue import METRICS
@@ -61,7 +61,7 @@ class Again:
     launches: int
     siblings: int
     lines: tuple[RepeatedLine, ...]
-    differs: tuple[Differs, ...]
+    differs: tuple[DifferingSetting, ...]
     outputs: tuple[str, ...]
     doubts: tuple[str, ...]
 
@@ -178,7 +178,7 @@ def again(reader: Reader, original: str, siblings: Sequence[str], launches: Sequ
     temperature = found.loc[[one, later[0]], "temperature"]
     greedy = None if temperature.isna().any() else bool((temperature == 0).all())
     then, now = (queries.requests(reader, x, COLUMNS).to_pandas() for x in (one, later[0]))
-    differs = configuration(reader, Pair("", one, later[0], "original", "again", ()))
+    differs = configuration(reader, NamedPair("", one, later[0], "original", "again", ()))
     status, headline = outcome(lines)
     return Again(
         cell=str(found.loc[one, "run_id"]).rpartition("#")[0],
@@ -197,7 +197,9 @@ def again(reader: Reader, original: str, siblings: Sequence[str], launches: Sequ
     )
 
 
-def _lines(rows: Rows, one: str, others: list[str], later: list[str]) -> tuple[RepeatedLine, ...]:
+def _lines(
+    rows: WarehouseRows, one: str, others: list[str], later: list[str]
+) -> tuple[RepeatedLine, ...]:
     wide = rows.measurements.astype({"metric": str, "statistic": str}).pivot(
         index="cell_id", columns=["metric", "statistic"], values="value"
     )
@@ -228,7 +230,7 @@ def _lines(rows: Rows, one: str, others: list[str], later: list[str]) -> tuple[R
     return tuple(found)
 
 
-def _doubts(rows: Rows, one: str, later: list[str]) -> tuple[str, ...]:
+def _doubts(rows: WarehouseRows, one: str, later: list[str]) -> tuple[str, ...]:
     flags = rows.flags[rows.flags["severity"] != "info"]
     then, now = (
         list(dict.fromkeys(flags.loc[flags["cell_id"].isin(cells), "sentence"].astype(str)))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from answers.compare.words import counted, metric_name
+from answers.compare.values import counted, metric_name
 from answers.wording import badges, bracketed
 from warehouse import annotations
 from warehouse.catalogue import METRICS

@@ -1,5 +1,6 @@
 """What answers stand on, read from the warehouse: whole studies, whatever is shown of them."""
 
+import hashlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,32 +9,153 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from analysis.choice.gather import DECIDING
-from analysis.evidence.broken_answers import TEXTS
-from analysis.evidence.effects import Effects, effects, studies_of
-from analysis.evidence.words import LIKELY_LOSS, LOSS
+from analysis.evidence.broken_answers import (
+    BY,
+    ENDLESS,
+    FEWEST,
+    IDS,
+    KINDS,
+    REPEATING,
+    SHARE,
+    SHORT,
+    TEXTS,
+    UNPARSED,
+    by_texts,
+    compared,
+    compared_texts,
+    settled,
+)
+from analysis.evidence.effects import Effects, effects, studies_of, study_numbers
+from analysis.evidence.words import LIKELY, LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.flags.lints_across import JUDGED_ACROSS
 from analysis.frames import among, listed, objects, records
 from analysis.matching.arms import ATTAINED
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from analysis.matching.reference import BASELINE, against
-from answers.broken import Broken, broken, flagged, suspects
-from answers.decide.values import Excluded
-from answers.facts import known_effects
-from warehouse import queries
+from answers import code_hash
+from answers.decide.values import ExcludedCell
+from answers.wording import percent
+from warehouse import queries, store_derived
 from warehouse.filters import Filters
+from warehouse.loads import Load
+from warehouse.rows import Flag
+from warehouse.store_lock import WriterLock
 from warehouse.store_read import Reader
 
+# --- Arms whose answers break where the baseline's do not, found once for all that are compared.
+
+
+#: What is only likely is told from this share of the answers on.
+_WORTH_SAYING = 0.01
+_ENDS = ["min", "p50", "p99", "max"]
+
+
+@dataclass(frozen=True)
+class BrokenAnswers:
+    """An arm whose answers break at a load more often than the baseline's. ``settled``: so surely that
+    the arm is no candidate, else it is likely. ``sentence`` has no full stop, ``told`` is the same with
+    arm and load."""
+
+    arm_id: int
+    arm: str
+    load: Load
+    settled: bool
+    sentence: str
+    told: str
+
+
+#: Setting -> what breaks there, settled ones first.
+Broken = dict[int, tuple[BrokenAnswers, ...]]
+
+
+def suspects(reader: Reader, found: Comparison, texts: pd.DataFrame, filters: Filters) -> set[str]:
+    """Return the cells of those arms, and of their baselines, whose answers may be broken by the ends of
+    their lengths, or are by their texts: most need not be read. ``texts``: as ``by_texts`` returns
+    them; ``filters`` keep at least the cells compared."""
+    known = queries.measurements(reader, filters, ["output_tokens"], _ENDS).to_pandas()
+    ends = known.astype({"cell_id": object}).pivot(
+        index="cell_id", columns="statistic", values="value"
+    )
+    pairs = _pairs(found)
+    old, new = (ends.reindex(index=pairs[name], columns=_ENDS).reset_index() for name in IDS)
+    longest = np.fmax(old["max"], new["max"])
+    none_short = new["min"] >= np.maximum(FEWEST, SHARE * old["p50"])
+    none_endless = (new["p99"] != longest) | (old["min"] == longest)
+    by_length = pairs[~(none_short & none_endless).to_numpy()]
+    doubtful = pd.concat([by_length, texts.query("new > old")])[BY]
+    read = pairs.merge(doubtful.drop_duplicates(), on=BY)
+    return {*read[IDS[0]], *read[IDS[1]]}
+
+
+def _pairs(found: Comparison) -> pd.DataFrame:
+    pairs = found.pairs.loc[found.pairs["load"] >= 0, [*BY, *IDS]].drop_duplicates()
+    return pd.DataFrame(pairs.astype(dict.fromkeys(IDS, object)))
+
+
+def broken(found: Comparison, texts: pd.DataFrame, answers: pd.DataFrame) -> Broken:
+    """Return what breaks. ``texts``: as ``by_texts`` returns them; ``answers``: as the query of that
+    name does; arms without are taken as sound, and count among what a study compares."""
+    if answers.empty:
+        return {}
+    pairs = _pairs(found)
+    every = pairs[BY].drop_duplicates().merge(pd.DataFrame({"kind": KINDS}), how="cross")
+    lengths = every.merge(compared(pairs, answers), on=[*BY, "kind"], how="left")
+    told = compared_texts(texts, answers)
+    rows = pd.concat([lengths, told], ignore_index=True).fillna({"p": 1.0, "tokens": 0})
+    study = np.array(rows["setting"].map(study_numbers(found.keys)), dtype=np.int64)
+    p = rows["p"].to_numpy()
+    more = rows["share"] - rows["share_baseline"]
+    rows = rows.assign(
+        settled=settled(p, study), likely=(p <= 1 - LIKELY) & (more >= _WORTH_SAYING)
+    )
+    rows = rows.sort_values(["settled", "p"], ascending=[False, True], kind="stable")
+    breaks: Broken = {}
+    for row in records(rows[rows["settled"] | rows["likely"]]):
+        breaks[row["setting"]] = (*breaks.get(row["setting"], ()), _broken(row, found))
+    return breaks
+
+
+def _broken(row: dict[str, Any], found: Comparison) -> BrokenAnswers:
+    most, base = int(row["tokens"]), row["share_baseline"]
+    ends = {0: "are empty", 1: "end after one token"}.get(most, f"end after {most} tokens or fewer")
+    does = {
+        SHORT: ends, ENDLESS: f"run into the limit of {most:,} tokens",
+        REPEATING: "repeat themselves", UNPARSED: "are no JSON",
+    }[row["kind"]]  # fmt: skip
+    rest = f"{percent(base, sign=False)} of" if base else "none of"
+    said = f"{percent(row['share'], sign=False)} of the answers {does}, {rest} the baseline's"
+    arm = str(found.keys["arm_label"].loc[(row["setting"], row["arm_id"])])
+    load = found.loads[row["load"]]
+    text = f"{arm} breaks answers: at {load.text} {said}"
+    return BrokenAnswers(row["arm_id"], arm, load, row["settled"], said, text)
+
+
+def flagged(found: Comparison, told: Broken) -> Comparison:
+    """Return the comparison with a flag on each pair whose arm's answers break."""
+    flags: dict[tuple[int, int, Load], list[Flag]] = {}
+    for setting, one in ((setting, one) for setting, ones in told.items() for one in ones):
+        flag = Flag("broken_answers", "error" if one.settled else "warning", f"{one.sentence}.")
+        flags.setdefault((setting, one.arm_id, one.load), []).append(flag)
+    rows = zip(*(found.pairs[name].tolist() for name in (*BY, "flags")), strict=True)
+    both = [(*flags.get((s, arm, found.loads[at]), ()), *old) for s, arm, at, old in rows]
+    return replace(found, pairs=found.pairs.assign(flags=objects(both, found.pairs.index)))
+
+
+# ---
+
+
 #: metric, statistic
-Line = tuple[str, str]
+MetricLine = tuple[str, str]
 
 #: The lines whose differences are judged, always all of them: how sure each must be depends on how
 #: many there are, and so must not depend on what somebody looks at.
-JUDGED: tuple[Line, ...] = tuple(dict.fromkeys((*STUDY_TABLE, *DECIDING, ATTAINED)))
-_FOR_FLAGS: tuple[Line, ...] = (
+JUDGED: tuple[MetricLine, ...] = tuple(dict.fromkeys((*STUDY_TABLE, *DECIDING, ATTAINED)))
+_FOR_FLAGS: tuple[MetricLine, ...] = (
     ("output_tokens", "p50"), ("output_tokens", "mean"), ("error_rate", "mean"), ("prompt_tokens", "mean"), ("kv_cache_tokens", "mean"),
     *((metric, "mean") for metric in (*JUDGED_ACROSS, *TEXTS)),
 )  # fmt: skip
@@ -43,27 +165,7 @@ MOST_KEPT = 5_000
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What an answer needs to be read. ``filters`` choose what is shown, never what it stands on.
-    ``allow``: fields in which pairs may differ; ``also``: lines read beside the judged ones;
-    ``reference``: the arm that the others are compared with."""
-
-    filters: Filters = Filters()
-    allow: tuple[str, ...] = ()
-    also: tuple[Line, ...] = ()
-    reference: str = BASELINE
-
-
-@dataclass(frozen=True)
-class _Every:
-    """All cells of some dates, and the number of each one's study."""
-
-    cells: pd.DataFrame
-    study: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Rows:
+class WarehouseRows:
     """The rows of the cells, measurements, flags and acceptance, as the queries of these names
     return them."""
 
@@ -84,14 +186,19 @@ class Ground:
     sure: Effects
     acceptance: pd.DataFrame
     shown: frozenset[str]
-    excluded: dict[str, Excluded]
+    excluded: dict[str, ExcludedCell]
     broken: Broken = field(default_factory=dict)
     server_of: Callable[[str], dict[str, Any]] = lambda _: {}
 
     def with_answers(self, answers: pd.DataFrame) -> "Ground":
         """Return the same with what requests say of the answers (rows of the query ``answers``)."""
-        told = broken(self.found, answers)
-        return replace(self, found=flagged(self.found, told), broken=told) if told else self
+        breaks = broken(self.found, self.texts, answers)
+        return replace(self, found=flagged(self.found, breaks), broken=breaks) if breaks else self
+
+    @cached_property
+    def texts(self) -> pd.DataFrame:
+        """The shares of answers that are broken by their texts, of the baseline and of each arm."""
+        return by_texts(self.found.pairs)
 
     @cached_property
     def tells_engines(self) -> bool:
@@ -103,12 +210,12 @@ class Ground:
         """Setting -> its differences, load by load, that are a loss or likely one."""
         rows = self.sure.levels
         bad = rows["word"].isin([LOSS, LIKELY_LOSS]) & (rows["load"] >= 0)
-        return by_setting(rows[bad])
+        return _by_setting(rows[bad])
 
     @cached_property
     def pairs(self) -> dict[int, pd.DataFrame]:
         """Setting -> the pairs of its cells."""
-        return by_setting(self.found.pairs)
+        return _by_setting(self.found.pairs)
 
     @cached_property
     def by_id(self) -> pd.DataFrame:
@@ -143,35 +250,48 @@ class Ground:
         return dict(zip(largest.index.tolist(), largest.tolist(), strict=True))
 
 
-def by_setting(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
+def _by_setting(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
     """Return setting -> its rows. Looking all up at once is faster than searching for each."""
     places = rows.groupby("setting", sort=False).indices
     return {int(str(setting)): rows.iloc[at] for setting, at in places.items()}
 
 
-def ground(reader: Reader, asked: Asked) -> Ground:
-    """Compare all cells of every study that the filters touch.
+def ground(
+    reader: Reader,
+    filters: Filters | None = None,
+    allow: tuple[str, ...] = (),
+    also: tuple[MetricLine, ...] = (),
+    reference: str = BASELINE,
+) -> Ground:
+    """Compare all cells of every study that the ``filters`` touch: they choose what is shown, never
+    what it stands on. ``allow``: fields in which pairs may differ; ``also``: lines read beside the
+    judged ones; ``reference``: the arm that the others are compared with.
 
-    Raises UnknownKey for a field in ``asked.allow`` that pairs need not share anyway.
+    Raises UnknownKey for a field in ``allow`` that pairs need not share anyway.
     """
-    cells, ids = whole_studies(reader, asked.filters)
+    filters = filters or Filters()
+    cells, ids = whole_studies(reader, filters)
+
+    def made(reader: Reader) -> Ground:
+        whole = _only_studies(_dates(filters), cells)
+        rows = rows_of(reader, cells, whole, also)
+        known = ground_of(rows, ids, allow, reference, reader.root)
+        if reference != BASELINE:
+            return known
+        doubtful = suspects(reader, known.found, known.texts, whole)
+        return known.with_answers(queries.answers(reader, doubtful).to_pandas())
+
     if len(cells) > MOST_KEPT:
-        return _ground(reader, asked, cells, ids)
+        return made(reader)
     # Every page asks for it, and what is shown of the same studies changes nothing of it.
-    told = (asked.allow, sorted(set(asked.also)), asked.reference)
-    key = f"ground of {studies_key(asked.filters, cells)} {told}"
-    known: Ground = reader.kept.get(key, lambda one: _ground(one, asked, cells, ids), reader)
+    key = f"ground of {studies_key(filters, cells)} {(allow, sorted(set(also)), reference)}"
+    known: Ground = reader.kept.get(key, made, reader)
     return replace(known, shown=ids)
 
 
-def _ground(reader: Reader, asked: Asked, cells: pd.DataFrame, ids: frozenset[str]) -> Ground:
-    filters = only_studies(_dates(asked.filters), cells)
-    rows = rows_of(reader, cells, filters, asked.also)
-    known = ground_of(rows, ids, asked.allow, asked.reference, reader.root)
-    if asked.reference != BASELINE:
-        return known
-    doubtful = suspects(reader, known.found, filters)
-    return known.with_answers(queries.answers(reader, doubtful).to_pandas())
+def cells_kept(reader: Reader, filters: Filters) -> int:
+    """Return how many cells the filters keep."""
+    return int(queries.cells(reader, filters).num_rows)
 
 
 def studies_key(filters: Filters, cells: pd.DataFrame) -> str:
@@ -182,37 +302,47 @@ def studies_key(filters: Filters, cells: pd.DataFrame) -> str:
 def whole_studies(reader: Reader, filters: Filters) -> tuple[pd.DataFrame, frozenset[str]]:
     """Return all cells of every study that the filters touch, and the ids of those they keep."""
     dates = _dates(filters)
-    every: _Every = reader.kept.get(
-        f"cells of {dates}", lambda one: _numbered(queries.cells(one, dates).to_pandas()), reader
+
+    def numbered(one: Reader) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+        rows = queries.cells(one, dates).to_pandas()
+        return rows, pd.factorize(objects(studies_of(rows), rows.index))[0]
+
+    every: tuple[pd.DataFrame, NDArray[np.int64]] = reader.kept.get(
+        f"cells of {dates}", numbered, reader
     )
+    cells, study = every
     if filters == dates:
-        return every.cells, frozenset(every.cells["cell_id"].astype(object))
+        return cells, frozenset(cells["cell_id"].astype(object))
     ids = frozenset(queries.cells(reader, filters).column("cell_id").to_pylist())
-    return _touched(every, ids), ids
+    shown = among(cells["cell_id"], ids).to_numpy()
+    return cells[np.isin(study, np.unique(study[shown]))].reset_index(drop=True), ids
 
 
 def _dates(filters: Filters) -> Filters:
-    """Return the filters' dates alone."""
     return Filters(since=filters.since, until=filters.until)
 
 
 def rows_of(
-    reader: Reader, cells: pd.DataFrame, filters: Filters, also: Collection[Line] = ()
-) -> Rows:
+    reader: Reader, cells: pd.DataFrame, filters: Filters, also: Collection[MetricLine] = ()
+) -> WarehouseRows:
     """Read what an answer needs of the cells; ``filters`` keep at least these."""
     metrics, statistics = zip(*(*JUDGED, *_FOR_FLAGS, *also), strict=True)
     measured = queries.measurements(reader, filters, sorted({*metrics}), sorted({*statistics}))
     # Of other metrics nobody asks how short the shortest are.
     shortest = queries.measurements(reader, filters, ["output_tokens"], ["p05"])
     values = pd.concat([measured.to_pandas(), shortest.to_pandas()], ignore_index=True)
+    return WarehouseRows(
+        cells, values, _flags_of(reader, cells), queries.acceptance(reader, filters).to_pandas()
+    )
+
+
+def _flags_of(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:
     doubtful = list(cells.loc[cells["flags"] > 0, "cell_id"])
-    flags = queries.flags(reader, doubtful)
-    acceptance = queries.acceptance(reader, filters)
-    return Rows(cells, values, flags.to_pandas(), acceptance.to_pandas())
+    return pd.DataFrame(queries.flags(reader, doubtful).to_pandas())
 
 
 def ground_of(
-    rows: Rows,
+    rows: WarehouseRows,
     shown: frozenset[str],
     allow: Collection[str] = (),
     reference: str = BASELINE,
@@ -223,7 +353,7 @@ def ground_of(
     excluded = excluded_cells(rows.cells, rows.flags)
     deciding = against(rows.cells[~among(rows.cells["cell_id"], excluded)], reference)
     found = compare(deciding, rows.measurements, allow, rows.flags)
-    judged = judged_pairs(found)
+    judged = _judged_pairs(found)
     if root is None or allow or reference != BASELINE:
         sure = effects(judged, deciding)
     else:
@@ -231,30 +361,12 @@ def ground_of(
     return Ground(rows.cells, found, sure, rows.acceptance, shown, excluded)
 
 
-def judged_pairs(found: Comparison) -> Comparison:
-    """Return the comparison with the pairs of the judged lines alone."""
-    return replace(found, pairs=found.pairs[_of_lines(found.pairs, JUDGED)])
+def _judged_pairs(found: Comparison) -> Comparison:
+    names = [found.pairs[name].astype(str) for name in ("metric", "statistic")]
+    return replace(found, pairs=found.pairs[pd.MultiIndex.from_arrays(names).isin(JUDGED)])
 
 
-def _of_lines(rows: pd.DataFrame, lines: tuple[Line, ...]) -> pd.Series:
-    """Return, for each row, whether it is of one of the lines."""
-    names = pd.MultiIndex.from_arrays([rows["metric"].astype(str), rows["statistic"].astype(str)])
-    return pd.Series(names.isin(lines), index=rows.index)
-
-
-def _numbered(cells: pd.DataFrame) -> _Every:
-    codes, _ = pd.factorize(objects(studies_of(cells), cells.index))
-    return _Every(cells, codes)
-
-
-def _touched(every: _Every, ids: frozenset[str]) -> pd.DataFrame:
-    """Return all cells of the studies that have one of these."""
-    shown = among(every.cells["cell_id"], ids).to_numpy()
-    kept = np.isin(every.study, np.unique(every.study[shown]))
-    return every.cells[kept].reset_index(drop=True)
-
-
-def only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
+def _only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
     """Return filters that keep the cells' studies; ``dates`` alone where a study has no name."""
     if cells.empty or cells["study"].isna().any():
         return dates
@@ -263,16 +375,124 @@ def only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
 
 def deciding_cells(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells without those that decide nothing."""
-    flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
-    return cells[~among(cells["cell_id"], excluded_cells(cells, flags))]
+    return cells[~among(cells["cell_id"], excluded_cells(cells, _flags_of(reader, cells)))]
 
 
-def excluded_cells(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, Excluded]:
+def excluded_cells(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, ExcludedCell]:
     """Return cell -> why it decides nothing."""
-    told = flags[flags["name"].isin(DECIDES_NOTHING)]
-    barred = cells[among(cells["cell_id"], set(told["cell_id"]))]
+    bars = flags[flags["name"].isin(DECIDES_NOTHING)]
+    barred = cells[among(cells["cell_id"], set(bars["cell_id"]))]
     paths = dict(listed(barred, "cell_id", "path"))
     return {
-        str(row["cell_id"]): Excluded(str(paths[row["cell_id"]]), str(row["sentence"]))
-        for row in records(told)
+        str(cell): ExcludedCell(str(paths[cell]), str(sentence))
+        for cell, sentence in listed(bars, "cell_id", "sentence")
     }
+
+
+# --- The differences of each study, derived when it changes and read instead of computed.
+#
+# What they follow from is a study's deciding cells and the code that compares them; mixes, service
+# levels and objectives are chosen later and never part of it.
+
+
+_PLACE = ["setting", "arm_id", "load"]
+
+
+def _bases(cells: pd.DataFrame) -> pd.Series:
+    """Return cell_id -> a hash of everything that its study's differences follow from.
+
+    ``cells``: the deciding ones, as the query of that name returns them.
+    """
+    parts: dict[Any, list[str]] = {}
+    ingested = cells["ingested_at"].astype("int64")
+    studies = pd.factorize(pd.Series(studies_of(cells), dtype=object))[0].tolist()
+    for study, cell, at in zip(studies, cells["cell_id"], ingested, strict=True):
+        parts.setdefault(study, []).append(f"{cell}{at}")
+    hashes = {
+        study: hashlib.sha256("\n".join([code_hash(), *sorted(texts)]).encode()).hexdigest()
+        for study, texts in parts.items()
+    }
+    ids = cells["cell_id"].astype(object)
+    return pd.Series([hashes[study] for study in studies], index=ids, dtype=object)
+
+
+def known_effects(root: Path, judged: Comparison, cells: pd.DataFrame) -> Effects:
+    """Return what ``effects`` does, read from kept facts where there are any."""
+    basis = _bases(cells)
+    tables = {one: store_derived.kept(root, one) for one in basis.unique()}
+    known = {one: table for one, table in tables.items() if table is not None}
+    if not known:
+        return effects(judged, cells)
+    place = _places(judged)
+    of_setting = dict(zip(place["setting"], place.index.map(basis.to_dict()), strict=True))
+    unknown = ~judged.pairs["setting"].map(of_setting).isin(known)
+    parts = [_restored(table, place) for table in known.values() if table.num_rows]
+    if unknown.any() or not parts:
+        parts.append(effects(replace(judged, pairs=judged.pairs[unknown]), cells))
+    by = ["setting", "arm_id", "metric", "statistic"]
+    levels, means = (pd.concat(rows, ignore_index=True) for rows in (
+        [part.levels for part in parts], [part.means for part in parts],
+    ))  # fmt: skip
+    return Effects(
+        levels.sort_values([*by, "load"], ignore_index=True),
+        means.sort_values(by, ignore_index=True),
+    )
+
+
+def _places(judged: Comparison) -> pd.DataFrame:
+    """Return the setting, arm and load of each speculative cell, as numbers of this comparison; the
+    index is the cell's id."""
+    once = judged.pairs.drop_duplicates("speculative_id")
+    return once[_PLACE].set_index(pd.Index(once["speculative_id"].astype(object)))
+
+
+def _restored(table: pa.Table, place: pd.DataFrame) -> Effects:
+    rows = table.to_pandas()
+    # pandas makes texts of its own kind of what was written as objects.
+    columns = (table.schema.pandas_metadata or {}).get("columns", [])
+    texts = [column["name"] for column in columns if column["numpy_type"] == "object"]
+    rows = rows.astype(dict.fromkeys(texts, object))
+    numbers = place.reindex(rows.pop("cell")).reset_index(drop=True)
+    mean = rows.pop("mean").to_numpy(dtype=bool)
+    whole = pd.concat([numbers, rows], axis=1)
+    return Effects(whole[~mean], whole[mean].drop(columns="load"))
+
+
+def derive(root: Path) -> int:
+    """Derive the facts that are not kept yet, and return how many studies they are of.
+
+    Raises WarehouseBusy where somebody writes: what is not derived is computed when it is asked
+    for.
+    """
+    with Reader(root) as reader:
+        cells = queries.cells(reader, Filters()).to_pandas()
+        deciding = against(deciding_cells(reader, cells), BASELINE)
+        basis = _bases(deciding)
+        missing = [one for one in basis.unique() if not store_derived.is_kept(root, one)]
+        with WriterLock(root).held(wait=False, on_wait=None):
+            if missing:
+                changed = deciding[basis.isin(missing).to_numpy()].reset_index(drop=True)
+                rows = rows_of(reader, changed, _only_studies(Filters(), changed))
+                found = compare(changed, rows.measurements, (), rows.flags)
+                _keep_facts(root, _judged_pairs(found), changed)
+            store_derived.drop_others(root, set(basis))
+            if len(cells):
+                newest = cells["ingested_at"].max().to_pydatetime()
+                store_derived.note_upto(root, code_hash(), newest)
+    return len(missing)
+
+
+def _keep_facts(root: Path, judged: Comparison, cells: pd.DataFrame) -> None:
+    found, basis, place = effects(judged, cells), _bases(cells), _places(judged)
+    of_setting = dict(zip(place["setting"], place.index.map(basis.to_dict()), strict=True))
+    parts = []
+    for rows, by, mean in ((found.levels, _PLACE, False), (found.means, _PLACE[:2], True)):
+        # The id of a cell means the same to every reader, a number only within one comparison.
+        ids = place.rename_axis("cell").reset_index().drop_duplicates(by)[[*by, "cell"]]
+        parts.append(rows.merge(ids, on=by, how="left").assign(mean=mean))
+    rows = pd.concat(parts, ignore_index=True)
+    of_row = rows["setting"].map(of_setting)
+    for one in basis.unique():
+        # Nothing to compare is kept as well: no rows.
+        kept = rows[of_row == one].drop(columns=_PLACE)
+        store_derived.keep(root, one, pa.Table.from_pandas(kept, preserve_index=False))

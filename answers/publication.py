@@ -11,7 +11,7 @@ import pyarrow as pa
 from analysis.canonical import Columns, Window, canonical
 from answers.decide import values as decide_contract
 from answers.decide.answer import decide
-from answers.decide.values import Question
+from answers.decide.values import DecideQuestion
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
@@ -24,7 +24,7 @@ _FIRST = 20
 
 def claims_json(reader: Reader) -> Json:
     """Return the decisions on everything that the warehouse holds."""
-    told = {"decide": decide_contract.as_json(decide(reader, Question()))}
+    told = {"decide": decide_contract.as_json(decide(reader, DecideQuestion()))}
     plain: Json = json.loads(json_text(told))
     return plain
 

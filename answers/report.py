@@ -14,19 +14,23 @@ from analysis.money.paying import Paying
 from answers.compare.answer import compare
 from answers.compare.subjects import answer as answer_of
 from answers.compare.subjects import subjects as compared
-from answers.compare.values import Comparison, Line, Setting
-from answers.compare.values import Question as Compared
-from answers.compare.words import CAPPED, counted, short_name
+from answers.compare.values import (
+    CAPPED,
+    ArmComparison,
+    ComparedSetting,
+    MetricLine,
+    counted,
+    short_name,
+)
+from answers.compare.values import CompareQuestion as Compared
 from answers.cost.answer import cost
-from answers.cost.values import Costs, Money, Terms
+from answers.cost.values import Costs, DecisionCost, Terms
 from answers.cost.words import gpus, per_million
 from answers.decide import tables
-from answers.decide.accepted import outputs
-from answers.decide.answer import decide
-from answers.decide.overview import Overview, narrowed
-from answers.decide.subjects import Asked, decide_one, subjects
-from answers.decide.tables import Rows
-from answers.decide.values import Decision, Decisions, Question
+from answers.decide.answer import decide, decide_one
+from answers.decide.overview import Overview, SubjectsQuestion, narrowed, subjects
+from answers.decide.tables import TextRows, outputs
+from answers.decide.values import DecideQuestion, Decision, Decisions
 from answers.runs import notes
 from answers.wording import UNKNOWN, bracketed, interval, known, percent
 from warehouse import annotations, exclusions, queries
@@ -44,7 +48,7 @@ class ReportRequest:
     address of the same view, empty if there is none; ``tokens_per_day``: a demand in output tokens,
     None for none."""
 
-    question: Question
+    question: DecideQuestion
     subject: str | None = None
     paying: Paying = Paying()
     tokens_per_day: float | None = None
@@ -81,8 +85,8 @@ class ReportMap:
 class ReportCurve:
     """A line of a setting over the load, one arm in colour beside the reference."""
 
-    setting: Setting
-    line: Line
+    setting: ComparedSetting
+    line: MetricLine
     arm: str
     reference: str
     title: str
@@ -128,7 +132,7 @@ class StakeholderReport:
 # --- What a report says in words and tables, short enough for four printed pages.
 
 
-#: Rows of a table that are printed.
+#: TextRows of a table that are printed.
 MOST_ROWS = 12
 #: Losses and doubts that are listed; of more, the number is told.
 MOST_POINTS = 6
@@ -191,7 +195,7 @@ def _how_many_shown(drawn: int, there: int, what: str) -> tuple[str, ...]:
     return (f"{drawn} of {there} {what} are shown; the others stand in the dashboard.",)
 
 
-def _grid(rows: Rows, caption: str) -> ReportGrid:
+def _grid(rows: TextRows, caption: str) -> ReportGrid:
     """Return the first rows of a table; an empty place is a dash. Where most texts of a column start as
     numbers do, it is set right-aligned."""
     header, lines = rows
@@ -208,7 +212,7 @@ def _is_number(text: str) -> bool:
     return text[:1].isdigit() or (text[:1] in "+-−" and text[1:2].isdigit())
 
 
-def _costs(rows: Sequence[Money]) -> Rows:
+def _costs(rows: Sequence[DecisionCost]) -> TextRows:
     demanded = any(row.baseline is not None and row.baseline.fleet is not None for row in rows)
     header = ["traffic", "at", "arm", "baseline, USD per million", "with it", "saved", "95 %",
               "how sure"]  # fmt: skip
@@ -282,7 +286,7 @@ def _overview(reader: Reader, wanted: ReportRequest) -> Overview:
             "No cell matches these filters, so there is nothing to report; `draftboard runs` lists "
             "what there is."
         )
-    asked = Asked(wanted.question.filters, wanted.question.allow)
+    asked = SubjectsQuestion(wanted.question.filters, wanted.question.allow)
     known = {one.name: one for one in subjects(reader, asked)}
     if wanted.subject is not None and wanted.subject not in known:
         raise UnknownKey(
@@ -347,7 +351,7 @@ def _verdict_and_drafts(overview: Overview) -> Iterator[Section]:
     )
 
 
-def _speed(found: Comparison, overview: Overview) -> Iterator[Section]:
+def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:
     """Yield each metric of the study's table over the load, of the arm that the report decides for,
     on the setting with most loads that has it."""
     there = [setting for one in compared(found) for setting in one.settings]
@@ -373,7 +377,7 @@ def _speed(found: Comparison, overview: Overview) -> Iterator[Section]:
     )
 
 
-def _caveats(reader: Reader, overview: Overview, found: Comparison, money: Costs) -> Section:
+def _caveats(reader: Reader, overview: Overview, found: ArmComparison, money: Costs) -> Section:
     doubts = [text for one in overview.decisions for text in tables.doubts(one)]
     left = [text for one in overview.decisions for text in tables.left_out(one)]
     same = filter(None, (outputs(reader, one) for one in overview.leads))

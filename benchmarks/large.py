@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from answers.derive import derive
+from answers.ground import derive
 from benchmarks.result import progress
 from warehouse.catalogue import METRICS, STATISTICS
 from warehouse.contract import Facts

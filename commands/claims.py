@@ -31,7 +31,7 @@ def claims(
 ) -> None:
     """Recompute the published figures in FILE (YAML or CSV) from their own rows.
 
-    A figure_words is flagged where rounding in print cannot explain the difference, where a cost stands
+    A figure is flagged where rounding in print cannot explain the difference, where a cost stands
     on the price of other GPUs than its throughput, or where a speedup at one request at once is
     above the tokens of a step; figures that are wrong through one error stand under it. Each column
     of gains is read by the convention that its rows follow. Measurements in the warehouse that

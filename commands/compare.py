@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from answers.compare import words
+from answers.compare import values
 from answers.compare.answer import compare as compared
-from answers.compare.values import Arm, Comparison, Question, Setting
+from answers.compare.values import ArmComparison, ComparedArm, ComparedSetting, CompareQuestion
 from answers.compare.values import as_json as comparison_json
 from commands.options import (
     allow_option,
@@ -47,7 +47,7 @@ def compare(
     Example: draftboard compare --dataset code --allow engine_version --metric ttft:p99
     """
     also = tuple(line_of(text) for text in metrics)
-    question = Question(filters_from(given), allow, given["reference"], also)
+    question = CompareQuestion(filters_from(given), allow, given["reference"], also)
     with Reader(warehouse_path(warehouse)) as reader:
         found = compared(reader, question)
     if found.why_none is not None and not (found.unmatched or found.excluded):
@@ -58,28 +58,28 @@ def compare(
         _show(found)
 
 
-def _show(found: Comparison) -> None:
+def _show(found: ArmComparison) -> None:
     for setting in found.settings:
         for arm in setting.arms:
             _show_arm(found, setting, arm)
     if not found.settings:
         click.echo("No pair matches.")
     if found.unmatched:
-        show_table(words.UNMATCHED_HEADER, words.unmatched_rows(found), title="Not compared")
+        show_table(values.UNMATCHED_HEADER, values.unmatched_rows(found), title="Not compared")
     for cell in found.excluded:
         click.echo(f"decides nothing: {cell.cell}: {cell.why}")
 
 
-def _show_arm(found: Comparison, setting: Setting, arm: Arm) -> None:
-    click.echo(words.title(setting, arm, found.reference))
-    show_table(words.LEVEL_HEADER, [words.level_row(change) for change in arm.changes])
-    click.echo(words.summary(arm))
+def _show_arm(found: ArmComparison, setting: ComparedSetting, arm: ComparedArm) -> None:
+    click.echo(values.title(setting, arm, found.reference))
+    show_table(values.LEVEL_HEADER, [values.level_row(change) for change in arm.changes])
+    click.echo(values.summary(arm))
     click.echo()
     if arm.means:
-        show_table(words.MEAN_HEADER, [words.mean_row(mean) for mean in arm.means])
-        click.echo(words.means_over(arm))
+        show_table(values.MEAN_HEADER, [values.mean_row(mean) for mean in arm.means])
+        click.echo(values.means_over(arm))
     for name in arm.allowed:
         click.echo(f"allowed to differ: {name}")
-    for line in words.doubts(arm):
+    for line in values.doubts(arm):
         click.echo(line)
     click.echo()

@@ -8,10 +8,12 @@ import click
 from analysis.money.cost import Demand, fleet
 from analysis.money.cost import cost as cost_of_throughput
 from analysis.money.paying import Hardware, Paying, basis_or_raise
-from answers.cost import tables, words
+from answers.cost import capacity as capacity_
+from answers.cost import values
+from answers.cost import words as tables
 from answers.cost.answer import cost as cost_of
 from answers.cost.answer import with_energy
-from answers.cost.capacity import Capacity, capacity, trade
+from answers.cost.capacity import ServiceCapacity, capacity, trade
 from answers.cost.values import Costs, Terms
 from answers.decide.answer import decide
 from answers.wording import known
@@ -77,7 +79,7 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     with Reader(warehouse_path(warehouse)) as reader:
         found = with_energy(reader, cost_of(decide(reader, question), terms))
     if as_json:
-        click.echo(json_text(words.as_json(found)))
+        click.echo(json_text(values.as_json(found)))
     elif not found.rows:
         nothing = "There is nothing to cost; draftboard runs lists what there is."
         click.echo(found.why_none or nothing)
@@ -165,14 +167,14 @@ def slo(
     with Reader(warehouse_path(warehouse)) as reader:
         found = capacity(reader, filters_from(given), requirement, Paying(), not no_goodput)
     if as_json:
-        click.echo(json_text(words.capacity_json(found)))
+        click.echo(json_text(capacity_.capacity_json(found)))
     elif not found.arms:
         click.echo(NO_CELL)
     else:
         _show_capacity(found)
 
 
-def _show_capacity(found: Capacity) -> None:
+def _show_capacity(found: ServiceCapacity) -> None:
     click.echo(f"SLO: {found.slo.text}")
     show_table(*tables.arms(found))
     click.echo()
@@ -200,7 +202,7 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
     with Reader(warehouse_path(warehouse)) as reader:
         found = trade(reader, filters_from(given))
     if as_json:
-        click.echo(json_text(words.trade_json(found, front)))
+        click.echo(json_text(capacity_.trade_json(found, front)))
         return
     if not found.groups and not found.left_out:
         click.echo(NO_CELL)

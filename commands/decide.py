@@ -10,23 +10,20 @@ from typing import Any
 import click
 
 from answers.decide import tables
-from answers.decide.accepted import (
-    Accepted,
-    Outputs,
+from answers.decide.answer import decide
+from answers.decide.overview import overviews
+from answers.decide.tables import ComparedOutputs, changes, outputs, recorded
+from answers.decide.values import DecideQuestion, Decision, Decisions, decision_json
+from answers.decide.values import as_json as decisions_json
+from answers.decide.words import title
+from answers.predict.acceptance import (
+    DraftAcceptance,
     acceptance_rows,
     accepted,
     accepted_in,
-    changes,
-    outputs,
-    recorded,
     rule_rows,
     rules,
 )
-from answers.decide.answer import decide
-from answers.decide.overview import overviews
-from answers.decide.values import Decision, Decisions, Question, decision_json
-from answers.decide.values import as_json as decisions_json
-from answers.decide.words import title
 from commands.options import (
     filter_options,
     json_option,
@@ -71,7 +68,7 @@ def verdict(
         record(root, found)
 
 
-def decided(reader: Reader, question: Question) -> tuple[Decisions, list[str]]:
+def decided(reader: Reader, question: DecideQuestion) -> tuple[Decisions, list[str]]:
     """Return what is decided, and what is decided otherwise than it was last recorded."""
     found = decide(reader, question)
     return found, list(changes(found.decisions, decisions.last(reader.root)))
@@ -99,7 +96,7 @@ def _show_verdict(reader: Reader, found: Decisions, everything: bool) -> None:
             _show_all(decision, outputs(reader, decision))
 
 
-def _show_all(decision: Decision, same: Outputs | None) -> None:
+def _show_all(decision: Decision, same: ComparedOutputs | None) -> None:
     click.echo(click.style(title(decision), bold=True))
     click.echo(click.wrap_text(decision.paragraph, _WIDTH))
     show_table(*tables.by_load(decision), title="By load")
@@ -162,7 +159,7 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         _show_tuned(decision, drafts)
 
 
-def _tuned_json(decision: Decision, drafts: Sequence[Accepted]) -> dict[str, Any]:
+def _tuned_json(decision: Decision, drafts: Sequence[DraftAcceptance]) -> dict[str, Any]:
     acceptance = [
         {name: value for name, value in asdict(draft).items() if name != "about"}
         | {"arm": draft.arm}
@@ -172,7 +169,7 @@ def _tuned_json(decision: Decision, drafts: Sequence[Accepted]) -> dict[str, Any
     return decision_json(decision) | {"acceptance": acceptance, "rules": thumb}
 
 
-def _show_tuned(decision: Decision, drafts: Sequence[Accepted]) -> None:
+def _show_tuned(decision: Decision, drafts: Sequence[DraftAcceptance]) -> None:
     click.echo(click.style(title(decision), bold=True))
     click.echo(click.wrap_text(decision.headline, _WIDTH))
     show_table(*tables.by_load(decision), title="What to draft")

@@ -11,7 +11,7 @@ from analysis.nightly import nights
 from analysis.nightly.regressions import budgets
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
-from answers.decide.values import Question
+from answers.decide.values import DecideQuestion
 from answers.trend import answer
 from answers.trend.answer import Trend, TrendLine, trend
 from answers.trend.answer import as_json as as_json_object
@@ -158,7 +158,7 @@ def _comment(found: Trend, root: Path, filters: Filters) -> None:
     try:
         there = gate_files.pull_request()
         with Reader(root) as reader:
-            decided = overviews(decide(reader, Question(filters=filters)).decisions)
+            decided = overviews(decide(reader, DecideQuestion(filters=filters)).decisions)
         address = there.say(gate_files.comment(found, decided))
     except DraftboardError as error:
         click.echo(f"draftboard: {error}", err=True)

@@ -39,7 +39,7 @@ def derive_facts(root: Path) -> None:
 
     if cells_held(root) < LEAST_CELLS:
         return
-    from answers.derive import derive
+    from answers.ground import derive
     from commands.output import working
 
     try:
@@ -56,7 +56,7 @@ def derive_new_facts(root: Path) -> None:
 
     if cells_held(root) < LEAST_CELLS:
         return
-    from answers.facts_code import code_hash
+    from answers import code_hash
     from warehouse.queries import cells_of_grown_studies
     from warehouse.store import Reader
     from warehouse.store_derived import derived_upto

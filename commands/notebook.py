@@ -14,14 +14,14 @@ import httpx
 from analysis.money.paying import PRICES
 from answers.compare import values as compare_contract
 from answers.compare.answer import compare
-from answers.compare.values import Comparison
-from answers.compare.values import Question as ComparisonQuestion
-from answers.cost import words as cost_contract
+from answers.compare.values import ArmComparison
+from answers.compare.values import CompareQuestion as ComparisonQuestion
+from answers.cost import values
 from answers.cost.answer import cost, with_energy
 from answers.cost.values import Costs, Terms
 from answers.decide import values as decide_contract
 from answers.decide.answer import decide
-from answers.decide.values import Decisions, Objective, Question
+from answers.decide.values import DecideQuestion, Decisions, Objective
 from answers.doors import rows
 from answers.doors.parameters import ALL
 from answers.doors.rows import MEDIA, NOT_FRESH, decoded
@@ -126,7 +126,7 @@ class Warehouse:
             not_fresh(self.root),
         )
 
-    def compare(self, **asked: Unpack[CompareOptions]) -> NotebookAnswer[Comparison]:
+    def compare(self, **asked: Unpack[CompareOptions]) -> NotebookAnswer[ArmComparison]:
         """How arms compare, load by load. A frame has a row per setting, arm, load and metric."""
         question = ComparisonQuestion(
             _filters(asked), _names(asked.get("allow", ())),
@@ -150,13 +150,13 @@ class Warehouse:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         with Reader(self.root) as reader:
             found = with_energy(reader, cost(decide(reader, _question(asked)), terms or Terms()))
-        return NotebookAnswer(found, cost_contract.as_json, rows.of("costs"), not_fresh(self.root))
+        return NotebookAnswer(found, values.as_json, rows.of("costs"), not_fresh(self.root))
 
 
-def _question(asked: DecideOptions) -> Question:
+def _question(asked: DecideOptions) -> DecideQuestion:
     plain = ("load", "slo", "objective", "nowhere_worse")
     said: dict[str, Any] = {name: asked[name] for name in plain if name in asked}  # type: ignore[literal-required]
-    return Question(
+    return DecideQuestion(
         filters=_filters(asked), mix=tuple(asked.get("mix", {}).items()),
         allow=_names(asked.get("allow", ())), **said,
     )  # fmt: skip
@@ -199,9 +199,9 @@ class RemoteWarehouse:
         found, stale = self._asked("runs", chosen, list[Row])
         return NotebookAnswer(found, lambda value: value, iter, stale)
 
-    def compare(self, **asked: Unpack[CompareOptions]) -> NotebookAnswer[Comparison]:
+    def compare(self, **asked: Unpack[CompareOptions]) -> NotebookAnswer[ArmComparison]:
         """How arms compare, load by load. A frame has a row per setting, arm, load and metric."""
-        found, stale = self._asked("compare", {**asked, "subject": ALL}, Comparison)
+        found, stale = self._asked("compare", {**asked, "subject": ALL}, ArmComparison)
         return NotebookAnswer(found, compare_contract.as_json, rows.compared, stale)
 
     def decide(self, **asked: Unpack[DecideOptions]) -> NotebookAnswer[Decisions]:
@@ -215,7 +215,7 @@ class RemoteWarehouse:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         words = {**asked, "subject": ALL, **_terms(terms or Terms())}
         found, stale = self._asked("cost", words, Costs)
-        return NotebookAnswer(found, cost_contract.as_json, rows.of("costs"), stale)
+        return NotebookAnswer(found, values.as_json, rows.of("costs"), stale)
 
     def _asked(self, name: str, words: Any, kind: type[Value]) -> tuple[Value, str | None]:
         """Ask one question; return the answer, and a sentence where a copy of a bucket gave it.

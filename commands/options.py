@@ -14,7 +14,7 @@ from warehouse.filters import FILTER_FIELDS, Filters
 
 if TYPE_CHECKING:
     from analysis.money.paying import Paying, Price
-    from answers.decide.values import Question
+    from answers.decide.values import DecideQuestion
 
 Command = Callable[..., Any]
 
@@ -144,13 +144,13 @@ question_options = with_options(
 )  # fmt: skip
 
 
-def question_from(given: dict[str, Any]) -> "Question":
+def question_from(given: dict[str, Any]) -> "DecideQuestion":
     """Return the question that a command's parameters ask. Raises InvalidInput for a mix that is
     none."""
-    from answers.decide.values import Question, mix_from
+    from answers.decide.values import DecideQuestion, mix_from
 
     worse = given["nowhere_worse"]
-    return Question(
+    return DecideQuestion(
         filters=filters_from(given), objective=given["objective"], load=given["load"],
         slo=given["slo"], mix=mix_from(given["mix"]), allow=tuple(given["allow"]),
         nowhere_worse=None if worse is None else share_from("--nowhere-worse", worse),

@@ -7,16 +7,16 @@ from typing import Any
 import click
 
 from answers.decide.answer import decide
-from answers.decide.values import Question
-from answers.predict import words
+from answers.decide.values import DecideQuestion
+from answers.predict import values
 from answers.predict.answer import predict
 from answers.predict.values import (
     NOT_MEASURED,
-    Answer,
-    Asked,
-    Parameters,
-    Refused,
-    Table,
+    ForecastAnswer,
+    ForecastQuestion,
+    RefusedForecast,
+    TextbookParameters,
+    TextTable,
     as_json,
     table,
 )
@@ -80,7 +80,7 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 def _textbook(given: Mapping[str, Any], with_json: bool) -> None:
     if given["acceptance_rate"] is None:
         raise InvalidInput("The textbook models need --acceptance-rate, e.g. 0.7.")
-    parameters = Parameters(
+    parameters = TextbookParameters(
         given["acceptance_rate"], 4 if given["k"] is None else given["k"], given["text"],
         given["decode_share"], given["draft_cost"],
     )  # fmt: skip
@@ -96,7 +96,7 @@ def _measured(warehouse: Path | None, given: dict[str, Any], with_json: bool) ->
     with Reader(warehouse_path(warehouse)) as reader:
         question, told = _question(given, reader, filters)
         found = list(predict(reader, filters, question, paying))
-    refused = [answer for answer in found if isinstance(answer, Refused)]
+    refused = [answer for answer in found if isinstance(answer, RefusedForecast)]
     if not found:
         click.echo(
             "No speculative cell with latencies and acceptance matches. `draftboard runs` lists "
@@ -111,13 +111,13 @@ def _measured(warehouse: Path | None, given: dict[str, Any], with_json: bool) ->
         _show(found)
 
 
-def _show(found: Sequence[Answer | Refused]) -> None:
+def _show(found: Sequence[ForecastAnswer | RefusedForecast]) -> None:
     for answer in found:
-        if isinstance(answer, Refused):
-            click.echo(f"{words.title(answer.place)}: {answer.reason}\n")
+        if isinstance(answer, RefusedForecast):
+            click.echo(f"{values.title(answer.place)}: {answer.reason}\n")
             continue
-        click.echo(words.title(answer.place, answer.asked))
-        _show_table(words.numbers(answer))
+        click.echo(values.title(answer.place, answer.asked))
+        _show_table(values.numbers(answer))
         for sentence in answer.warnings:
             click.echo(f"warning: {sentence}")
         for sentence in answer.trust:
@@ -127,7 +127,9 @@ def _show(found: Sequence[Answer | Refused]) -> None:
         click.echo()
 
 
-def _question(given: Mapping[str, Any], reader: Reader, filters: Filters) -> tuple[Asked, str]:
+def _question(
+    given: Mapping[str, Any], reader: Reader, filters: Filters
+) -> tuple[ForecastQuestion, str]:
     """Return what is asked, and what is told of a K or a load that was not given: the decision's
     own."""
     k, concurrency, told = given["k"], given["concurrency"], ""
@@ -145,12 +147,12 @@ def _question(given: Mapping[str, Any], reader: Reader, filters: Filters) -> tup
     if rate is not None and length is not None:
         raise InvalidInput("--acceptance-rate and --mean-acceptance-length say the same; give one.")
     tokens = given["prompt_tokens"], given["output_tokens"]
-    return Asked(k, concurrency, rate, length, *tokens), told
+    return ForecastQuestion(k, concurrency, rate, length, *tokens), told
 
 
 def _decided(reader: Reader, filters: Filters) -> tuple[int, int] | None:
     """Return K and concurrency of the first decision that has both; None without one."""
-    for decision in decide(reader, Question(filters)).decisions:
+    for decision in decide(reader, DecideQuestion(filters)).decisions:
         load, arm = decision.operating_load, decision.operating.arm
         ks = {cell.num_speculative_tokens for cell in decision.arms if cell.arm == arm} - {None}
         if load.kind == "concurrency" and load.value is not None and len(ks) == 1:
@@ -158,5 +160,5 @@ def _decided(reader: Reader, filters: Filters) -> tuple[int, int] | None:
     return None
 
 
-def _show_table(rows: Table) -> None:
+def _show_table(rows: TextTable) -> None:
     show_table(list(rows.header), [list(row) for row in rows.rows])

@@ -10,9 +10,9 @@ from streamlit.delta_generator import DeltaGenerator
 from analysis.choice.operating import EXAMPLES, wish
 from analysis.service.slo import EXAMPLE
 from answers.decide import tables
-from answers.decide.overview import Overview
-from answers.decide.subjects import Asked, Named, One, decide_one, subjects
-from answers.decide.values import Decision, Objective, Question, mix_from
+from answers.decide.answer import SubjectDecision, decide_one
+from answers.decide.overview import NamedSubject, Overview, SubjectsQuestion, subjects
+from answers.decide.values import DecideQuestion, Decision, Objective, mix_from
 from answers.published.values import PublishedStudy
 from dashboard.charts import Drawing
 from dashboard.components import copied, plain
@@ -29,7 +29,7 @@ _SUBJECT = "Model and hardware"
 _OF_A_DECISION = frozenset({LOAD, TRAFFIC, "objective", "draft_slo", "mix"})
 
 
-def question_of(filters: Filters) -> Question:
+def question_of(filters: Filters) -> DecideQuestion:
     """Return the question that the page's controls ask, without its load. Raises InvalidInput for a
     mix that cannot be read."""
     with st.popover("Change the question", help="Objective, latency target, traffic mix"):
@@ -43,7 +43,7 @@ def question_of(filters: Filters) -> Question:
         mix = st.text_input(
             "Traffic mix", key="mix", bind="query-params", placeholder="code=0.7,prose=0.3"
         )
-    return Question(
+    return DecideQuestion(
         filters, _OBJECTIVES[objective], None, (slo or "").strip() or None, mix_from(mix)
     )
 
@@ -141,20 +141,20 @@ class ChosenDecision:
     """The decision that a page is about, and what was asked, kept to its subject. ``traffic``: its
     name; ``alone``: there is no other subject."""
 
-    question: Question
-    about: Named
+    question: DecideQuestion
+    about: NamedSubject
     overview: Overview
     traffic: str
     one: Decision
     alone: bool
 
 
-def decidable(shelf: Shelf, question: Question) -> dict[str, Named]:
+def decidable(shelf: Shelf, question: DecideQuestion) -> dict[str, NamedSubject]:
     """Return name -> subject, the first of them one that can be decided on; empty where none can.
 
     A page shows one subject, so only that is decided on, and those before it that cannot be.
     """
-    there = list(ask(shelf, subjects, Asked(question.filters, question.allow)))
+    there = list(ask(shelf, subjects, SubjectsQuestion(question.filters, question.allow)))
     while there and decided(shelf, question, there[0]).overview is None:
         del there[0]
     return {named.name: named for named in there}
@@ -162,8 +162,8 @@ def decidable(shelf: Shelf, question: Question) -> dict[str, Named]:
 
 def choices(
     shelf: Shelf,
-    question: Question,
-    known: Mapping[str, Named],
+    question: DecideQuestion,
+    known: Mapping[str, NamedSubject],
     studied: Sequence[PublishedStudy] = (),
 ) -> SubjectOffer:
     """Return what a page on decisions can be about: the published studies that the filters keep, then
@@ -171,7 +171,7 @@ def choices(
     kept = (*(study.title for study in studied if study.meets(question.filters)), *known)
     if question.filters == Filters():
         return SubjectOffer(kept)
-    every = ask(shelf, subjects, Asked(allow=question.allow))
+    every = ask(shelf, subjects, SubjectsQuestion(allow=question.allow))
     unfiltered = replace(question, filters=Filters())
     printed = tuple(study.title for study in studied)
     first = printed[0] if printed else opens_on(
@@ -181,7 +181,9 @@ def choices(
 
 
 def opens_on(
-    every: Sequence[Named], kept: Mapping[str, Named], shows: Callable[[Named], bool]
+    every: Sequence[NamedSubject],
+    kept: Mapping[str, NamedSubject],
+    shows: Callable[[NamedSubject], bool],
 ) -> str | None:
     """Return the name of the first subject that can be shown without filters, as ``shows`` says; the
     first that is ``kept`` with them can be. None where nothing is kept."""
@@ -190,15 +192,15 @@ def opens_on(
     return shown and next((n.name for n in every if n.name == shown or shows(n)), None)
 
 
-def decided(shelf: Shelf, question: Question, about: Named) -> One:
+def decided(shelf: Shelf, question: DecideQuestion, about: NamedSubject) -> SubjectDecision:
     """Return the decision on a subject, kept under its own filters: all pages ask for the same."""
     return ask(shelf, decide_one, replace(question, filters=about.filters), about)
 
 
 def chosen(
     shelf: Shelf,
-    question: Question,
-    known: dict[str, Named],
+    question: DecideQuestion,
+    known: dict[str, NamedSubject],
     boxes: Sequence[DeltaGenerator],
     offer: SubjectOffer,
 ) -> ChosenDecision | str | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import jinja2
 import streamlit as st
 
-from answers.decide.values import Question
+from answers.decide.values import DecideQuestion
 from answers.report import ReportFigure, ReportMap, ReportRequest, StakeholderReport, report
 from dashboard import links
 from dashboard.charts import Drawing, specification
@@ -62,11 +62,11 @@ def _drawn(figure: ReportFigure) -> Drawing:
     return specification(over_load(figure.setting, view))
 
 
-def report_button(shelf: Shelf, question: Question, subject: str) -> None:
+def report_button(shelf: Shelf, question: DecideQuestion, subject: str) -> None:
     """Offer the report on a subject, named as its overview."""
     wanted = ReportRequest(question, subject, link=links.address())
     st.download_button(
-        "StakeholderReport",
+        "Report",
         lambda: html(report(shelf.reader, wanted)),
         file_name="draftboard-report.html",
         mime="text/html",

@@ -22,7 +22,7 @@ from warehouse.errors import InvalidInput
 
 if TYPE_CHECKING:
     # What was read is looked at where the page is drawn; the process that takes in needs none of it.
-    from answers.compare.uploaded import Held, Read
+    from answers.compare.answer import UploadedCell, UploadedResults
 
 #: What may be dropped at once: MB a file, files, MB of all. A GuideLLM report has about 5 MB per 1,000
 #: requests; three launches of three arms at five loads are 45 files.
@@ -58,11 +58,11 @@ class Uploaded:
     """What was read of dropped files. ``held``: what the reports hold, None where none of them
     holds a result; ``rejections``: file and reason."""
 
-    held: "Held | None"
+    held: "UploadedResults | None"
     rejections: tuple[tuple[str, str], ...]
 
 
-def place(read: "Read") -> int:
+def place(read: "UploadedCell") -> int:
     """Return which of the dropped files a cell was read from, from 0."""
     return int(Path(read.file).parent.name) - 1
 
@@ -80,8 +80,8 @@ def take_in(reports: Sequence[Report]) -> Uploaded:
         return Uploaded(_held(folder / "warehouse"), refused)
 
 
-def _held(root: Path) -> "Held | None":
-    from answers.compare.uploaded import hold
+def _held(root: Path) -> "UploadedResults | None":
+    from answers.compare.answer import hold
     from warehouse.store import Reader, current_generation
 
     if current_generation(root) is None:

@@ -246,13 +246,13 @@ def _judge(
 def _decide(warehouse: Path, study: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Record what is decided now. Return it, a paragraph each, and what is decided otherwise than it was
     last recorded."""
-    from answers.decide.values import Question
+    from answers.decide.values import DecideQuestion
     from commands.decide import decided, record
     from warehouse.filters import Filters
     from warehouse.store import Reader
 
     with Reader(warehouse) as reader:
-        found, changes = decided(reader, Question(filters=Filters(study=(study,))))
+        found, changes = decided(reader, DecideQuestion(filters=Filters(study=(study,))))
     record(warehouse, found)
     mixes = [decision for decision in found.decisions if decision.traffic.mix]
     return tuple(one.paragraph for one in mixes or found.decisions), tuple(changes)

@@ -24,7 +24,7 @@ from answers.decide.tables import (
     tiles,
     words_by_load,
 )
-from answers.decide.values import Decision, Decisions, Question
+from answers.decide.values import DecideQuestion, Decision, Decisions
 from answers.report import ReportRequest, report
 from answers.wording import percent
 from dashboard.shelf import open_shelf
@@ -153,7 +153,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def decided(results: Path) -> Decisions:
     """The decisions of a warehouse."""
     with Reader(results) as reader:
-        return decide(reader, Question())
+        return decide(reader, DecideQuestion())
 
 
 @pytest.fixture
@@ -271,7 +271,7 @@ def _outlined(page: Any, one: Decision) -> None:
 
 def test_the_report_tells_that_decision(shown: Decisions) -> None:
     for overview in overviews(shown.decisions):
-        made = report(open_shelf().reader, ReportRequest(Question(), overview.name))
+        made = report(open_shelf().reader, ReportRequest(DecideQuestion(), overview.name))
 
         assert made.headline == overview.headline
         (pays, loads, *_) = made.sections
@@ -285,7 +285,7 @@ def test_the_generated_studies_are_decided_as_they_were_made(tmp_path: Path) -> 
     answers = {}
     for study in STUDIES:
         with Reader(generated(tmp_path / study.name, study)) as reader:
-            answers[study.name] = decide(reader, Question()).decisions
+            answers[study.name] = decide(reader, DecideQuestion()).decisions
 
     (gains,) = answers["gains"]
     assert (gains.answer, gains.arm) == ("yes", "eagle3 K=3")
@@ -302,7 +302,7 @@ def test_the_generated_studies_are_decided_as_they_were_made(tmp_path: Path) -> 
 def test_a_filter_chooses_what_is_shown_and_changes_no_decision(shown: Decisions) -> None:
     one = shown.decisions[-1]
     with Reader(Path(os.environ["DRAFTBOARD_WAREHOUSE"])) as reader:
-        asked = Question()
+        asked = DecideQuestion()
         narrow = replace(asked, filters=replace(asked.filters, dataset=(str(one.traffic.dataset),)))
         found = decide(reader, narrow)
 

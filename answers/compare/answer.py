@@ -1,51 +1,97 @@
-"""What a comparison stands on, and what is shown of it: the only place where it is put together."""
+"""What a comparison stands on, cut to what is shown: whole studies are read and judged first."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
-from analysis.frames import among, plain, records, records_by
+from analysis.frames import among, listed, plain, records, records_by
 from analysis.matching.arms import ATTAINED, THROUGHPUTS, kept_up
 from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import loads_of
 from analysis.matching.names import arm_names, setting_names
+from analysis.matching.pairing import match
+from analysis.matching.reference import BASELINE
 from answers.compare.values import (
-    Arm,
-    Change,
-    Comparison,
-    Doubt,
-    Line,
-    Mean,
-    Pair,
+    ArmChange,
+    ArmComparison,
+    CellPair,
+    ComparedArm,
+    ComparedSetting,
+    CompareQuestion,
+    GeometricMean,
+    MetricLine,
+    PairDoubt,
     PairLine,
-    Question,
-    Setting,
-    Span,
-    Unmatched,
+    RepeatSpan,
+    UnmatchedCell,
+    why_none,
 )
-from answers.compare.words import why_none
-from answers.decide.values import Subject
-from answers.ground import Asked, Ground, ground
+from answers.decide.answer import decide_on
+from answers.decide.overview import subject_of
+from answers.decide.values import DecideQuestion, Decisions
+from answers.ground import Ground, WarehouseRows, ground, ground_of, rows_of
 from answers.wording import badges
+from warehouse import queries
+from warehouse.filters import Filters
 from warehouse.loads import Load
+from warehouse.rows import Flag
 from warehouse.store_read import Reader
 
-# --- What a comparison stands on, cut to what is shown: whole studies are read and judged first.
+
+def compare(reader: Reader, question: CompareQuestion) -> ArmComparison:
+    """Compare the arms that the filters show, each standing on its whole study.
+
+    Raises UnknownKey for a field in ``question.allow`` that pairs need not share anyway.
+    """
+    return compare_on(_ground(reader, question), question)
 
 
-_KEYS = ["setting", "arm_id", "load", "metric", "statistic"]
+def compare_on(known: Ground, question: CompareQuestion) -> ArmComparison:
+    """Compare as ``compare`` does, on what was read before."""
+    settings = tuple(_settings(_cut(known, question)))
+    unmatched = tuple(_unmatched(known))
+    shown = among(known.cells["cell_id"], known.shown & set(known.excluded))
+    excluded = tuple(known.excluded[cell] for cell in known.cells.loc[shown, "cell_id"])
+    why = None if settings else why_none(not known.shown, unmatched)
+    return ArmComparison(settings, unmatched, excluded, question.reference, why)
+
+
+def pair_lines(reader: Reader, question: CompareQuestion) -> tuple[PairLine, ...]:
+    """Return every pair behind ``compare`` in every line that is shown, unrounded."""
+    known = _cut(_ground(reader, question), question)
+    names = _Names(known)
+    rows = known.pairs.sort_values(["setting", "arm_id", "load", "line"])
+    return tuple(
+        PairLine(
+            names.settings[row["setting"]], names.arms[row["arm_id"]], names.pair(row),
+            row["metric"], row["statistic"], row["baseline"], row["speculative"],
+            plain(row["improvement"]), tuple(row["allowed"]),
+        )
+        for row in records(rows)
+    )  # fmt: skip
+
+
+def _ground(reader: Reader, question: CompareQuestion) -> Ground:
+    return ground(reader, question.filters, question.allow, question.also, question.reference)
+
+
+# --- Whole studies cut to what is shown.
+
+
+_ARM = ["setting", "arm_id"]
+_KEYS = [*_ARM, "load", "metric", "statistic"]
 _ENDS = {
     "baseline_low": ("baseline", "min"), "baseline_high": ("baseline", "max"),
     "speculative_low": ("speculative", "min"), "speculative_high": ("speculative", "max"),
     "baseline_cell": ("baseline_id", "first"), "speculative_cell": ("speculative_id", "first"),
 }  # fmt: skip
-_TOLD = ["launches", "low", "high", "adjusted_low", "adjusted_high", "word", "independent"]
+_JUDGED = ["low", "high", "adjusted_low", "adjusted_high", "word"]
 
 
 @dataclass(frozen=True)
-class Seen:
+class _CutComparison:
     """What the filters show of the comparison of whole studies. ``pairs``, ``means`` as in the
     comparison; ``levels``: a row per setting, arm, load and line with the values of both arms,
     their ends and cells, the interval and word, ``compared`` and ``line`` (its place)."""
@@ -56,276 +102,260 @@ class Seen:
     means: pd.DataFrame
 
 
-def asked(question: Question) -> Asked:
-    """Return what has to be read to answer a question."""
-    return Asked(question.filters, question.allow, question.also, question.reference)
-
-
-def seen(reader: Reader, question: Question) -> Seen:
-    """Compare whole studies and keep what the filters show. Raises UnknownKey as ``ground``
-    does."""
-    return cut(ground(reader, asked(question)), question)
-
-
-def lines_shown(question: Question) -> tuple[Line, ...]:
-    """Return the study's table, then what was asked for beside it."""
-    return tuple(dict.fromkeys((*STUDY_TABLE, ATTAINED, *question.also)))
-
-
-def cut(known: Ground, question: Question) -> Seen:
-    """Keep what the filters show: arms with a cell that they keep, in the lines that are shown."""
-    lines = {line: place for place, line in enumerate(lines_shown(question))}
-    pairs = known.found.pairs
-    there = pairs[pairs["speculative_id"].astype(object).isin(known.shown)]
-    arms = pd.MultiIndex.from_frame(there[["setting", "arm_id"]].drop_duplicates())
-    pairs = _placed(_of_arms(pairs, arms), lines)
-    levels = _placed(_of_arms(known.found.levels, arms), lines)
-    return Seen(
-        known, pairs, _levels(levels, pairs, known), _means(_of_arms(known.found.geomean, arms), known, lines)
+def _cut(known: Ground, question: CompareQuestion) -> _CutComparison:
+    """Keep what the filters show: arms with a cell that they keep, in the lines that are shown: the
+    study's table, then what was asked for beside it."""
+    names = dict.fromkeys((*STUDY_TABLE, ATTAINED, *question.also))
+    lines = {line: place for place, line in enumerate(names)}
+    table = {line: place for line, place in lines.items() if line in STUDY_TABLE}
+    found = known.found
+    there = found.pairs[found.pairs["speculative_id"].astype(object).isin(known.shown)]
+    arms = pd.MultiIndex.from_frame(there[_ARM].drop_duplicates())
+    pairs, levels = (_of_arms(rows, arms, lines) for rows in (found.pairs, found.levels))
+    means = _of_arms(found.geomean, arms, table)
+    ends = pairs.groupby(_KEYS, sort=False).agg(**_ENDS).reset_index()
+    judged = known.sure.levels[[*_KEYS, "launches", *_JUDGED, "independent"]]
+    rows = levels.merge(ends, on=_KEYS, how="left").merge(judged, on=_KEYS, how="left")
+    # Throughput is not compared where every arm keeps up with a fixed rate.
+    kept = kept_up(found)
+    places = zip(rows["metric"], rows["setting"].tolist(), rows["load"].tolist(), strict=True)
+    rows = rows.assign(
+        compared=[name not in THROUGHPUTS or (at, load) not in kept for name, at, load in places]
+    )
+    idle = means["metric"].isin(THROUGHPUTS) & means["setting"].isin({at for at, _ in kept})
+    return _CutComparison(
+        known, pairs, rows.sort_values([*_ARM, "load", "line"], ignore_index=True),
+        means[~idle].sort_values([*_ARM, "line"], ignore_index=True),
     )  # fmt: skip
 
 
-def _of_arms(rows: pd.DataFrame, arms: pd.MultiIndex) -> pd.DataFrame:
-    chosen: pd.DataFrame = rows[pd.MultiIndex.from_frame(rows[["setting", "arm_id"]]).isin(arms)]
-    return chosen
-
-
-def _placed(rows: pd.DataFrame, lines: dict[Line, int]) -> pd.DataFrame:
-    """Return the rows of the given lines, with each line's place and with names as text."""
-    named = rows.assign(**{n: rows[n].astype(object) for n in ("metric", "statistic")})
+def _of_arms(rows: pd.DataFrame, arms: pd.MultiIndex, lines: dict[MetricLine, int]) -> pd.DataFrame:
+    mine = rows[pd.MultiIndex.from_frame(rows[_ARM]).isin(arms)]
+    named = mine.assign(**{n: mine[n].astype(object) for n in ("metric", "statistic")})
     places = [lines.get(x, -1) for x in zip(named["metric"], named["statistic"], strict=True)]
     placed = named.assign(line=places)
     return placed[placed["line"] >= 0]
 
 
-def _levels(levels: pd.DataFrame, pairs: pd.DataFrame, known: Ground) -> pd.DataFrame:
-    ends = pairs.groupby(_KEYS, sort=False).agg(**_ENDS).reset_index()
-    told = known.sure.levels[[*_KEYS, *_TOLD]]
-    rows = levels.merge(ends, on=_KEYS, how="left").merge(told, on=_KEYS, how="left")
-    rows = rows.assign(compared=_compared(rows, known))
-    return rows.sort_values(["setting", "arm_id", "load", "line"], ignore_index=True)
+# --- From rows to values.
 
 
-def _compared(rows: pd.DataFrame, known: Ground) -> list[bool]:
-    """Return for each row whether it is compared: not throughput where every arm keeps up with a
-    fixed rate."""
-    kept = kept_up(known.found)
-    places = zip(rows["metric"], rows["setting"].tolist(), rows["load"].tolist(), strict=True)
-    return [metric not in THROUGHPUTS or (setting, load) not in kept
-            for metric, setting, load in places]  # fmt: skip
-
-
-def _means(means: pd.DataFrame, known: Ground, lines: dict[Line, int]) -> pd.DataFrame:
-    """Return the means of the lines in the study's table, without those of throughput where the
-    servers keep up with a fixed rate."""
-    table = {line: place for line, place in lines.items() if line in STUDY_TABLE}
-    rows = _placed(means, table)
-    rates = {setting for setting, _ in kept_up(known.found)}
-    idle = rows["metric"].isin(THROUGHPUTS) & rows["setting"].isin(rates)
-    return rows[~idle].sort_values(["setting", "arm_id", "line"], ignore_index=True)
-
-
-# --- From a comparison of whole studies to what is shown of it: the only place where it is put together.
-
-
-_BY = ("setting", "arm_id")
 _SEVERITIES = ("error", "warning", "info")
-_SUBJECT = (
-    "study", "model", "gpu", "gpu_count", "engine", "engine_version", "tensor_parallel_size",
-    "evidence",
-)  # fmt: skip
-
-
-def compare(reader: Reader, question: Question) -> Comparison:
-    """Compare the arms that the filters show, each standing on its whole study.
-
-    Raises UnknownKey for a field in ``question.allow`` that pairs need not share anyway.
-    """
-    return _told(seen(reader, question), question)
-
-
-def compare_on(known: Ground, question: Question) -> Comparison:
-    """Compare as ``compare`` does, on what was read before."""
-    return _told(cut(known, question), question)
-
-
-def pair_lines(reader: Reader, question: Question) -> tuple[PairLine, ...]:
-    """Return every pair behind ``compare`` in every line that is shown, unrounded."""
-    known = seen(reader, question)
-    names = _Names(known)
-    rows = known.pairs.sort_values(["setting", "arm_id", "load", "line"])
-    return tuple(_pair_line(row, names) for row in records(rows))
-
-
-def _pair_line(row: dict[str, Any], names: "_Names") -> PairLine:
-    return PairLine(
-        names.settings[row["setting"]], names.arms[row["arm_id"]], names.pair(row), row["metric"],
-        row["statistic"], row["baseline"], row["speculative"], plain(row["improvement"]),
-        tuple(row["allowed"]),
-    )  # fmt: skip
 
 
 class _Names:
-    """The names by which a view calls its settings, arms and loads."""
-
-    def __init__(self, known: Seen) -> None:
+    def __init__(self, known: _CutComparison) -> None:
         keys = known.known.found.keys
-        shown = known.levels[list(_BY)].drop_duplicates()
+        shown = known.levels[_ARM].drop_duplicates()
         keys = keys[keys.index.isin(pd.MultiIndex.from_frame(shown))]
         arms = keys[~keys.index.get_level_values("arm_id").duplicated()].droplevel(0)
         settings = keys[~keys.index.get_level_values("setting").duplicated()].droplevel(1)
-        self.facts = dict(zip(settings.index.tolist(), records(settings), strict=True))
-        self.settings = _by_number(setting_names(settings)) if len(settings) else {}
-        self.arms = _by_number(arm_names(arms)) if len(arms) else {}
-        self.labels = _by_number(arms["arm_label"]) if len(arms) else {}
+        self.facts = {
+            at: {str(name): plain(value) for name, value in row.items()}
+            for at, row in zip(settings.index.tolist(), records(settings), strict=True)
+        }
+        self.settings = setting_names(settings).to_dict() if len(settings) else {}
+        self.arms = arm_names(arms).to_dict() if len(arms) else {}
+        self.labels = arms["arm_label"].to_dict() if len(arms) else {}
         self._loads = known.known.found.loads
 
     def load(self, place: int) -> Load | None:
-        """Return the load at a place; None for -1."""
         return self._loads[place] if place >= 0 else None
 
-    def short(self, place: int) -> str:
-        """Return the short name of the load at a place; ``unknown`` for -1."""
-        return self._loads[place].short if place >= 0 else "unknown"
-
-    def pair(self, row: dict[str, Any]) -> Pair:
-        """Return the two cells of a row of pairs."""
+    def pair(self, row: dict[str, Any]) -> CellPair:
         repeat = plain(row["repeat"])
-        return Pair(
+        return CellPair(
             self.load(row["load"]), None if repeat is None else int(repeat),
             str(row["baseline_id"]), str(row["speculative_id"]),
             tuple(dict.fromkeys(flag.name for flag in row["flags"])),
         )  # fmt: skip
 
 
-def _by_number(names: pd.Series) -> dict[int, str]:
-    return dict(zip(names.index.tolist(), names.tolist(), strict=True))
-
-
-def _told(known: Seen, question: Question) -> Comparison:
-    settings = tuple(_settings(known))
-    ground = known.known
-    unmatched = tuple(_unmatched(ground))
-    shown = among(ground.cells["cell_id"], ground.shown & set(ground.excluded))
-    excluded = tuple(ground.excluded[cell] for cell in ground.cells.loc[shown, "cell_id"])
-    why = None if settings else why_none(not ground.shown, unmatched)
-    return Comparison(settings, unmatched, excluded, question.reference, why)
-
-
-def _settings(known: Seen) -> Iterator[Setting]:
-    names = _Names(known)
-    parts = _Parts(known, names)
-    by_setting: dict[int, list[Arm]] = {}
-    for setting, arm in known.levels[list(_BY)].drop_duplicates().itertuples(index=False):
-        by_setting.setdefault(int(setting), []).append(parts.arm(int(setting), int(arm)))
-    order = sorted(by_setting, key=lambda place: names.settings[place])
-    for setting in order:
-        facts = names.facts[setting]
-        arms = sorted(by_setting[setting], key=lambda one: one.name)
-        yield Setting(
-            names.settings[setting], _subject(facts), plain(facts["dataset"]), tuple(arms)
-        )
-
-
-@dataclass(frozen=True)
-class _Rows:
-    levels: list[dict[str, Any]]
-    means: list[dict[str, Any]]
-    pairs: list[dict[str, Any]]
-
-
-class _Parts:
-    """The rows of levels, means and pairs by setting and arm, from which each arm is put
-    together."""
-
-    def __init__(self, known: Seen, names: _Names) -> None:
-        self._names = names
-        self._levels = _by(known.levels)
-        self._means = _by(known.means)
-        met = known.pairs.drop_duplicates(["baseline_id", "speculative_id"])
-        self._pairs = _by(met.sort_values(["setting", "arm_id", "load", "repeat"]))
-        cells = known.known.cells
-        set_by_hand = cells["synthetic_acceptance"].astype(object).eq(True)
-        self._set_by_hand = frozenset(cells.loc[set_by_hand, "cell_id"])
-
-    def arm(self, setting: int, arm_id: int) -> Arm:
-        """Put together one arm of a setting."""
-        rows = _Rows(
-            *(x.get((setting, arm_id), []) for x in (self._levels, self._means, self._pairs))
-        )
-        pairs = tuple(self._names.pair(row) for row in rows.pairs)
-        by_hand = any(pair.arm_cell in self._set_by_hand for pair in pairs)
-        evidence = plain(self._names.facts[setting].get("evidence"))
-        return Arm(
-            name=self._names.arms[arm_id], label=str(self._names.labels[arm_id]),
-            badges=badges(evidence, by_hand),
-            changes=tuple(_change(row, self._names) for row in rows.levels),
-            means=tuple(_mean(row) for row in rows.means),
-            pairs=pairs,
-            allowed=tuple(sorted({str(name) for row in rows.pairs for name in row["allowed"]})),
-            doubts=tuple(_doubts(rows.pairs, self._names)),
-            launches_stated=all(plain(row["independent"]) is not False for row in rows.levels),
+def _settings(known: _CutComparison) -> Iterator[ComparedSetting]:
+    names, cells = _Names(known), known.known.cells
+    met = known.pairs.drop_duplicates(["baseline_id", "speculative_id"])
+    met = met.sort_values([*_ARM, "load", "repeat"])
+    levels, means, pairs = (
+        records_by(rows, _ARM, [str(name) for name in rows])
+        for rows in (known.levels, known.means, met)
+    )
+    marked = cells["synthetic_acceptance"].astype(object).eq(True)
+    by_hand = frozenset(cells.loc[marked, "cell_id"])
+    arms: dict[int, list[ComparedArm]] = {}
+    for key, lines in levels.items():
+        setting, arm_id = key
+        rows = pairs.get(key, [])
+        shown = tuple(names.pair(row) for row in rows)
+        evidence = names.facts[setting].get("evidence")
+        arm = ComparedArm(
+            name=names.arms[arm_id], label=str(names.labels[arm_id]),
+            badges=badges(evidence, any(pair.arm_cell in by_hand for pair in shown)),
+            changes=tuple(_change(row, names) for row in lines),
+            means=tuple(_mean(row) for row in means.get(key, [])),
+            pairs=shown,
+            allowed=tuple(sorted({str(name) for row in rows for name in row["allowed"]})),
+            doubts=tuple(_doubts(rows, names)),
+            launches_stated=all(plain(row["independent"]) is not False for row in lines),
         )  # fmt: skip
+        arms.setdefault(setting, []).append(arm)
+    for setting in sorted(arms, key=lambda place: names.settings[place]):
+        facts, of_setting = names.facts[setting], sorted(arms[setting], key=lambda one: one.name)
+        about, dataset = subject_of(facts, None), facts["dataset"]
+        yield ComparedSetting(names.settings[setting], about, dataset, tuple(of_setting))
 
 
-def _by(rows: pd.DataFrame) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
-    return records_by(rows, _BY, [str(name) for name in rows])
-
-
-def _change(row: dict[str, Any], names: _Names) -> Change:
-    compared = bool(row["compared"])
-    launches = plain(row["launches"])
-
-    def judged(name: str) -> Any:
-        return plain(row[name]) if compared else None
-
-    return Change(
+def _change(row: dict[str, Any], names: _Names) -> ArmChange:
+    compared, launches = bool(row["compared"]), plain(row["launches"])
+    judged = {name: plain(row[name]) if compared else None for name in ("improvement", *_JUDGED)}
+    reference, arm = (
+        RepeatSpan(plain(row[which]), row[f"{which}_low"], row[f"{which}_high"])
+        for which in ("baseline", "speculative")
+    )
+    return ArmChange(
         load=names.load(row["load"]), metric=row["metric"], statistic=row["statistic"],
-        compared=compared, reference=_span(row, "baseline"), arm=_span(row, "speculative"),
-        improvement=judged("improvement"), low=judged("low"), high=judged("high"),
-        adjusted_low=judged("adjusted_low"), adjusted_high=judged("adjusted_high"),
-        word=judged("word"), launches=int(row["pairs"] if launches is None else launches),
-        repeats=int(row["pairs"]), cells=(str(row["baseline_cell"]), str(row["speculative_cell"])),
+        compared=compared, reference=reference, arm=arm, **judged,
+        launches=int(row["pairs"] if launches is None else launches), repeats=int(row["pairs"]),
+        cells=(str(row["baseline_cell"]), str(row["speculative_cell"])),
     )  # fmt: skip
 
 
-def _span(row: dict[str, Any], arm: str) -> Span:
-    return Span(plain(row[arm]), row[f"{arm}_low"], row[f"{arm}_high"])
-
-
-def _mean(row: dict[str, Any]) -> Mean:
+def _mean(row: dict[str, Any]) -> GeometricMean:
     values = (plain(row[name]) for name in ("baseline", "speculative", "improvement"))
     loads = (row[name] for name in ("loads", "only_baseline", "only_speculative"))
-    return Mean(row["metric"], row["statistic"], *values, *loads)
+    return GeometricMean(row["metric"], row["statistic"], *values, *loads)
 
 
-def _doubts(pairs: list[dict[str, Any]], names: _Names) -> Iterator[Doubt]:
-    """Yield the distinct flags of pairs, most serious first."""
-    found: dict[tuple[int, str, str], list[int]] = {}
+def _doubts(pairs: list[dict[str, Any]], names: _Names) -> Iterator[PairDoubt]:
+    found: dict[tuple[int, str, str], set[int]] = {}
     for row in pairs:
         for flag in row["flags"]:
             key = (_SEVERITIES.index(flag.severity), flag.name, flag.sentence)
-            found.setdefault(key, []).append(row["load"])
+            found.setdefault(key, set()).add(row["load"])
     for (rank, name, sentence), places in sorted(found.items()):
-        loads = tuple(names.short(place) for place in sorted(set(places)))
-        yield Doubt(_SEVERITIES[rank], name, sentence, loads)
+        loads = [names.load(place) for place in sorted(places)]
+        shorts = tuple("unknown" if load is None else load.short for load in loads)
+        yield PairDoubt(_SEVERITIES[rank], name, sentence, shorts)
 
 
-def _subject(facts: dict[str, Any]) -> Subject:
-    told = {name: plain(facts.get(name)) for name in _SUBJECT}
-    for name in ("gpu_count", "tensor_parallel_size"):
-        told[name] = None if told[name] is None else int(told[name])
-    return Subject(**told)
-
-
-def _unmatched(known: Ground) -> Iterator[Unmatched]:
-    """Yield the shown cells without a partner."""
-    told = known.found.unmatched
-    told = told[among(told["cell_id"], known.shown)]
-    facts = known.cells.drop_duplicates("cell_id").set_index("cell_id").reindex(told["cell_id"])
+def _unmatched(known: Ground) -> Iterator[UnmatchedCell]:
+    lonely = known.found.unmatched
+    lonely = lonely[among(lonely["cell_id"], known.shown)]
+    facts = known.cells.drop_duplicates("cell_id").set_index("cell_id").reindex(lonely["cell_id"])
     facts = facts.reset_index()
-    for row, reason, load in zip(records(facts), told["reason"], loads_of(facts), strict=True):
+    for row, reason, load in zip(records(facts), lonely["reason"], loads_of(facts), strict=True):
         names = ("cell_id", "arm_label", "dataset", "model", "gpu", "path")
         cell, arm, dataset, model, gpu, path = (plain(row[name]) for name in names)
         place = None if load is None else load.text
-        yield Unmatched(str(cell), arm, dataset, place, model, gpu, path, str(reason))
+        yield UnmatchedCell(str(cell), arm, dataset, place, model, gpu, path, str(reason))
+
+
+# --- A reader's own reports beside each other and beside the warehouse: compared and decided alike.
+
+
+_TEXTS = ("path", "model", "gpu", "dataset", "spec_method", "arm_label", "draft_model")
+_NUMBERS = ("tensor_parallel_size", "num_speculative_tokens", "repeat", "completed", "errored")
+
+
+@dataclass(frozen=True)
+class UploadedCell:
+    """What was read of one cell. ``file``: where it lay; ``method``: "none" for a baseline."""
+
+    file: str
+    model: str | None
+    gpu: str | None
+    dataset: str | None
+    method: str | None
+    arm: str | None
+    draft: str | None
+    tensor_parallel_size: int | None
+    num_speculative_tokens: int | None
+    repeat: int | None
+    completed: int | None
+    errored: int | None
+    load: Load | None
+
+
+@dataclass(frozen=True)
+class UploadedResults:
+    """The results read from uploaded reports: nothing but this module looks into their frames.
+    ``answers``: their requests, as the query of that name returns them."""
+
+    rows: WarehouseRows
+    answers: pd.DataFrame
+
+    @property
+    def read(self) -> tuple[UploadedCell, ...]:
+        """What was read of every cell."""
+        cells, found = self.rows.cells, []
+        for row, load in zip(records(cells), loads_of(cells), strict=True):
+            texts = [plain(row[name]) for name in _TEXTS]
+            numbers = [plain(row[name]) for name in _NUMBERS]
+            counts = [None if number is None else int(number) for number in numbers]
+            known: list[Any] = [*texts, *counts, load]
+            found.append(UploadedCell(*known))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class UploadAnswer:
+    """What the uploaded reports say: their comparison, decisions and doubts."""
+
+    flags: tuple[Flag, ...]
+    comparison: ArmComparison
+    decisions: Decisions
+
+
+def hold(reader: Reader, also: Collection[MetricLine] = ()) -> UploadedResults:
+    """Read everything that a warehouse of dropped reports holds, so that it may be removed."""
+    cells = queries.cells(reader, Filters()).to_pandas()
+    answers = queries.answers(reader, list(cells["cell_id"])).to_pandas()
+    return UploadedResults(rows_of(reader, cells, Filters(), also), answers)
+
+
+def answer_uploads(
+    mine: UploadedResults, beside: Reader | None, question: CompareQuestion
+) -> UploadAnswer:
+    """Compare the reports with each other, and with their partners in the warehouse where one is
+    given; ``question.filters`` then choose among its cells."""
+    both = mine if beside is None else _with_partners(mine, beside, question)
+    shown = frozenset(both.rows.cells["cell_id"])
+    known = ground_of(both.rows, shown, question.allow, question.reference)
+    if question.reference == BASELINE:
+        known = known.with_answers(both.answers)
+    flags = listed(mine.rows.flags, "name", "severity", "sentence")
+    return UploadAnswer(
+        tuple(Flag(*flag) for flag in flags),
+        compare_on(known, replace(question, filters=Filters())),
+        decide_on(known, DecideQuestion(allow=question.allow)),
+    )
+
+
+def _with_partners(
+    held: UploadedResults, beside: Reader, question: CompareQuestion
+) -> UploadedResults:
+    mine, filters = held.rows, replace(question.filters, arm=())
+    cells, own = queries.cells(beside, filters).to_pandas(), set(mine.cells["cell_id"])
+    likely = cells[cells["model"].isin(mine.cells["model"]) & ~cells["cell_id"].isin(own)]
+    if likely.empty or mine.cells.empty:
+        return held
+    pairs = match(_joined(mine.cells, likely), question.allow).pairs
+    met = pairs[pairs["baseline_id"].isin(own) | pairs["speculative_id"].isin(own)]
+    ids = {*met["baseline_id"], *met["speculative_id"]} - own
+    chosen = cells[cells["cell_id"].isin(ids)]
+    if chosen.empty:
+        return held
+    theirs = rows_of(beside, chosen, filters, question.also)
+    measured, acceptance = (
+        rows[rows["cell_id"].isin(ids)] for rows in (theirs.measurements, theirs.acceptance)
+    )
+    rows = WarehouseRows(
+        _joined(mine.cells, chosen), _joined(mine.measurements, measured),
+        _joined(mine.flags, theirs.flags), _joined(mine.acceptance, acceptance),
+    )  # fmt: skip
+    answers = queries.answers(beside, list(ids)).to_pandas()
+    return UploadedResults(rows, _joined(held.answers, answers))
+
+
+def _joined(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
+    filled = [part for part in (one, other) if not part.empty]
+    return pd.concat(filled, ignore_index=True) if filled else one

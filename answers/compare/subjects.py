@@ -1,16 +1,37 @@
-"""What was compared, by subject: one model on one hardware with one engine, and its settings."""
+"""What was compared, by subject: one model on one hardware with one engine, its settings, and a pair of cells in depth."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from answers.compare import words
-from answers.compare.values import Arm, Comparison, Mean, Question, Setting
-from answers.decide.overview import System, names_apart, system
-from answers.decide.subjects import Asked, Named
-from answers.decide.subjects import subjects as named
+import pandas as pd
+
+from analysis.evidence.output_check import COLUMNS, check_outputs
+from analysis.frames import records
+from analysis.matching.difference import differences
+from answers.compare.values import (
+    ArmComparison,
+    ComparedArm,
+    ComparedSetting,
+    CompareQuestion,
+    GeometricMean,
+    load_name,
+    metric_name,
+)
+from answers.decide.overview import (
+    NamedSubject,
+    SubjectsQuestion,
+    System,
+    names_apart,
+    system,
+)
+from answers.decide.overview import subjects as named
+from answers.decide.tables import greedy
 from answers.decide.values import Decision
 from answers.wording import percent
+from warehouse import queries
 from warehouse.filters import Filters
+from warehouse.rows import COMPLETED
 from warehouse.store_read import Reader
 
 #: The line by which arms are ranked where nothing is decided.
@@ -20,19 +41,19 @@ _LISTED = 3
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedSubject:
     """One subject: its name with badges, and its settings, those with most loads first."""
 
     name: str
-    settings: tuple[Setting, ...]
+    settings: tuple[ComparedSetting, ...]
 
-    def setting(self, label: str) -> Setting:
+    def setting(self, label: str) -> ComparedSetting:
         """Return the setting with that label."""
         return next(one for one in self.settings if one.name == label)
 
 
 @dataclass(frozen=True)
-class Answer:
+class SettingAnswer:
     """What a setting says: ``arm`` is the one that its decision takes, else the fastest on average;
     ``against``: what became worse with it."""
 
@@ -41,7 +62,7 @@ class Answer:
     against: tuple[str, ...]
 
 
-def offered(reader: Reader, question: Question) -> tuple[Named, ...]:
+def offered(reader: Reader, question: CompareQuestion) -> tuple[NamedSubject, ...]:
     """Return every subject that the filters show, by the names and in the order that all subjects
     have without filters: those whose cells may have partners first."""
     found = _ranked(reader, question)
@@ -53,74 +74,195 @@ def offered(reader: Reader, question: Question) -> tuple[Named, ...]:
     return tuple(replace(first[at], name=name) for at, name in names.items() if at in first)
 
 
-def _ranked(reader: Reader, question: Question) -> list[Named]:
-    """Return the subjects of all configurations, those whose cells may have partners first."""
-    asked = Asked(question.filters, question.allow, question.reference, lonely=True)
+def _ranked(reader: Reader, question: CompareQuestion) -> list[NamedSubject]:
+    asked = SubjectsQuestion(question.filters, question.allow, question.reference, lonely=True)
     return sorted(named(reader, asked), key=lambda one: one.lonely)
 
 
-def _system(one: Named) -> System:
+def _system(one: NamedSubject) -> System:
     return system(replace(one.about, configuration=None))
 
 
-def compared(found: Comparison, about: Named) -> Compared | None:
+def compared(found: ArmComparison, about: NamedSubject) -> ComparedSubject | None:
     """Return what was compared of a subject; None where nothing was."""
-    settings = tuple(one for one in found.settings if system(one.subject) == _system(about))
-    return Compared(about.name, _ordered(settings)) if settings else None
+    mine = [one for one in found.settings if system(one.subject) == _system(about)]
+    return _subject(about.name, mine) if mine else None
 
 
-def subjects(found: Comparison) -> tuple[Compared, ...]:
+def subjects(found: ArmComparison) -> tuple[ComparedSubject, ...]:
     """Return every subject of a comparison, two of one name told apart by their study."""
     names = names_apart(one.subject for one in found.settings)
-    grouped: dict[System, list[Setting]] = {}
-    for one in found.settings:
-        grouped.setdefault(system(one.subject), []).append(one)
-    return tuple(Compared(names[at], _ordered(settings)) for at, settings in grouped.items())
+    return tuple(
+        _subject(name, [one for one in found.settings if system(one.subject) == at])
+        for at, name in names.items()
+    )
 
 
-def _ordered(settings: Sequence[Setting]) -> tuple[Setting, ...]:
-    return tuple(sorted(settings, key=lambda one: -_loads(one)))
+def _subject(name: str, settings: Sequence[ComparedSetting]) -> ComparedSubject:
+    ordered = sorted(settings, key=lambda one: -sum(len(arm.changes) for arm in one.arms))
+    return ComparedSubject(name, tuple(ordered))
 
 
-def _loads(one: Setting) -> int:
-    return sum(len(arm.changes) for arm in one.arms)
-
-
-def answer(setting: Setting, decisions: Sequence[Decision], reference: str) -> Answer:
+def answer(
+    setting: ComparedSetting, decisions: Sequence[Decision], reference: str
+) -> SettingAnswer:
     """Return the decision on a setting, as every page tells it; without one, what the means say."""
+    gains = {arm.name: _speed(arm) for arm in setting.arms}
+    fastest = max(setting.arms, key=lambda arm: _gain(gains[arm.name]))
     for one in decisions:
         same = (one.subject, one.traffic.dataset) == (setting.subject, setting.dataset)
         if same and not one.traffic.mix:
+            names = {arm.label: arm.name for arm in setting.arms}
             against = tuple(loss.sentence for loss in one.against[:_LISTED])
-            return Answer(one.headline, _taken(setting, one), against)
-    arm = _fastest(setting)
-    return Answer(_by_mean(arm, reference), arm.name, ())
+            return SettingAnswer(one.headline, names.get(one.arm, fastest.name), against)
+    mean, headline = gains[fastest.name], f"{fastest.name} beside {reference}: nothing is decided."
+    if mean is not None and mean.improvement is not None:
+        headline = (
+            f"{fastest.name} against {reference}: {metric_name(*_SPEED).lower()} "
+            f"{percent(mean.improvement)} on average over the loads {', '.join(mean.loads)}; "
+            "nothing is decided."
+        )
+    return SettingAnswer(headline, fastest.name, ())
 
 
-def _taken(setting: Setting, one: Decision) -> str:
-    labels = {arm.label: arm.name for arm in setting.arms}
-    return labels.get(one.arm, _fastest(setting).name)
-
-
-def _fastest(setting: Setting) -> Arm:
-    return max(setting.arms, key=_speed)
-
-
-def _speed(arm: Arm) -> float:
-    mean = _mean(arm)
-    return float("-inf") if mean is None or mean.improvement is None else mean.improvement
-
-
-def _mean(arm: Arm) -> Mean | None:
+def _speed(arm: ComparedArm) -> GeometricMean | None:
     return next((one for one in arm.means if (one.metric, one.statistic) == _SPEED), None)
 
 
-def _by_mean(arm: Arm, reference: str) -> str:
-    mean = _mean(arm)
-    if mean is None or mean.improvement is None:
-        return f"{arm.name} beside {reference}: nothing is decided."
-    speed = words.metric_name(*_SPEED).lower()
-    return (
-        f"{arm.name} against {reference}: {speed} {percent(mean.improvement)} on average over the "
-        f"loads {', '.join(mean.loads)}; nothing is decided."
+def _gain(mean: GeometricMean | None) -> float:
+    return float("-inf") if mean is None or mean.improvement is None else mean.improvement
+
+
+# --- One pair of cells in depth: what differs in their configuration, and how their requests fared.
+
+
+#: The metrics of single requests that are told as distributions.
+DISTRIBUTIONS = ("ttft", "itl", "request_latency")
+#: Requests of a cell that are told one by one; of more, every n-th one.
+MOST_REQUESTS = 4000
+_STARTED = ("commands", "environment", "settings")
+#: x, y
+XY = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class NamedPair:
+    """Two cells that met, and what their arms are called; ``badges``: of their evidence."""
+
+    name: str
+    reference_cell: str
+    arm_cell: str
+    reference: str
+    arm: str
+    badges: tuple[str, ...]
+
+    @property
+    def cells(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The name of each arm and the id of its cell."""
+        return (self.reference, self.reference_cell), (self.arm, self.arm_cell)
+
+
+@dataclass(frozen=True)
+class DifferingSetting:
+    """A setting in which two cells differ, and both values; None where one does not state it."""
+
+    setting: str
+    reference: str | None
+    arm: str | None
+
+
+@dataclass(frozen=True)
+class RequestDistribution:
+    """One metric's distribution by arm: the value that a share (0-1) of the requests took at
+    most."""
+
+    metric: str
+    arms: tuple[tuple[str, tuple[XY, ...]], ...]
+
+
+@dataclass(frozen=True)
+class FirstTokens:
+    """Prompt tokens and time to first token (ms) of an arm's requests; ``total``: how many there
+    are, where not all are told."""
+
+    arm: str
+    points: tuple[XY, ...]
+    total: int
+
+
+@dataclass(frozen=True)
+class PairRequests:
+    """The requests of both cells; ``outputs``: whether they answer the same, in sentences."""
+
+    distributions: tuple[RequestDistribution, ...]
+    first_tokens: tuple[FirstTokens, ...]
+    outputs: tuple[str, ...]
+
+
+def pairs(found: ArmComparison, setting: ComparedSetting) -> tuple[NamedPair, ...]:
+    """Return every pair of a setting by arm, load and repeat; those of one name are numbered."""
+    taken: dict[str, NamedPair] = {}
+    for arm in setting.arms:
+        for met in arm.pairs:
+            repeat = "" if met.repeat is None else f", repeat {met.repeat}"
+            name = f"{arm.name}, {load_name(met.load)}{repeat}"
+            number = 1 + sum(one == name or one.startswith(f"{name} (") for one in taken)
+            name = name if number == 1 else f"{name} ({number})"
+            cells = (met.reference_cell, met.arm_cell)
+            taken[name] = NamedPair(name, *cells, found.reference, arm.name, arm.badges)
+    return tuple(taken.values())
+
+
+def configuration(reader: Reader, pair: NamedPair) -> tuple[DifferingSetting, ...]:
+    """Return all in which the two cells and their servers differ. Both cells are read even if a
+    filter hides one."""
+    cells = queries.cells(reader, Filters()).to_pandas()
+    runs = queries.runs(reader, Filters()).to_pandas()
+    sides = []
+    for _, cell_id in pair.cells:
+        cell = records(cells[cells["cell_id"] == cell_id])[0]
+        same = (runs["source_id"] == cell["source_id"]) & (runs["run_id"] == cell["run_id"])
+        # How its run was started stands in other columns.
+        run = records(runs[same])[0]
+        sides.append({**{name: run[name] for name in _STARTED}, **cell})
+    return tuple(
+        DifferingSetting(change.field, _value(change.before), _value(change.after))
+        for change in differences(*sides)
     )
+
+
+def _value(value: Any) -> str | None:
+    # A whole number in a column that also has gaps comes as a float.
+    whole = isinstance(value, float) and value.is_integer()
+    return None if value is None else str(int(value) if whole else value)
+
+
+def requests(reader: Reader, pair: NamedPair) -> PairRequests:
+    """Return the requests of both cells. Raises WarehouseDamaged where a file of them is
+    missing."""
+    columns = list(dict.fromkeys(("status", "prompt_tokens", "ttft", *COLUMNS)))
+    rows = {arm: queries.requests(reader, cell, columns).to_pandas() for arm, cell in pair.cells}
+    reference, arm = rows.values()
+    check = check_outputs(reference, arm, greedy(reader, [cell for _, cell in pair.cells]))
+    return PairRequests(
+        tuple(_distributions(reader, pair)),
+        tuple(_first_tokens(name, of_arm) for name, of_arm in rows.items()),
+        check.sentences,
+    )
+
+
+def _distributions(reader: Reader, pair: NamedPair) -> Iterator[RequestDistribution]:
+    for metric in DISTRIBUTIONS:
+        found = []
+        for arm, cell in pair.cells:
+            table = queries.request_distribution(reader, cell, metric)
+            shares, values = (table.column(name).to_pylist() for name in ("share", "value"))
+            found.append((arm, tuple(zip(shares, values, strict=True))))
+        if any(points for _, points in found):
+            yield RequestDistribution(metric, tuple(found))
+
+
+def _first_tokens(arm: str, rows: pd.DataFrame) -> FirstTokens:
+    done = rows[rows["status"] == COMPLETED][["prompt_tokens", "ttft"]].dropna().astype("float64")
+    some = done.iloc[:: len(done) // MOST_REQUESTS + 1]
+    return FirstTokens(arm, tuple(some.itertuples(index=False, name=None)), len(done))

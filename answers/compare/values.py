@@ -1,20 +1,26 @@
 """How arms compare, as values and as JSON: the Compare page and the command render these."""
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from analysis.evidence.words import Word
+from msgspec import to_builtins
+
+from analysis.evidence.words import WORDS, Word
 from analysis.matching.reference import BASELINE
-from answers.decide.values import Excluded, Subject
+from answers.decide.values import DecisionSubject, ExcludedCell
+from answers.wording import UNKNOWN, interval, known, percent
+from warehouse.catalogue import METRICS, percentile_label
 from warehouse.filters import Filters
 from warehouse.loads import Load
 
 #: metric, statistic
-Line = tuple[str, str]
+MetricLine = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Question:
+class CompareQuestion:
     """What is asked of a comparison. ``filters`` choose what is shown, and never what it stands on.
     ``allow``: fields in which pairs may differ; ``reference``: the arm that the others are compared
     with; ``also``: lines shown beside those of the study's table."""
@@ -22,11 +28,11 @@ class Question:
     filters: Filters = Filters()
     allow: tuple[str, ...] = ()
     reference: str = BASELINE
-    also: tuple[Line, ...] = ()
+    also: tuple[MetricLine, ...] = ()
 
 
 @dataclass(frozen=True)
-class Span:
+class RepeatSpan:
     """A mean over repeats (geometric), and the lowest and highest repeat."""
 
     mean: float | None
@@ -35,7 +41,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Change:
+class ArmChange:
     """One line of an arm at one load, beside the reference: ratios, positive is better.
 
     ``load`` is None where it is not known. ``compared`` is False where the line only says what was
@@ -50,8 +56,8 @@ class Change:
     metric: str
     statistic: str
     compared: bool
-    reference: Span
-    arm: Span
+    reference: RepeatSpan
+    arm: RepeatSpan
     improvement: float | None
     low: float | None
     high: float | None
@@ -63,13 +69,13 @@ class Change:
     cells: tuple[str, str]
 
     @property
-    def line(self) -> Line:
+    def line(self) -> MetricLine:
         """The metric and statistic of this line."""
         return self.metric, self.statistic
 
 
 @dataclass(frozen=True)
-class Mean:
+class GeometricMean:
     """A line of the study's table: geometric means over the loads that both arms have. Nobody runs
     at such a mean, so it has no word of certainty and carries no money. ``loads``: their names;
     ``only_*``: of loads that one arm alone has."""
@@ -85,7 +91,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Doubt:
+class PairDoubt:
     """What a flag says of pairs; ``loads``: names of those at which it was raised."""
 
     severity: str
@@ -95,7 +101,7 @@ class Doubt:
 
 
 @dataclass(frozen=True)
-class Pair:
+class CellPair:
     """Two cells that were compared; ``flags``: names of the doubts about them."""
 
     load: Load | None
@@ -111,7 +117,7 @@ class PairLine:
 
     setting: str
     arm: str
-    pair: Pair
+    pair: CellPair
     metric: str
     statistic: str
     reference: float
@@ -121,7 +127,7 @@ class PairLine:
 
 
 @dataclass(frozen=True)
-class Arm:
+class ComparedArm:
     """One arm beside the reference. ``changes``: by load, lines in their order; ``allowed``: fields
     in which its pairs differ by permission; ``badges``: what a reader must know of its origin;
     ``launches_stated``: whether the server start of every cell is known."""
@@ -129,32 +135,32 @@ class Arm:
     name: str
     label: str
     badges: tuple[str, ...]
-    changes: tuple[Change, ...]
-    means: tuple[Mean, ...]
-    pairs: tuple[Pair, ...]
+    changes: tuple[ArmChange, ...]
+    means: tuple[GeometricMean, ...]
+    pairs: tuple[CellPair, ...]
     allowed: tuple[str, ...]
-    doubts: tuple[Doubt, ...]
+    doubts: tuple[PairDoubt, ...]
     launches_stated: bool
 
-    def at(self, load: Load | None, metric: str, statistic: str) -> Change | None:
+    def at(self, load: Load | None, metric: str, statistic: str) -> ArmChange | None:
         """Return the line at a load; None where there is none."""
         wanted = (load, metric, statistic)
         return next((c for c in self.changes if (c.load, c.metric, c.statistic) == wanted), None)
 
 
 @dataclass(frozen=True)
-class Setting:
+class ComparedSetting:
     """What the arms share: a dataset on one hardware with one engine. ``name`` is short and no other
     setting's."""
 
     name: str
-    subject: Subject
+    subject: DecisionSubject
     dataset: str | None
-    arms: tuple[Arm, ...]
+    arms: tuple[ComparedArm, ...]
 
 
 @dataclass(frozen=True)
-class Unmatched:
+class UnmatchedCell:
     """A cell without a partner, and why. ``load``: its name, None for unknown."""
 
     cell: str
@@ -168,13 +174,13 @@ class Unmatched:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ArmComparison:
     """All that the filters show. ``excluded``: cells that decide nothing, and why; ``why_none``:
     where no arm is compared, why."""
 
-    settings: tuple[Setting, ...]
-    unmatched: tuple[Unmatched, ...]
-    excluded: tuple[Excluded, ...]
+    settings: tuple[ComparedSetting, ...]
+    unmatched: tuple[UnmatchedCell, ...]
+    excluded: tuple[ExcludedCell, ...]
     reference: str
     why_none: str | None = None
 
@@ -185,7 +191,7 @@ class Comparison:
 SCHEMA_VERSION = 1
 
 
-def as_json(found: Comparison) -> dict[str, Any]:
+def as_json(found: ArmComparison) -> dict[str, Any]:
     """Return ``schema_version``, ``settings`` with their arms, ``unmatched`` and ``excluded``
     cells, as a dict for JSON."""
     return {
@@ -194,41 +200,181 @@ def as_json(found: Comparison) -> dict[str, Any]:
         "settings": [
             {
                 "name": setting.name,
-                **asdict(setting.subject),
+                **to_builtins(setting.subject),
                 "dataset": setting.dataset,
                 "arms": [_arm(arm) for arm in setting.arms],
             }
             for setting in found.settings
         ],
-        "unmatched": [asdict(cell) for cell in found.unmatched],
-        "excluded": [asdict(cell) for cell in found.excluded],
+        "unmatched": to_builtins(found.unmatched),
+        "excluded": to_builtins(found.excluded),
         "why_none": found.why_none,
     }
 
 
-def _arm(arm: Arm) -> dict[str, Any]:
+def _arm(arm: ComparedArm) -> dict[str, Any]:
     return {
         "arm": arm.name,
         "badges": list(arm.badges),
         "levels": [_change(change) for change in arm.changes],
-        "means": [asdict(mean) for mean in arm.means],
-        "pairs": [asdict(pair) | {"load": _load(pair.load)} for pair in arm.pairs],
+        "means": to_builtins(arm.means),
+        "pairs": to_builtins(arm.pairs),
         "allowed": list(arm.allowed),
-        "flags": [asdict(doubt) for doubt in arm.doubts],
+        "flags": to_builtins(arm.doubts),
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
-    told = asdict(change)
-    baseline, arm = told.pop("reference"), told.pop("arm")
-    cells = dict(zip(("reference", "arm"), told.pop("cells"), strict=True))
-    return told | {
-        "load": _load(change.load),
-        "reference": baseline["mean"],
-        "arm": arm["mean"],
-        "cells": cells,
-    }
+def _change(change: ArmChange) -> dict[str, Any]:
+    told: dict[str, Any] = to_builtins(change)
+    reference, arm = change.cells
+    for name in ("reference", "arm", "cells"):
+        del told[name]
+    cells = {"reference": reference, "arm": arm}
+    return told | {"reference": change.reference.mean, "arm": change.arm.mean, "cells": cells}
 
 
-def _load(load: Load | None) -> dict[str, Any] | None:
-    return None if load is None else load.as_json()
+# --- A comparison in words and lines of text: what a terminal and a page show of each number.
+
+
+TextRow = tuple[str, ...]
+#: What stands where nothing is compared: both serve what is offered.
+KEPT_UP = "both keep up with the rate"
+ONE_LAUNCH = "none: one launch"
+CAPPED = (
+    "Which cells share a server start is not stated (ingest --set launch=…), so that nothing is "
+    "more than likely."
+)
+LEVEL_HEADER: TextRow = (
+    "load", "metric", "reference", "arm", "improvement", "95 % interval", "adjusted", "word",
+    "launches",
+)  # fmt: skip
+MEAN_HEADER: TextRow = ("metric (geometric mean)", "reference", "arm", "improvement", "loads")
+UNMATCHED_HEADER: TextRow = ("arm", "dataset", "load", "from", "why it is not compared")
+
+
+def why_none(nothing_shown: bool, unmatched: Sequence[UnmatchedCell]) -> str:
+    """Say in one sentence why no arm is compared."""
+    if nothing_shown:
+        return "No cell matches these filters; `draftboard runs` lists what there is."
+    if unmatched:
+        return f"No pair matches, for example: {unmatched[0].reason}"
+    return "No pair matches: there is no arm beside the one that others are compared with."
+
+
+def metric_name(metric: str, statistic: str) -> str:
+    """Return a metric and its statistic in words: ``Time to first token (TTFT), P95``."""
+    told = METRICS[metric]
+    return f"{told.label}, {percentile_label(statistic)}" if told.distribution else told.label
+
+
+def short_name(metric: str, statistic: str) -> str:
+    """Return the short name of a metric for the title of a small chart: ``TTFT P95``."""
+    told = METRICS[metric]
+    label = told.label.partition(" (")[2].rstrip(")") or told.label
+    return f"{label} {percentile_label(statistic)}" if told.distribution else label
+
+
+def with_unit(metric: str, statistic: str) -> str:
+    """Return the metric's name with its statistic and unit."""
+    return f"{metric_name(metric, statistic)} ({METRICS[metric].unit})"
+
+
+def number(value: float | None, metric: str) -> str:
+    """Write a value in the metric's decimals: ``1,171.7``; an unknown one is said so, never 0."""
+    return UNKNOWN if value is None else f"{value:,.{METRICS[metric].decimals}f}"
+
+
+def load_name(load: Load | None) -> str:
+    """Return a load in words, such as ``16 at once``."""
+    return f"{UNKNOWN} load" if load is None else load.text
+
+
+def sure(change: ArmChange) -> str:
+    """Return the plain interval as text; where there is none, say why."""
+    if change.low is not None:
+        return interval(change.low, change.high)
+    return ONE_LAUNCH if change.word is not None else ""
+
+
+def word(change: ArmChange) -> str:
+    """Return one of the five words of certainty, or say why there is none."""
+    if not change.compared:
+        return KEPT_UP
+    return change.word or "not judged"
+
+
+def level_row(change: ArmChange) -> TextRow:
+    """Return a row of the table of loads, under LEVEL_HEADER."""
+    return (
+        load_name(change.load), with_unit(*change.line), number(change.reference.mean, change.metric),
+        number(change.arm.mean, change.metric),
+        percent(change.improvement) if change.compared else "", sure(change),
+        interval(change.adjusted_low, change.adjusted_high), word(change), str(change.launches),
+    )  # fmt: skip
+
+
+def mean_row(mean: GeometricMean) -> TextRow:
+    """Return a row of the study's table, under MEAN_HEADER."""
+    return (
+        with_unit(mean.metric, mean.statistic), number(mean.reference, mean.metric),
+        number(mean.arm, mean.metric), percent(mean.improvement), ", ".join(mean.loads),
+    )  # fmt: skip
+
+
+def summary(arm: ComparedArm) -> str:
+    """Say how many lines have which word, ``Of 18 lines: 12 gain, 6 open.``, and what keeps words
+    from being surer."""
+    words = Counter(change.word for change in arm.changes if change.word is not None)
+    told = ", ".join(f"{words[word]} {word}" for word in WORDS if words[word])
+    if not told:
+        return "No line is judged."
+    return f"Of {words.total()} lines: {told}." + ("" if arm.launches_stated else f" {CAPPED}")
+
+
+def means_over(arm: ComparedArm) -> str:
+    """Say which loads the means are over, and which only one arm has; empty without means."""
+    if not arm.means:
+        return ""
+    mean = arm.means[0]
+    sentence = (
+        f"Geometric means over the loads {', '.join(mean.loads)}; no server runs at their mean. Here each arm's own "
+        "launches speak; the decision weighs all arms and loads together."
+    )
+    for names, which in ((mean.only_reference, "reference"), (mean.only_arm, "arm")):
+        if names:
+            sentence += f" Only the {which} has {', '.join(names)}: left out."
+    return sentence
+
+
+def doubts(arm: ComparedArm) -> Iterator[str]:
+    """Yield the flags of an arm's pairs, a line each."""
+    for doubt in arm.doubts:
+        yield f"{doubt.severity}: {doubt.name} at {', '.join(doubt.loads)}: {doubt.sentence}"
+
+
+def title(setting: ComparedSetting, arm: ComparedArm, reference: str) -> str:
+    """Return what a table is about, in one line."""
+    about = setting.subject
+    parts = [
+        known(setting.dataset), known(about.model), f"TP {known(about.tensor_parallel_size)}",
+        known(about.gpu),
+    ]  # fmt: skip
+    badges = "".join(f" [{badge}]" for badge in arm.badges)
+    return f"{arm.name} against {reference}: {', '.join(parts)}{badges}"
+
+
+def counted(count: int, what: str, many: str = "") -> str:
+    """Return a count with its noun: ``1 pair``, ``2,000 pairs``. ``many``: an irregular plural."""
+    return f"{count:,} {what if count == 1 else many or what + 's'}"
+
+
+def unmatched_rows(found: ArmComparison) -> list[TextRow]:
+    """Return the cells without a partner as a row per file, arm, dataset and reason."""
+    groups: dict[tuple[str | None, str | None, str | None, str], list[str]] = {}
+    for cell in found.unmatched:
+        key = (cell.arm, cell.dataset, cell.path, cell.reason)
+        groups.setdefault(key, []).append(known(cell.load))
+    return [
+        (known(arm), known(dataset), ", ".join(dict.fromkeys(loads)), known(path), reason)
+        for (arm, dataset, path, reason), loads in groups.items()
+    ]

@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import exp, inf, log
 
-import pandas as pd
-
+from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, Word
 from analysis.frames import records
 from analysis.money.cost import (
     HOURS_PER_YEAR,
     Basis,
-    BreakEven,
     Fleet,
     break_even,
     energy,
@@ -20,9 +18,8 @@ from analysis.money.cost import (
 from analysis.money.cost import cost as cost_of
 from analysis.money.paying import Hardware, Refusal, basis_of
 from answers.cost import words as said
-from answers.cost.capacity import Ends, amount, ends_of
-from answers.cost.values import Amount, Costs, Money, Point, Side, Terms
-from answers.decide.values import Cell, Decision, Decisions, Level, Rates
+from answers.cost.values import ArmCost, CostPoint, Costs, DecisionCost, SavedAmount, Terms
+from answers.decide.values import Decision, Decisions
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.loads import Load
@@ -31,267 +28,220 @@ from warehouse.store_read import Reader
 # --- Joules per output token of both arms of each cost, where the power of the GPUs was recorded.
 
 
+#: When a cell's load began and ended (unix s), and how many output tokens it made.
+_Span = tuple[float, float, float]
+
+
 def with_energy(reader: Reader, found: Costs) -> Costs:
     """Add energy to each cost, measured over the cells at the operating load; None where one has no
     power recorded before, in and after its load. A mix of datasets has no energy of its own."""
-    spans = _spans(reader, {cell for row in found.rows for each in _cells(row) for cell in each})
-    return replace(found, rows=tuple(_with(reader, row, spans) for row in found.rows))
+    cells = [_cells(row) for row in found.rows]
+    spans = _spans(reader, {cell for sides in cells for side in sides for cell in side})
+    rows = []
+    for row, sides in zip(found.rows, cells, strict=True):
+        baseline, speculative = (
+            None
+            if arm is None
+            else replace(arm, joules_per_output_token=_pooled_joules(reader, ids, spans))
+            for arm, ids in zip((row.baseline, row.speculative), sides, strict=True)
+        )
+        rows.append(replace(row, baseline=baseline, speculative=speculative))
+    return replace(found, rows=tuple(rows))
 
 
-@dataclass(frozen=True)
-class _Span:
-    """When a cell's load ran (unix s), and how many output tokens it made."""
-
-    begin: float
-    end: float
-    tokens: float
-
-
-def _cells(row: Money) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids of the baseline's cells and of the arm's at the operating load."""
-    if row.decision.traffic.mix:
-        return (), ()
-    pairs = {
-        pair
-        for cell in row.decision.arms
-        if (cell.load, cell.arm) == (row.load, row.arm)
-        for pair in cell.pairs
-    }
-    old, new = (tuple(sorted({pair[side] for pair in pairs})) for side in (0, 1))
+def _cells(row: DecisionCost) -> tuple[list[str], list[str]]:
+    here = [cell for cell in row.decision.arms if (cell.load, cell.arm) == (row.load, row.arm)]
+    pairs = () if row.decision.traffic.mix else {pair for cell in here for pair in cell.pairs}
+    old, new = (sorted({pair[side] for pair in pairs}) for side in (0, 1))
     return old, new if row.decision.operating.drafts else old
 
 
-def _with(reader: Reader, row: Money, spans: dict[str, _Span]) -> Money:
-    old, new = _cells(row)
-    return replace(
-        row,
-        baseline=_told(reader, row.baseline, old, spans),
-        speculative=_told(reader, row.speculative, new, spans),
-    )
-
-
-def _told(
-    reader: Reader, side: Side | None, cells: Sequence[str], spans: dict[str, _Span]
-) -> Side | None:
-    if side is None:
-        return None
-    return replace(side, joules_per_output_token=_pooled(reader, cells, spans))
-
-
-def _pooled(reader: Reader, cells: Sequence[str], spans: dict[str, _Span]) -> float | None:
+def _pooled_joules(reader: Reader, cells: Sequence[str], spans: dict[str, _Span]) -> float | None:
     joules = tokens = 0.0
     for cell in cells:
-        span = spans.get(cell)
-        if span is None:
+        if cell not in spans:
             return None
-        samples = queries.samples(reader, cell).to_pandas()
-        found = energy(samples, (span.begin, span.end), span.tokens)
+        begin, end, made = spans[cell]
+        found = energy(queries.samples(reader, cell).to_pandas(), (begin, end), made)
         if found is None:
             return None
-        joules, tokens = joules + found.joules, tokens + span.tokens
+        joules, tokens = joules + found.joules, tokens + made
     return joules / tokens if tokens else None
 
 
 def _spans(reader: Reader, wanted: set[str]) -> dict[str, _Span]:
-    """Return the spans of the wanted cells whose start, length and output throughput are known."""
     if not wanted:
         return {}
     cells = queries.cells(reader, Filters()).to_pandas()
-    mine = cells[cells["cell_id"].isin(wanted)]
     rates = queries.measurements(reader, Filters(), ["output_throughput"], ["mean"]).to_pandas()
-    known = dict(zip(rates["cell_id"], rates["value"], strict=True))
-    return {
-        str(row["cell_id"]): _Span(
-            row["started_at"].timestamp(),
-            row["started_at"].timestamp() + float(row["duration"]),
-            float(known[row["cell_id"]]) * float(row["duration"]),
-        )
-        for row in records(mine)
-        if row["cell_id"] in known and not (pd.isna(row["started_at"]) or pd.isna(row["duration"]))
-    }
+    rate_of = dict(zip(rates["cell_id"], rates["value"], strict=True))
+    mine = cells[cells["cell_id"].isin(wanted & set(rate_of))]
+    spans = {}
+    for row in records(mine.dropna(subset=["started_at", "duration"])):
+        begin, lasted = row["started_at"].timestamp(), float(row["duration"])
+        made = float(rate_of[row["cell_id"]]) * lasted
+        spans[str(row["cell_id"])] = (begin, begin + lasted, made)
+    return spans
 
 
 # --- From decisions to money, at the operating load of each: savings are the decision's own.
-
-
-_SPEED = "output_throughput"
 
 
 def cost(decisions: Decisions, terms: Terms) -> Costs:
     """Return what each decision is worth in money.
 
     Raises InvalidInput or UnknownKey for a price, an investment or a utilisation that cannot be;
-    what is unknown is said in ``Money.missing``.
+    what is unknown is said in ``DecisionCost.missing``.
     """
     rows = tuple(_money(one, terms) for one in decisions.decisions)
-    return Costs(rows, terms, said.title(rows), tuple(said.notes(rows)), decisions.why_none)
+    headline = rows[0].headline if rows else said.NOTHING
+    return Costs(rows, terms, headline, tuple(said.notes(rows)), decisions.why_none)
 
 
-def _money(decision: Decision, terms: Terms) -> Money:
-    about = decision.subject
+def _money(decision: Decision, terms: Terms) -> DecisionCost:
+    about, level, saving = decision.subject, decision.operating, decision.saving
     found = basis_of(terms.paying, Hardware(about.gpu, about.gpu_count, about.tensor_parallel_size))
     basis = None if isinstance(found, Refusal) else found
-    at = _At(decision, basis, terms)
-    told = (at.missing, found.sentence if isinstance(found, Refusal) else None)
-    paid = at.break_even()
-    yearly = at.usd_saved_per_year()
-    return Money(
-        decision, decision.operating_load, at.level.arm, at.level.num_speculative_tokens,
-        basis, at.baseline, at.speculative, decision.saving, at.usd_saved_per_million(),
-        at.gpus_saved(), yearly, paid, tuple(_curve(decision, basis)),
-        said.headline(decision, at.baseline, at.speculative, yearly, at.served),
-        tuple(one for one in told if one),
+    rates, paid = level.rates, _Paid(basis, terms)
+    old = rates.baseline_output
+    baseline = paid.arm(old, rates.baseline_total)
+    # What is served costs what the baseline does where nothing is drafted, or both keep up with a rate.
+    speculative = baseline if said.keeps_up(decision) or not level.drafts else None
+    ends = None if saving is None else _ends_of(decision)
+    per_million = gpus = yearly = paid_back = None
+    if ends is not None and saving is not None and old is not None:
+        output, total = old * ends.expected, None
+        if rates.total is not None and rates.output is not None:
+            total = output * rates.total / rates.output
+        speculative = paid.arm(output, total)
+        gpus = paid.saved_of_fleets(old, ends, lambda one: float(one.gpus))
+        yearly = paid.saved_of_fleets(old, ends, lambda one: one.usd_per_year)
+        if basis is not None:
+            price = usd_per_million(old, basis)
+            low, high = (None if end is None else end * price for end in (saving.low, saving.high))
+            per_million = SavedAmount(saving.per_output_token * price, low, high, saving.word)
+            # Without a demand, GPUs do in an hour what took them longer.
+            hourly = basis.usd_per_hour_charged * (ends.expected - 1)
+            hourly = hourly if yearly is None else yearly.value / HOURS_PER_YEAR
+            if terms.investment_usd is not None:
+                paid_back = break_even(terms.investment_usd, per_million.value, hourly)
+    served = None if terms.demand is None or basis is None else (terms.demand, basis)
+    missing = (said.missing(decision), found.sentence if isinstance(found, Refusal) else None)
+    return DecisionCost(
+        decision, level.load, level.arm, level.num_speculative_tokens, basis, baseline, speculative,
+        saving, per_million, gpus, yearly, paid_back, tuple(_curve(decision, basis)),
+        said.headline(decision, baseline, speculative, yearly, served),
+        tuple(one for one in missing if one),
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class _At:
-    """One decision at its operating load, with what is paid for hardware and asked of it."""
+class _Ends:
+    """How many times the baseline's throughput an arm makes: as expected, and at both ends of the
+    plain, the study-adjusted and the one-sided 90 % interval (None: nothing repeats); ``word``: how
+    sure the saving is."""
 
-    decision: Decision
+    expected: float
+    plain: tuple[float, float] | None
+    adjusted: tuple[float, float] | None
+    likely: tuple[float, float] | None
+    word: Word
+
+
+#: Quantiles of the normal distribution, 0.90 over 0.975. Those of t with few degrees of freedom lie
+#: closer to the middle, so that the 90 % end is never too near.
+_NEARER = 1.2816 / 1.9600
+
+
+def _ends_of(decision: Decision) -> _Ends | None:
+    saving, difference = decision.saving, decision.operating.difference
+    if saving is None:
+        return None
+    plain, adjusted = (
+        None if low is None or high is None else (1 + low, 1 + high)
+        for low, high in (
+            (difference.low, difference.high), (difference.adjusted_low, difference.adjusted_high),
+        )
+    )  # fmt: skip
+    likely = plain
+    if plain is not None and 0 < plain[0] <= plain[1] < inf:
+        low, high = log(plain[0]), log(plain[1])
+        middle, half = (low + high) / 2, (high - low) / 2 * _NEARER
+        likely = exp(middle - half), exp(middle + half)
+    return _Ends(1 / (1 - saving.per_output_token), plain, adjusted, likely, saving.word)
+
+
+@dataclass(frozen=True)
+class _Paid:
     basis: Basis | None
     terms: Terms
 
-    @property
-    def level(self) -> Level:
-        """The operating level."""
-        return self.decision.operating
-
-    @property
-    def rates(self) -> Rates:
-        """The throughputs at the operating load."""
-        return self.level.rates
-
-    @property
-    def missing(self) -> str | None:
-        """Why no throughput or no saving can be told; None where both can."""
-        return said.missing(self.decision)
-
-    @property
-    def ends(self) -> Ends | None:
-        """The arm's throughput as a multiple of the baseline's, with its interval; None without a
-        saving."""
-        saving = self.decision.saving
-        return None if saving is None else ends_of(saving, self.level.difference)
-
-    @property
-    def baseline(self) -> Side | None:
-        """The baseline's throughput as measured, with what it costs."""
-        return self._side(self.rates.baseline_output, self.rates.baseline_total)
-
-    @property
-    def speculative(self) -> Side | None:
-        """What is served, as the decision expects it, with what it costs: the baseline's where
-        nothing is drafted, or both arms keep up with a rate."""
-        old, ends = self.rates.baseline_output, self.ends
-        if ends is None or old is None:
-            alike = said.keeps_up(self.decision) or not self.level.drafts
-            return self.baseline if alike else None
-        return self._side(old * ends.expected, self._total(old * ends.expected))
-
-    def _total(self, output: float) -> float | None:
-        """Return all tokens per second that go with so many output tokens, by the arm's own
-        proportion."""
-        if self.rates.total is None or self.rates.output is None:
-            return None
-        return output * self.rates.total / self.rates.output
-
-    def _side(self, output: float | None, total: float | None) -> Side | None:
+    def arm(self, output: float | None, total: float | None) -> ArmCost | None:
         if output is None and total is None:
             return None
         # Fewer tokens in all than output tokens is a report's mistake: then they are unknown.
         total = None if total is not None and output is not None and total < output else total
         priced = None if self.basis is None else cost_of(output, total, self.basis)
-        return Side(output, total, priced, self._fleet(output))
+        return ArmCost(output, total, priced, self.fleet(output))
 
-    @property
-    def served(self) -> said.Served | None:
-        """The demand that is served and the basis of its price; None without one of them."""
-        demand, basis = self.terms.demand, self.basis
-        return None if demand is None or basis is None else (demand, basis)
-
-    def _fleet(self, output: float | None) -> Fleet | None:
-        if self.served is None or output is None:
+    def fleet(self, output: float | None) -> Fleet | None:
+        if self.basis is None or self.terms.demand is None or output is None:
             return None
-        demand, basis = self.served
-        return fleet(demand, output, basis, self.terms.whole_instances)
+        return fleet(self.terms.demand, output, self.basis, self.terms.whole_instances)
 
-    def usd_saved_per_million(self) -> Amount | None:
-        """Return the USD saved for a million output tokens; None where that is unknown."""
-        old, basis, saving = self.rates.baseline_output, self.basis, self.decision.saving
-        if old is None or basis is None or saving is None:
+    def saved_of_fleets(
+        self, old: float, ends: _Ends, figure: Callable[[Fleet], float]
+    ) -> SavedAmount | None:
+        """Return by how much a figure of the arm's fleet for the demand is smaller than that of the
+        baseline's, with interval and word."""
+        whole = self.fleet(old)
+        if whole is None:
             return None
-        price = usd_per_million(old, basis)
-        low, high = (None if x is None else x * price for x in (saving.low, saving.high))
-        return Amount(saving.per_output_token * price, low, high, saving.word)
-
-    def gpus_saved(self) -> Amount | None:
-        """Return by how many GPUs the arm's fleet for the demand is smaller."""
-        return self._of_fleets(lambda one: float(one.gpus))
-
-    def usd_saved_per_year(self) -> Amount | None:
-        """Return the USD that the arm's fleet for the demand costs less in a year."""
-        return self._of_fleets(lambda one: one.usd_per_year)
-
-    def _of_fleets(self, figure: Callable[[Fleet], float]) -> Amount | None:
-        old, saving, ends = self.rates.baseline_output, self.decision.saving, self.ends
-        taken = self._fleet(old)
-        if old is None or taken is None or saving is None or ends is None:
-            return None
+        baseline = figure(whole)
 
         def saved(times: float) -> float:
             # No fleet serves the demand with no throughput at all; with one beyond all numbers none is needed.
             if not 0 < old * times < inf:
-                return -inf if times <= 0 else figure(taken)
-            with_arm = self._fleet(old * times)
-            return 0.0 if with_arm is None else figure(taken) - figure(with_arm)
+                return -inf if times <= 0 else baseline
+            with_arm = self.fleet(old * times)
+            return 0.0 if with_arm is None else baseline - figure(with_arm)
 
-        return amount(saved, ends, saving)
-
-    def break_even(self) -> BreakEven | None:
-        """Return when the investment is paid back, as the decision expects it."""
-        spent, per_million = self.terms.investment_usd, self.usd_saved_per_million()
-        if spent is None or per_million is None:
-            return None
-        return break_even(spent, per_million.value, self._saved_per_hour())
-
-    def _saved_per_hour(self) -> float:
-        """Return the USD saved an hour: by the smaller fleet; without a demand, by GPUs that do in
-        an hour what took them longer."""
-        yearly, ends = self.usd_saved_per_year(), self.ends
-        if yearly is not None:
-            return yearly.value / HOURS_PER_YEAR
-        if ends is None or self.basis is None:
-            return 0.0
-        return self.basis.usd_per_hour_charged * (ends.expected - 1)
+        value = saved(ends.expected)
+        low, high = (None, None) if ends.plain is None else map(saved, ends.plain)
+        return SavedAmount(value, low, high, _word(saved, ends, value))
 
 
-def _curve(decision: Decision, basis: Basis | None) -> Iterator[Point]:
-    """Yield what a token costs at each load that throughput judges: with the baseline, then each
-    arm."""
+def _word(saved: Callable[[float], float], ends: _Ends, value: float) -> Word:
+    """Whole GPUs come in steps: a settled gain of throughput may free none. So the word is the
+    saving's only where an end of its interval still saves (or loses) something, and never surer."""
+    settled, likely, sign, end = (
+        (GAIN, LIKELY_GAIN, 1, 0) if value > 0 else (LOSS, LIKELY_LOSS, -1, 1)
+    )
+    if ends.word not in (settled, likely) or ends.adjusted is None or ends.likely is None:
+        return OPEN
+    if ends.word == settled and sign * saved(ends.adjusted[end]) > 0:
+        return settled
+    return likely if sign * saved(ends.likely[end]) > 0 else OPEN
+
+
+def _curve(decision: Decision, basis: Basis | None) -> Iterator[CostPoint]:
     level = decision.operating
     load = level.stands_for or level.load
     seen: set[Load] = set()
     for cell in sorted(decision.arms, key=lambda one: (one.load.order, not one.taken)):
-        old, times = cell.rates.baseline_output, cell.difference.improvement
-        if basis is None or old is None or times is None or cell.difference.metric != _SPEED:
+        old, gain = cell.rates.baseline_output, cell.difference
+        if basis is None or old is None or gain.improvement is None:
+            continue
+        if gain.metric != "output_throughput":
             continue
         price = usd_per_million(old, basis)
         if cell.load not in seen:
             seen.add(cell.load)
-            here = load == cell.load
-            yield Point(cell.load, None, price, None, None, False, here)
-        yield _point(cell, price, level.drafts and (load, level.arm) == (cell.load, cell.arm))
-
-
-def _point(cell: Cell, price: float, here: bool) -> Point:
-    told = cell.difference
-    expected = price / (1 + (told.improvement or 0.0))
-    low, high = (_at(price, gain) for gain in (told.high, told.low))
-    return Point(cell.load, cell.arm, expected, low, high, cell.taken, here)
-
-
-def _at(price: float, gain: float | None) -> float | None:
-    if gain is None:
-        return None
-    return inf if gain <= -1 else price / (1 + gain)
+            yield CostPoint(cell.load, None, price, None, None, False, load == cell.load)
+        low, high = (
+            None if end is None else inf if end <= -1 else price / (1 + end)
+            for end in (gain.high, gain.low)
+        )
+        here = level.drafts and (load, level.arm) == (cell.load, cell.arm)
+        expected = price / (1 + gain.improvement)
+        yield CostPoint(cell.load, cell.arm, expected, low, high, cell.taken, here)

@@ -1,6 +1,9 @@
-"""What speculation costs and saves, as values: every page, table, report and file renders these."""
+"""What speculation costs and saves, as values and as JSON: every page, table, report and file renders these."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from msgspec import to_builtins
 
 from analysis.evidence.words import Word
 from analysis.money.cost import Basis, BreakEven, Cost, Demand, Fleet
@@ -22,7 +25,7 @@ class Terms:
 
 
 @dataclass(frozen=True)
-class Amount:
+class SavedAmount:
     """A sum or a number that speculation saves (negative: it takes more), with its plain 95 %
     interval (None: nothing repeats) and how sure its direction is."""
 
@@ -33,7 +36,7 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Side:
+class ArmCost:
     """One arm at the load: tokens per second, USD per million tokens, the fleet for the demand,
     joules per output token. None: not known or not asked for."""
 
@@ -45,7 +48,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Point:
+class CostPoint:
     """What a million output tokens cost at a load (USD) with one arm, or with the baseline (``arm``
     None); ``low`` and ``high``: plain 95 % interval against the baseline. ``taken``: whether the
     decision takes this arm there; ``operating``: whether the decision is costed at this point;
@@ -62,7 +65,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Money:
+class DecisionCost:
     """What one decision is worth at its operating load.
 
     ``saving`` is the decision's own. The arm's throughput is the baseline's, measured, raised by
@@ -71,18 +74,18 @@ class Money:
     """
 
     decision: Decision
-    load: Load | None
+    load: Load
     arm: str
     num_speculative_tokens: int | None
     basis: Basis | None
-    baseline: Side | None
-    speculative: Side | None
+    baseline: ArmCost | None
+    speculative: ArmCost | None
     saving: Saving | None
-    usd_saved_per_million: Amount | None
-    gpus_saved: Amount | None
-    usd_saved_per_year: Amount | None
+    usd_saved_per_million: SavedAmount | None
+    gpus_saved: SavedAmount | None
+    usd_saved_per_year: SavedAmount | None
     break_even: BreakEven | None
-    curve: tuple[Point, ...]
+    curve: tuple[CostPoint, ...]
     headline: str
     missing: tuple[str, ...]
 
@@ -92,8 +95,60 @@ class Costs:
     """The money of every decision, in their order. ``headline``: that of the first; ``notes``: the
     bases, and what a reader must know. ``why_none``: where there is no decision, why."""
 
-    rows: tuple[Money, ...]
+    rows: tuple[DecisionCost, ...]
     terms: Terms
     headline: str
     notes: tuple[str, ...]
     why_none: str | None = None
+
+
+# --- Costs as JSON: a contract, described in ``docs/cost.md``. Unknown is null.
+
+
+SCHEMA_VERSION = 1
+
+
+def as_json(found: Costs) -> dict[str, Any]:
+    """Return ``schema_version`` and ``costs`` as a dict for JSON; names and meanings only ever
+    grow."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "headline": found.headline,
+        "costs": [money_json(one) for one in found.rows],
+        "notes": list(found.notes),
+        "why_none": found.why_none,
+    }
+
+
+def money_json(one: DecisionCost) -> dict[str, Any]:
+    """Return one decision's money as a dict for JSON."""
+    traffic = one.decision.traffic
+    return {
+        **asdict(one.decision.subject),
+        "traffic": {"mix": dict(traffic.mix)} if traffic.mix else {"dataset": traffic.dataset},
+        "load": one.load.as_json(),
+        "arm": one.arm,
+        "num_speculative_tokens": one.num_speculative_tokens,
+        "basis": None if one.basis is None else one.basis.as_json(),
+        "baseline": None if one.baseline is None else _arm_json(one.baseline),
+        "speculative": None if one.speculative is None else _arm_json(one.speculative),
+        "saving": to_builtins(one.saving),
+        "usd_saved_per_million_output_tokens": to_builtins(one.usd_saved_per_million),
+        "gpus_saved": to_builtins(one.gpus_saved),
+        "usd_saved_per_year": to_builtins(one.usd_saved_per_year),
+        "break_even": None if one.break_even is None else one.break_even.as_json(),
+        "loads": to_builtins(one.curve),
+        "headline": one.headline,
+        "missing": list(one.missing),
+    }
+
+
+def _arm_json(side: ArmCost) -> dict[str, Any]:
+    cost = Cost(None, None, None) if side.cost is None else side.cost
+    return {
+        "output_throughput": side.output_throughput,
+        "total_throughput": side.total_throughput,
+        **cost.as_json(),
+        "fleet": None if side.fleet is None else side.fleet.as_json(),
+        "joules_per_output_token": side.joules_per_output_token,
+    }

@@ -1,133 +1,22 @@
-"""What money says in sentences: what a token costs, what a year saves, and what is not known."""
+"""Costs in sentences and as rows of text, the same on a terminal, on a page and in a report."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
-from analysis.money.cost import Basis, BreakEven, Demand
-from answers.cost.capacity import Capacity, Place, Trade
-from answers.cost.values import Amount, Costs, Money, Side
+from analysis.frames import number
+from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, BreakEven, Demand, Fleet
+from analysis.service.largest_load import Level
+from answers.cost.capacity import LoadService, ServiceCapacity, TradePoint
+from answers.cost.values import ArmCost, DecisionCost, SavedAmount, Terms
+from answers.decide.tables import TextRows, arm_at
 from answers.decide.values import Decision
 from answers.decide.words import at_load, left_on, saved
-from answers.wording import ORIGINS, UNKNOWN, between
-
-# --- Costs as JSON: a contract, described in ``docs/cost.md``. Unknown is null.
-
-
-SCHEMA_VERSION = 1
-
-
-def as_json(found: Costs) -> dict[str, Any]:
-    """Return ``schema_version`` and ``costs`` as a dict for JSON; names and meanings only ever
-    grow."""
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "headline": found.headline,
-        "costs": [money_json(one) for one in found.rows],
-        "notes": list(found.notes),
-        "why_none": found.why_none,
-    }
-
-
-def money_json(one: Money) -> dict[str, Any]:
-    """Return one decision's money as a dict for JSON."""
-    decision, saving = one.decision, one.saving
-    mix = dict(decision.traffic.mix)
-    return {
-        **asdict(decision.subject),
-        "traffic": {"mix": mix} if mix else {"dataset": decision.traffic.dataset},
-        "load": None if one.load is None else one.load.as_json(),
-        "arm": one.arm,
-        "num_speculative_tokens": one.num_speculative_tokens,
-        "basis": None if one.basis is None else one.basis.as_json(),
-        "baseline": _side(one.baseline),
-        "speculative": _side(one.speculative),
-        "saving": None if saving is None else {**asdict(saving), "load": saving.load.as_json()},
-        "usd_saved_per_million_output_tokens": _amount(one.usd_saved_per_million),
-        "gpus_saved": _amount(one.gpus_saved),
-        "usd_saved_per_year": _amount(one.usd_saved_per_year),
-        "break_even": None if one.break_even is None else one.break_even.as_json(),
-        "loads": [{**asdict(point), "load": point.load.as_json()} for point in one.curve],
-        "headline": one.headline,
-        "missing": list(one.missing),
-    }
-
-
-def _side(side: Side | None) -> dict[str, Any] | None:
-    if side is None:
-        return None
-    costs = {} if side.cost is None else side.cost.as_json()
-    return {
-        "output_throughput": side.output_throughput,
-        "total_throughput": side.total_throughput,
-        "usd_per_million_output_tokens": costs.get("usd_per_million_output_tokens"),
-        "usd_per_million_input_tokens": costs.get("usd_per_million_input_tokens"),
-        "usd_per_million_total_tokens": costs.get("usd_per_million_total_tokens"),
-        "fleet": None if side.fleet is None else side.fleet.as_json(),
-        "joules_per_output_token": side.joules_per_output_token,
-    }
-
-
-def _amount(amount: Amount | None) -> dict[str, Any] | None:
-    return None if amount is None else asdict(amount)
-
-
-def capacity_json(found: Capacity) -> dict[str, Any]:
-    """Return every arm's largest load under a service level, and each of its loads."""
-    return {
-        "slo": found.slo.text,
-        "arms": [
-            {
-                **_place(arm.place),
-                "largest_load": None if arm.reach.largest is None else arm.reach.largest.as_json(),
-                "sentence": arm.reach.sentence,
-                "levels": [
-                    {
-                        **vars(at.level), "load": at.level.load.as_json(),
-                        "achieved_concurrency": at.in_flight, **vars(at.good),
-                    }
-                    for at in arm.loads
-                ],
-            }
-            for arm in found.arms
-        ],
-    }  # fmt: skip
-
-
-def trade_json(found: Trade, front: bool = False) -> dict[str, Any]:
-    """Return every point, or those of the ``front`` alone; ``group`` numbers those that compete."""
-    return {
-        "points": [
-            {
-                "group": number, **_place(point.place), "gpus": point.gpus,
-                "load": point.load.as_json(), "repeats": point.repeats,
-                "tokens_per_second_per_user": point.user,
-                "tokens_per_second_per_gpu": point.gpu,
-                "dominated": point.dominated_by is not None, "dominated_by": point.dominated_by,
-            }
-            for number, group in enumerate(found.groups)
-            for point in group
-            if not (front and point.dominated_by)
-        ],
-        "left_out": found.left_out,
-    }  # fmt: skip
-
-
-def _place(place: Place) -> dict[str, Any]:
-    return {
-        "arm_label": place.label, "model": place.model, "dataset": place.dataset,
-        "gpu": place.on.gpu, "tensor_parallel_size": place.on.tensor_parallel_size,
-        "precision": place.precision, "evidence": place.evidence,
-        "comparable_as": place.comparable_as,
-    }  # fmt: skip
-
+from answers.wording import ORIGINS, UNKNOWN, between, interval, known, percent
 
 # --- What money says in sentences: what a token costs, what a year saves, and what is not known.
 
 
-#: A demand, and what is paid for the hardware that serves it.
-Served = tuple[Demand, Basis]
 NOTHING = "What does a token cost with speculation? No pair of arms to compare yet."
 #: Below this, USD are shown with more digits.
 _LARGE = 1000
@@ -153,18 +42,15 @@ def short_usd(value: float) -> str:
     return f"{value:,.2f}" if value >= _CENT else f"{value:.2g}"
 
 
-def per_million(side: Side | None) -> str:
+def per_million(side: ArmCost | None) -> str:
     """Return USD per million output tokens of one arm."""
-    priced = None if side is None else side.cost
-    return usd(None if priced is None else priced.usd_per_million_output_tokens)
+    return _views(side)[0]
 
 
 def keeps_up(decision: Decision) -> bool:
-    """Whether the operating load is a rate that both arms serve in full."""
+    """Return whether the operating load is a rate that both arms serve in full."""
     level = decision.operating
-    if not level.load.is_rate:
-        return False
-    return not level.difference.metric.endswith("throughput")
+    return level.load.is_rate and not level.difference.metric.endswith("throughput")
 
 
 def missing(decision: Decision) -> str | None:
@@ -181,10 +67,8 @@ def missing(decision: Decision) -> str | None:
             "measured, so no cost of output tokens can be said."
         )
     if not level.drafts:
-        return " ".join(filter(None, (
-            f"{_at(decision)} drafting nothing is best, so nothing is saved.",
-            left_on(level.difference),
-        )))  # fmt: skip
+        nothing = f"{_at(decision)} drafting nothing is best, so nothing is saved."
+        return f"{nothing} {left_on(level.difference)}".strip()
     if decision.saving is None:
         return (
             f"{_at(decision)} the arms are judged by another metric "
@@ -194,21 +78,26 @@ def missing(decision: Decision) -> str | None:
 
 
 def headline(
-    decision: Decision,
-    baseline: Side | None,
-    speculative: Side | None,
-    yearly: Amount | None,
-    served: Served | None,
-) -> str:
-    """Say what the decision's arm saves at its operating load, for each token and in a year."""
-    level, saving = decision.operating, decision.saving
-    if saving is None:
+    decision: Decision, baseline: ArmCost | None, speculative: ArmCost | None,
+    yearly: SavedAmount | None, served: tuple[Demand, Basis] | None,
+) -> str:  # fmt: skip
+    """Say what the decision's arm saves at its operating load, for each token and in a year.
+    ``served``: the demand, and what is paid for the hardware that serves it."""
+    if decision.saving is None:
         return missing(decision) or NOTHING
-    said = saved(saving).removesuffix(".")
+    token = saved(decision.saving).removesuffix(".")
     before, after = per_million(baseline), per_million(speculative)
     prices = "" if UNKNOWN in (before, after) else f": {before} → {after} USD per million"
-    told = f"{_at(decision)}, with {level.arm}: {said}{prices}."
-    return f"{told}{_year(baseline, speculative, yearly, served)}"
+    text = f"{_at(decision)}, with {decision.operating.arm}: {token}{prices}."
+    old, new = (None if side is None else side.fleet for side in (baseline, speculative))
+    if served is None or yearly is None or old is None or new is None:
+        return text
+    demand, unit = served[0], served[1].unit
+    text += f" For {demand.tokens_per_day / 1e6:,.6g} million output tokens a day"
+    if not yearly.value:
+        return f"{text} both take {gpus(old.gpus, unit)}, so nothing is saved a year."
+    took = f"it takes {gpus(new.gpus, unit)} instead of {old.gpus:,}"
+    return f"{text} {took}: {year(yearly)}."
 
 
 def _at(decision: Decision) -> str:
@@ -216,36 +105,18 @@ def _at(decision: Decision) -> str:
     return f"{where[0].upper()}{where[1:]} on {decision.traffic.name}"
 
 
-def _year(
-    baseline: Side | None, speculative: Side | None, yearly: Amount | None, served: Served | None
-) -> str:
-    old, new = (None if side is None else side.fleet for side in (baseline, speculative))
-    if served is None or yearly is None or old is None or new is None:
-        return ""
-    demand, basis = served
-    asked = f" For {demand.tokens_per_day / 1e6:,.6g} million output tokens a day"
-    if not yearly.value:
-        return f"{asked} both take {gpus(old.gpus, basis.unit)}, so nothing is saved a year."
-    took = f"it takes {gpus(new.gpus, basis.unit)} instead of {old.gpus:,}"
-    return f"{asked} {took}: {year(yearly)}."
-
-
-def year(amount: Amount) -> str:
+def year(amount: SavedAmount) -> str:
     """Say what a year costs less or more, ``probably 12,300 USD a year less (95 %: 8,000 to
     16,000)``, with the interval in the direction of the word."""
     sure = {GAIN: "", LOSS: "", LIKELY_GAIN: "probably ", LIKELY_LOSS: "probably "}
-    how = sure.get(amount.word, "perhaps ")
-    direction = "less" if amount.value >= 0 else "more"
-    return f"{how}{abs(amount.value):,.0f} USD a year {direction}{_ends(amount)}"
-
-
-def _ends(amount: Amount) -> str:
-    if amount.low is None or amount.high is None:
-        return ""
-    low, high = sorted((amount.low, amount.high))
-    low, high = (low, high) if amount.value >= 0 else (-high, -low)
-    ends = between(low, high, "{:,.0f}".format)
-    return ends and f" (95 %: {ends})"
+    how, less = sure.get(amount.word, "perhaps "), amount.value >= 0
+    ends = ""
+    if amount.low is not None and amount.high is not None:
+        low, high = sorted((amount.low, amount.high))
+        low, high = (low, high) if less else (-high, -low)
+        ends = between(low, high, "{:,.0f}".format)
+    interval = f" (95 %: {ends})" if ends else ""
+    return f"{how}{abs(amount.value):,.0f} USD a year {'less' if less else 'more'}{interval}"
 
 
 def gpus(count: int, unit: str = "GPU") -> str:
@@ -253,16 +124,16 @@ def gpus(count: int, unit: str = "GPU") -> str:
     return f"{count:,} {unit}{'' if count == 1 else 's'}"
 
 
-def from_to(row: Money) -> str:
+def from_to(row: DecisionCost) -> str:
     """Say what a token costs with both arms: ``0.451 instead of 0.520 USD per million output tokens
     at 16 at once``."""
     before, after = per_million(row.baseline), per_million(row.speculative)
-    if row.load is None or UNKNOWN in (before, after):
+    if UNKNOWN in (before, after):
         return "USD per million output tokens: unknown"
     return f"{after} instead of {before} USD per million output tokens at {row.load.text}"
 
 
-def per_year(row: Money) -> str:
+def per_year(row: DecisionCost) -> str:
     """Say what is saved in a year: ``12,300 USD, 3 GPUs fewer: gain``; unknown without a demand or
     a price."""
     amount, saved, basis = row.usd_saved_per_year, row.gpus_saved, row.basis
@@ -285,12 +156,7 @@ def paid_back(found: BreakEven) -> str:
     return f"{spent} are paid back after {tokens}, or {found.hours:,.0f} hours"
 
 
-def title(rows: Sequence[Money]) -> str:
-    """Return the headline of the first decision, which stands above all costs."""
-    return rows[0].headline if rows else NOTHING
-
-
-def notes(rows: Sequence[Money]) -> Iterator[str]:
+def notes(rows: Sequence[DecisionCost]) -> Iterator[str]:
     """Yield the bases of the costs, what cannot be told, what was left out, and whether no GPU was
     measured; each once."""
     yield from dict.fromkeys(f"Basis: {one.basis.sentence}" for one in rows if one.basis)
@@ -301,3 +167,245 @@ def notes(rows: Sequence[Money]) -> Iterator[str]:
     for kind in kinds:
         if kind in ORIGINS:
             yield f"{ORIGINS[kind]}: this is no price of a GPU's work."
+
+
+# --- The arithmetic behind a cost, step by step, so that a reader can check it with a calculator.
+
+
+@dataclass(frozen=True)
+class CostStep:
+    """One line: what is calculated, how, and with which numbers in each arm."""
+
+    what: str
+    formula: str
+    baseline: str
+    speculative: str
+
+
+_ARM_STEPS = (
+    ("output tokens a second", "measured; with speculation: × what it is expected to gain"),
+    ("tokens a paid hour", "output tok/s × 3,600 s × utilisation"),
+    ("cost of a million output tokens", "1,000,000 / tokens a paid hour × USD/h charged"),
+    ("the same over input; over all tokens",
+     "spread over that kind alone: three views of one bill, never added"),
+)  # fmt: skip
+
+
+def steps(row: DecisionCost, terms: Terms) -> tuple[CostStep, ...]:
+    """Return the steps from the price of an instance to what is saved; none without a price."""
+    basis, sides = row.basis, (row.baseline, row.speculative)
+    if basis is None:
+        return ()
+    unit, gpu_hour = basis.unit, f"{basis.usd_per_gpu_hour:,.4f}"
+    instance = f"{basis.usd_per_hour:,.2f} USD / {basis.gpus_per_instance} = {gpu_hour} USD/h"
+    charged = f"{gpu_hour} × {basis.gpus_used} = {basis.usd_per_hour_charged:,.4f} USD/h"
+    before, after = (_arm_steps(side, basis) for side in sides)
+    told = UNKNOWN if row.saving is None else percent(row.saving.per_output_token)
+    return (
+        CostStep(f"price of one {unit}", f"USD per hour / {unit}s that it buys", instance, instance),
+        CostStep(f"{unit}s charged", f"price of one {unit} × {unit}s behind the throughput",
+                 charged, charged),
+        CostStep("load", "where both arms run", row.load.text, row.load.text),
+        *(CostStep(what, how, old, new)
+          for (what, how), old, new in zip(_ARM_STEPS, before, after, strict=True)),
+        CostStep("saved", "1 − cost with speculation / cost of the baseline", "", told),
+        *(() if terms.demand is None else _fleet_steps(row, basis, terms.demand)),
+    )  # fmt: skip
+
+
+def _arm_steps(side: ArmCost | None, basis: Basis) -> tuple[str, ...]:
+    if side is None:
+        return (UNKNOWN,) * len(_ARM_STEPS)
+    rate = hourly = UNKNOWN
+    if side.output_throughput is not None:
+        paid = side.output_throughput * SECONDS_PER_HOUR * basis.utilisation
+        rate, hourly = f"{side.output_throughput:,.2f}", f"{paid:,.0f}"
+    views = _views(side)
+    return (
+        rate, f"{rate} × {SECONDS_PER_HOUR:,} × {basis.utilisation:.0%} = {hourly}",
+        f"1,000,000 / {hourly} × {basis.usd_per_hour_charged:,.4f} = {views[0]} USD",
+        f"{views[1]} and {views[2]} USD",
+    )  # fmt: skip
+
+
+def _views(side: ArmCost | None) -> list[str]:
+    costs = (None,) * 3 if side is None or side.cost is None else vars(side.cost).values()
+    return [usd(value) for value in costs]
+
+
+def _fleet_steps(row: DecisionCost, basis: Basis, demand: Demand) -> Iterator[CostStep]:
+    busiest = (
+        f"{demand.tokens_per_day:,.0f} / {SECONDS_PER_DAY:,} × {demand.peak_to_mean:g} = "
+        f"{demand.tokens_per_second:,.1f} tok/s"
+    )
+    formula = "tokens a day / 86,400 s × peak to mean"
+    yield CostStep("demand at the busiest moment", formula, busiest, busiest)
+    unit, figures = basis.unit, []
+    for side in (row.baseline, row.speculative):
+        one = None if side is None else side.fleet
+        figures.append([UNKNOWN] * 5 if one is None else [
+            f"{one.replicas:,}", f"{one.busy:.0%}",
+            f"{one.replicas:,} × {basis.gpus_used} = {one.gpus:,}",
+            f"{one.usd_per_hour:,.2f} USD", f"{one.usd_per_year:,.0f} USD",
+        ])  # fmt: skip
+    names = (
+        ("replicas", "demand at the busiest moment / output tok/s, rounded up"),
+        ("busy", "mean demand / output tok/s of all replicas"),
+        (f"{unit}s", f"replicas × {unit}s charged"),
+        ("fleet an hour", f"{unit}s × price of one, or whole instances × their price"),
+        ("fleet a year", "an hour × 24 × 365"),
+    )
+    for (what, how), old, new in zip(names, figures[0], figures[1], strict=True):
+        yield CostStep(what, how, old, new)
+    yearly = row.usd_saved_per_year
+    told = UNKNOWN if yearly is None else f"{yearly.value:,.0f} USD"
+    yield CostStep("saved a year", "fleet of the baseline − fleet with speculation", "", told)
+
+
+# --- Costs as rows of text.
+
+
+#: Whether a load keeps a service level, in words.
+MET = {True: "meets it", False: "misses it", None: "not measured"}
+#: What stands in front of a row.
+_WHO = ["traffic", "model", "GPU", "TP", "at", "arm"]
+_COUNTED = ["good requests", "goodput, req/s", "good output, tok/s"]
+
+
+def costs(rows: Sequence[DecisionCost]) -> TextRows:
+    """Return a row per decision: what output and all tokens cost with both arms, and what is
+    saved."""
+    header = [
+        *_WHO, "USD per million output tokens: baseline", "with it", "of all tokens: baseline",
+        "all tokens with it", "saved", "95 % interval", "how sure", "basis",
+    ]  # fmt: skip
+    lines = []
+    for row in rows:
+        saving, saved_of = row.saving, [UNKNOWN] * 3
+        if not row.decision.operating.drafts:
+            saved_of = ["nothing", "", ""]
+        elif saving is not None:
+            ends = interval(saving.low, saving.high) or UNKNOWN
+            saved_of = [percent(saving.per_output_token), ends, saving.word]
+        old, new = _views(row.baseline), _views(row.speculative)
+        basis = UNKNOWN if row.basis is None else row.basis.name
+        lines.append([*_who(row), old[0], new[0], old[2], new[2], *saved_of, basis])
+    return header, lines
+
+
+def demands(rows: Sequence[DecisionCost]) -> TextRows:
+    """Return a row per decision: whole replicas, GPUs and money for the demand, and how sure they
+    are."""
+    header = [
+        *_WHO, "GPUs", "GPUs saved", "busy", "USD a month", "USD a year", "saved a year, USD",
+        "95 % interval", "how sure",
+    ]  # fmt: skip
+    lines = []
+    for row in rows:
+        unit = "GPU" if row.basis is None else row.basis.unit
+        # What is counted is named where it is no GPU.
+        hardware = _change(row, lambda fleet: f"{fleet.gpus:,}")
+        gpus_saved, yearly = row.gpus_saved, row.usd_saved_per_year
+        ends = "" if yearly is None else between(yearly.low, yearly.high, "{:,.0f}".format)
+        lines.append([
+            *_who(row), hardware if unit == "GPU" else f"{hardware} {unit}s",
+            UNKNOWN if gpus_saved is None else f"{gpus_saved.value:,.0f}",
+            _change(row, lambda fleet: f"{fleet.busy:.0%}"),
+            _change(row, lambda fleet: f"{fleet.usd_per_month:,.0f}"),
+            _change(row, lambda fleet: f"{fleet.usd_per_year:,.0f}"),
+            UNKNOWN if yearly is None else f"{yearly.value:,.0f}", ends or UNKNOWN,
+            UNKNOWN if yearly is None else yearly.word,
+        ])  # fmt: skip
+    return header, lines
+
+
+def others(rows: Sequence[DecisionCost]) -> TextRows:
+    """Return a row per decision: break-even and energy, where they are known."""
+    lines = []
+    for row in rows:
+        joules = [
+            UNKNOWN if side is None or side.joules_per_output_token is None
+            else f"{side.joules_per_output_token:.3g}"
+            for side in (row.baseline, row.speculative)
+        ]  # fmt: skip
+        if row.break_even is not None or joules[0] != UNKNOWN:
+            paid = UNKNOWN if row.break_even is None else paid_back(row.break_even)
+            lines.append([*_who(row), paid, " → ".join(joules)])
+    return [*_WHO, "break-even, if the saving is as expected", "J per output token"], lines
+
+
+def _who(row: DecisionCost) -> list[str]:
+    about = row.decision.subject
+    model = ", ".join(part for part in (known(about.model), about.configuration) if part)
+    return [
+        row.decision.traffic.name, model, known(about.gpu),
+        known(about.tensor_parallel_size), row.load.text, arm_at(row.decision),
+    ]  # fmt: skip
+
+
+def _change(row: DecisionCost, figure: Callable[[Fleet], str]) -> str:
+    fleets = [None if side is None else side.fleet for side in (row.baseline, row.speculative)]
+    return " → ".join(UNKNOWN if fleet is None else figure(fleet) for fleet in fleets)
+
+
+def arms(found: ServiceCapacity) -> TextRows:
+    """Return a row per arm: how far it keeps the service level, what it yields and costs there."""
+    counted = _COUNTED if found.counted else []
+    header = [
+        "setting", "arm", "largest load", "output tok/s", "USD per million output tokens",
+        *counted, "why no more", "evidence",
+    ]  # fmt: skip
+    return header, [
+        [
+            arm.place.setting, arm.place.arm,
+            "no load" if arm.reach.largest is None else arm.reach.largest.text,
+            number(arm.output, 1), number(arm.usd, 3),
+            *(_good(arm.at_largest) if counted else ()), arm.reach.sentence, arm.place.origin,
+        ]
+        for arm in found.arms
+    ]  # fmt: skip
+
+
+def loads(found: ServiceCapacity) -> TextRows:
+    """Return a row per arm and load: whether it keeps the service level, and why not."""
+    counted = _COUNTED if found.counted else []
+    header = ["setting", "arm", "load", "in flight", "this load", "repeats that meet it", "why not"]
+    return [*header, *counted], [
+        [
+            arm.place.setting, arm.place.arm, at.level.load.text, number(at.in_flight, 1),
+            MET[at.level.met], f"{at.level.meeting} of {at.level.repeats}", why(at.level),
+            *(_good(at) if counted else ()),
+        ]
+        for arm in found.arms
+        for at in arm.loads
+    ]  # fmt: skip
+
+
+def _good(at: LoadService | None) -> tuple[str, ...]:
+    if at is None:
+        return (UNKNOWN,) * len(_COUNTED)
+    share = UNKNOWN if at.good.good_share is None else f"{at.good.good_share:.1%}"
+    return share, number(at.good.goodput, 2), number(at.good.good_output_throughput, 1)
+
+
+def why(level: Level) -> str:
+    """Say which bounds a load misses, and which were not measured there; empty where all hold."""
+    parts = [f"misses {', '.join(level.broken)}"] if level.broken else []
+    parts += [f"not measured: {', '.join(level.missing)}"] if level.missing else []
+    return "; ".join(parts)
+
+
+def trade_points(points: Sequence[TradePoint]) -> TextRows:
+    """Return a row per point of the trade between a GPU and a user."""
+    header = [
+        "arm", "load", "tok/s per user", "tok/s per GPU", "GPUs", "dominated by", "dataset",
+        "evidence",
+    ]  # fmt: skip
+    return header, [
+        [
+            point.path, point.load.short, number(point.user, 1), number(point.gpu, 1),
+            str(point.gpus), point.dominated_by or "none: on the front",
+            known(point.place.dataset), point.place.origin,
+        ]
+        for point in points
+    ]  # fmt: skip

@@ -1,15 +1,26 @@
-"""Decisions put together: one paragraph for each model on one hardware."""
+"""What decisions are about: the subjects that there are, what tells them apart, one paragraph for each."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
+import pandas as pd
+
+from analysis.evidence.effects import studies_of
+from analysis.frames import among, numbered, plain, records
+from analysis.matching.comparison import SETTING, settings_of
+from analysis.matching.difference import flat
+from analysis.matching.fields import UNKNOWN_MATCHES
+from analysis.matching.reference import BASELINE, against
 from answers import wording
 from answers.decide import words as said
 from answers.decide.tables import traffic_short
-from answers.decide.values import Decision, Subject
+from answers.decide.values import Decision, DecisionSubject
+from answers.ground import MOST_KEPT, deciding_cells, studies_key, whole_studies
 from answers.wording import known
 from warehouse.filters import UNKNOWN, Filters
+from warehouse.store_read import Reader
 
 #: Study, model, hardware, engine and its version, evidence, configuration.
 System = tuple[str | None, ...]
@@ -66,30 +77,45 @@ def overviews(decisions: Sequence[Decision]) -> tuple[Overview, ...]:
     return tuple(_overview(names[at], tuple(part)) for at, part in grouped)
 
 
-def names_apart(subjects: Iterable[Subject]) -> dict[System, str]:
-    """Return a name for each system, no two alike, in the order of the subjects."""
-    first: dict[System, Subject] = {}
-    studies: dict[str, set[str | None]] = {}
-    for one in subjects:
-        first.setdefault(system(one), one)
-        studies.setdefault(name(one), set()).add(one.study)
-    return {at: _apart(one, studies) for at, one in first.items()}
-
-
-def system(about: Subject) -> System:
-    """Return what one overview is about: its decisions differ in size and traffic alone."""
-    engine = (about.engine, about.engine_version)
-    return (about.study, about.model, about.gpu, *engine, about.evidence, about.configuration)
+def _overview(title: str, decisions: tuple[Decision, ...]) -> Overview:
+    of_size = (list(part) for _, part in groupby(decisions, _size))
+    leads = tuple(
+        one for there in of_size for one in [each for each in there if each.traffic.mix] or there
+    )
+    if len(leads) == 1:
+        return Overview(title, leads[0].paragraph, leads, decisions)
+    found, about = Overview(title, "", leads, decisions), decisions[0].subject
+    parts = [f"{found.place(one)}: {said.brief(one)}" for one in leads]
+    origin = said.EVIDENCE.get(about.evidence or "", "")
+    return replace(found, paragraph=f"{known(about.model)}. {' '.join(parts)} {origin}".strip())
 
 
 def _size(one: Decision) -> int:
     return one.subject.tensor_parallel_size or 0
 
 
-def name(about: Subject) -> str:
+# --- What a decision is about, and how it is called.
+
+
+def subject_of(keys: dict[str, Any], configuration: str | None) -> DecisionSubject:
+    """Return what a decision is about, from the facts of a setting; None for unknown."""
+    counts, facts = ("gpu_count", "tensor_parallel_size"), {}
+    for name in ("study", "model", "gpu", "engine", "engine_version", "evidence", *counts):
+        value = keys.get(name)
+        facts[name] = None if value is None else int(value) if name in counts else str(value)
+    return DecisionSubject(**facts, configuration=configuration)  # type: ignore[arg-type]
+
+
+def system(about: DecisionSubject) -> System:
+    """Return what one overview is about: its decisions differ in size and traffic alone."""
+    engine = (about.engine, about.engine_version)
+    return (about.study, about.model, about.gpu, *engine, about.evidence, about.configuration)
+
+
+def name(about: DecisionSubject) -> str:
     """Return what a subject is called: ``gpt-oss on H200, vllm 0.24.0 [CPU lab]``."""
-    told = f"{known(about.model)} on {known(about.gpu)}, {known(about.engine)} {known(about.engine_version)}"
-    return f"{told}{badge(about.evidence)}"
+    on = f"{known(about.model)} on {known(about.gpu)}"
+    return f"{on}, {known(about.engine)} {known(about.engine_version)}{badge(about.evidence)}"
 
 
 def badge(evidence: str | None) -> str:
@@ -98,42 +124,201 @@ def badge(evidence: str | None) -> str:
     return wording.bracketed(wording.badge(evidence))
 
 
-def _apart(about: Subject, studies: Mapping[str, set[str | None]]) -> str:
-    """Name a subject so that no other is named alike: with its study where several studies have the
-    name, and with its configuration."""
-    told = name(about)
-    parts = [told, f"study {known(about.study)}" if len(studies[told]) > 1 else None]
-    return ", ".join(part for part in (*parts, about.configuration) if part)
+def names_apart(subjects: Iterable[DecisionSubject]) -> dict[System, str]:
+    """Return a name for each system, no two alike, in the order of the subjects: with its study where
+    several studies have the name, and with its configuration."""
+    first: dict[System, DecisionSubject] = {}
+    studies: dict[str, set[str | None]] = {}
+    for one in subjects:
+        first.setdefault(system(one), one)
+        studies.setdefault(name(one), set()).add(one.study)
+    names = {}
+    for at, one in first.items():
+        study = f"study {known(one.study)}" if len(studies[name(one)]) > 1 else None
+        names[at] = ", ".join(filter(None, (name(one), study, one.configuration)))
+    return names
 
 
-def _overview(title: str, decisions: tuple[Decision, ...]) -> Overview:
-    leads = tuple(_leads(decisions))
-    if len(leads) == 1:
-        return Overview(title, leads[0].paragraph, leads, decisions)
-    found = Overview(title, "", leads, decisions)
-    parts = [f"{found.place(one)}: {said.brief(one)}" for one in leads]
-    paragraph = f"{known(decisions[0].subject.model)}. {' '.join(parts)} {_origin(decisions)}"
-    return Overview(title, paragraph.strip(), leads, decisions)
-
-
-def _leads(decisions: Sequence[Decision]) -> Iterator[Decision]:
-    for _, part in groupby(decisions, _size):
-        there = list(part)
-        yield from [one for one in there if one.traffic.mix] or there
-
-
-def _origin(decisions: Sequence[Decision]) -> str:
-    return said.EVIDENCE.get(decisions[0].subject.evidence or "", "")
-
-
-def narrowed(about: Subject, chosen: Filters) -> Filters:
+def narrowed(about: DecisionSubject, chosen: Filters) -> Filters:
     """Return the chosen filters, kept to a subject; arms keep the baseline beside them."""
+    model, gpu, version, study = (
+        (known_or_unknown(value),)
+        for value in (about.model, about.gpu, about.engine_version, about.study)
+    )
     arm = tuple(sorted({*chosen.arm, "baseline"})) if chosen.arm else ()
-    return replace(
-        chosen, arm=arm, model=_only(about.model), gpu=_only(about.gpu),
-        engine_version=_only(about.engine_version), study=_only(about.study),
+    return replace(chosen, arm=arm, model=model, gpu=gpu, engine_version=version, study=study)
+
+
+def known_or_unknown(value: object) -> str:
+    """Return a fact as a filter names it."""
+    return UNKNOWN if value is None else str(value)
+
+
+# --- What tells two subjects apart that have the same model, hardware, engine and size.
+
+
+#: What the name of a decision says anyway.
+_SAID = (
+    "study", "model", "gpu", "gpu_count", "engine", "engine_version", "tensor_parallel_size",
+    "evidence",
+)  # fmt: skip
+#: A name holds so many facts, each no longer than this.
+_MOST, _LONGEST = 3, 40
+
+
+def configurations(keys: pd.DataFrame) -> dict[int, str]:
+    """Return by setting ``max_num_seqs 2, prefix_caching True``: the facts in which settings of one
+    dataset differ that are otherwise named alike. A setting that needs no such words is not in it.
+
+    ``keys``: as ``Comparison.keys``, facts by (setting, arm_id).
+    """
+    settings = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
+    named = [name for name in _SAID if name in settings]
+    rest = [name for name in SETTING if name in settings and name not in (*_SAID, "dataset")]
+    found: dict[int, str] = {}
+    for _, alike in settings.groupby(named, dropna=False, sort=False):
+        if not alike["dataset"].duplicated().any():
+            continue
+        facts = {at: flat(dict(zip(rest, row, strict=True)))
+                 for at, row in zip(alike.index, alike[rest].itertuples(index=False), strict=True)}  # fmt: skip
+        datasets, varied = alike["dataset"].astype(str), set()
+        for _, of_dataset in datasets.groupby(datasets):
+            mine = [facts[at] for at in of_dataset.index]
+            for each in {each for one in mine for each in one}:
+                if len({str(one.get(each)) for one in mine}) > 1:
+                    varied.add(each)
+        if varied:
+            found |= {int(at): _words_of(one, sorted(varied)) for at, one in facts.items()}
+    return found
+
+
+def _words_of(facts: dict[str, Any], varied: list[str]) -> str:
+    words = []
+    for each in varied[:_MOST]:
+        value = facts.get(each)
+        shown = "not stated" if value is None else str(value)[:_LONGEST]
+        words.append(f"{each.removeprefix('server_args.')} {shown}")
+    more = len(varied) - _MOST
+    return ", ".join([*words, *([f"{more} more"] if more > 0 else [])])
+
+
+# --- The subjects that there are, found from the cells alone.
+
+
+@dataclass(frozen=True)
+class SubjectsQuestion:
+    """What is asked of the list of subjects. ``filters`` choose what is shown. ``allow``: fields in
+    which pairs may differ; ``reference``: the arm that the others are compared with; ``lonely``:
+    whether subjects count of which no cell can have a partner."""
+
+    filters: Filters = Filters()
+    allow: tuple[str, ...] = ()
+    reference: str = BASELINE
+    lonely: bool = False
+
+
+@dataclass(frozen=True)
+class NamedSubject:
+    """One model on one hardware with one engine, of one study. ``filters``: the chosen ones, kept to
+    it and to the studies that may hold partners of its cells, so that its answer reads no others.
+    ``lonely``: no cell of it can have a partner."""
+
+    name: str
+    about: DecisionSubject
+    filters: Filters
+    lonely: bool = False
+
+
+@dataclass(frozen=True)
+class _SettingFacts:
+    """What a setting with a shown speculative cell is about, whether it holds a baseline, and which
+    other studies hold one that may be a partner; None: a study without a name."""
+
+    about: DecisionSubject
+    own: bool
+    others: frozenset[str | None]
+
+    @property
+    def met(self) -> bool:
+        return self.own or bool(self.others)
+
+
+#: The setting of each speculative cell (cell_id, setting), and what each setting is about.
+_Settings = tuple[pd.DataFrame, dict[int, _SettingFacts]]
+
+
+def subjects(reader: Reader, asked: SubjectsQuestion) -> tuple[NamedSubject, ...]:
+    """Return every subject of which the filters keep a cell that may have a partner, by the names and
+    in the order that all subjects have without filters. Some have no decision: no two of their cells
+    can be compared."""
+    # Every choice of filters asks for them.
+    without = replace(asked, filters=Filters())
+    every: list[_SettingFacts] = reader.kept.get(
+        f"settings of {without}", lambda one: _kept_settings(one, without), reader
+    )
+    kept = every if asked.filters == Filters() else _kept_settings(reader, asked)
+    parts: dict[System, list[_SettingFacts]] = {}
+    for one in kept:
+        parts.setdefault(system(one.about), []).append(one)
+    return tuple(
+        NamedSubject(
+            name, parts[at][0].about, _filters_of(asked, parts[at]), not any(x.met for x in parts[at])
+        )
+        for at, name in names_apart(one.about for one in (*every, *kept)).items()
+        if at in parts
     )  # fmt: skip
 
 
-def _only(value: str | None) -> tuple[str, ...]:
-    return (UNKNOWN if value is None else value,)
+def _filters_of(asked: SubjectsQuestion, parts: list[_SettingFacts]) -> Filters:
+    if asked.allow:  # Partners may differ, so they may be anywhere.
+        return asked.filters
+    kept = narrowed(parts[0].about, asked.filters)
+    others = {study or UNKNOWN for one in parts for study in one.others}
+    if not others:
+        return kept
+    # Of a partner's engine less may be known.
+    studies = tuple(sorted({*kept.study, *others}))
+    return replace(kept, study=studies, engine_version=asked.filters.engine_version)
+
+
+def _kept_settings(reader: Reader, asked: SubjectsQuestion) -> list[_SettingFacts]:
+    """Return the settings of which the filters keep a cell that may have a partner."""
+    cells, shown = whole_studies(reader, asked.filters)
+
+    def made(one: Reader) -> _Settings:
+        return _settings_of(against(deciding_cells(one, cells), asked.reference))
+
+    if len(cells) > MOST_KEPT:
+        placed, facts = made(reader)
+    else:
+        # Of the filters it needs no more than their studies.
+        studies = studies_key(asked.filters, cells)
+        placed, facts = reader.kept.get(f"settings in {studies} {asked.reference}", made, reader)
+    there = placed.loc[among(placed["cell_id"], shown), "setting"]
+    found = [facts[at] for at in sorted(set(there))]
+    return [one for one in found if asked.lonely or asked.allow or one.met]
+
+
+def _settings_of(cells: pd.DataFrame) -> _Settings:
+    if cells.empty:
+        return cells.assign(setting=0)[["cell_id", "setting"]], {}
+    setting, keys = settings_of(cells)
+    plain_server = (cells["spec_method"] == "none").to_numpy()
+    # What is unknown of some may be equal.
+    doubtful = {each for each in UNKNOWN_MATCHES if each in cells and cells[each].isna().any()}
+    shared = [each for each in SETTING if each != "study" and each not in doubtful]
+    places = pd.DataFrame({
+        "cell_id": cells["cell_id"].to_numpy(), "setting": setting.to_numpy(),
+        "shared": numbered(cells, shared), "study": studies_of(cells),
+    })  # fmt: skip
+    baselines = places[plain_server].groupby("shared")["study"].agg(frozenset).to_dict()
+    own, words = frozenset(places["setting"][plain_server]), configurations(keys)
+    first = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
+    rows = dict(zip(first.index.tolist(), records(first), strict=True))
+    drafted, facts = places[~plain_server], {}
+    once = drafted.drop_duplicates("setting").drop(columns="cell_id")
+    for at, alike, study in once.itertuples(index=False, name=None):
+        others = frozenset(each[0] for each in baselines.get(alike, frozenset()) - {study})
+        about = subject_of({each: plain(value) for each, value in rows[at].items()}, words.get(at))
+        facts[at] = _SettingFacts(about, at in own, others)
+    return drafted[["cell_id", "setting"]], facts

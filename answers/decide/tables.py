@@ -1,43 +1,47 @@
-"""A decision as rows of text, as tiles and as fields of its map: the same for terminals, pages and reports."""
+"""A decision as rows of text, as tiles and as fields of its map, beside its outputs and what was decided before."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 
-from answers.decide.values import Cell, Decision, Difference, Level
-from answers.decide.words import MORE_LAUNCHES, loads_short, settle
+import pandas as pd
+
+from analysis.evidence.output_check import COLUMNS, check_outputs
+from answers.decide.values import ArmAtLoad, ArmDifference, Decision, MapLevel
+from answers.decide.words import MORE_LAUNCHES, change, k_by_batch, loads_short, settle
 from answers.wording import UNKNOWN, interval, known, percent
 from warehouse import queries
 from warehouse.catalogue import METRICS, percentile_label
+from warehouse.decisions import About, Recorded
 from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.store_read import Reader
 
-Rows = tuple[list[str], list[list[str]]]
+TextRows = tuple[list[str], list[list[str]]]
 #: What stands where an arm has no gain to tell: at this load nothing is drafted, or the arm was not
 #: measured.
 NO_DRAFTS, NOT_MEASURED = "no drafts", "not measured"
 _NONE = "–"
 
 
-def summary(decisions: Sequence[Decision]) -> Rows:
+def summary(decisions: Sequence[Decision]) -> TextRows:
     """Return a line per traffic and tensor parallel size: what to do, at which loads, and for
     what."""
-    loads = {one.operating_load.short for one in decisions}
+    loads = {one.operating.load.short for one in decisions}
     where = f" at {loads.pop()}" if len(loads) == 1 else ""
     header = ["traffic", "TP", "answer", "take", "loads", f"gain{where}", "95 %", "costs", "stake"]
-    return header, [_line(one, alone=bool(where)) for one in decisions]
-
-
-def _line(one: Decision, alone: bool) -> list[str]:
-    told = one.operating.difference
-    load = "" if alone else f" at {one.operating.load.short}"
-    return [
-        traffic_short(one), known(one.subject.tensor_parallel_size), one.answer, arm_taken(one),
-        words_by_load(one.levels),
-        f"{percent(told.improvement)}{load}", interval(told.low, told.high) or "no interval",
-        _saved(one), at_stake(one),
-    ]  # fmt: skip
+    lines = []
+    for one in decisions:
+        gain = one.operating.difference
+        load = "" if where else f" at {one.operating.load.short}"
+        lines.append([
+            traffic_short(one), known(one.subject.tensor_parallel_size), one.answer, arm_taken(one),
+            words_by_load(one.levels),
+            f"{percent(gain.improvement)}{load}", interval(gain.low, gain.high) or "no interval",
+            UNKNOWN if one.saving is None else percent(-one.saving.per_output_token), at_stake(one),
+        ])  # fmt: skip
+    return header, lines
 
 
 def traffic_short(one: Decision) -> str:
@@ -62,7 +66,7 @@ def arm_at(one: Decision) -> str:
     return one.operating.arm if one.operating.drafts else "none"
 
 
-def words_by_load(levels: Sequence[Level]) -> str:
+def words_by_load(levels: Sequence[MapLevel]) -> str:
     """Return what the decision's server does at the loads, ``likely gain 1, 4; open 16``, and where
     another arm is better what that does, ``dspark K=7: gain 1, 8``: neighbouring loads of one word
     together."""
@@ -70,109 +74,80 @@ def words_by_load(levels: Sequence[Level]) -> str:
     return "; ".join(f"{word} {loads_short([x.load for x in part])}" for word, part in grouped)
 
 
-def _word(level: Level) -> str:
+def _word(level: MapLevel) -> str:
     if level.served is not None:
         return f"{level.arm}: {level.difference.word}"
     own = level.own
     return (NOT_MEASURED if level.drafts else NO_DRAFTS) if own is None else own.word
 
 
-def _saved(one: Decision) -> str:
-    return UNKNOWN if one.saving is None else percent(-one.saving.per_output_token)
-
-
 def at_stake(one: Decision) -> str:
     """Write what is at stake: ``13.9 %``; unknown where nothing repeats."""
-    return percent(one.at_stake, sign=False) if one.at_stake is not None else UNKNOWN
+    return percent(one.at_stake, sign=False)
 
 
-def size(told: Difference) -> str:
+def size(difference: ArmDifference) -> str:
     """Write an improvement with its interval: ``+11.6 % (+1.6 to +39.6 %)``."""
-    ends = interval(told.low, told.high)
-    return f"{percent(told.improvement)} ({ends})" if ends else percent(told.improvement)
+    ends = interval(difference.low, difference.high)
+    return percent(difference.improvement) + (f" ({ends})" if ends else "")
 
 
-def by_load(one: Decision) -> Rows:
+def by_load(one: Decision) -> TextRows:
     """Return the load map: what the decision's server drafts at each load and what that brings; the
     best arm where nothing is drafted, and arms that are better than the server."""
     header = ["load", "K", "gain", "certainty", "launches", "in"]
-    lines = [_level(level) for level in one.levels]
-    better = [_better(level) for level in one.levels]
-    if any(level.served is not None for level in one.levels):
-        header, lines = (
-            [*header, "better there"],
-            [[*a, b] for a, b in zip(lines, better, strict=True)],
-        )
-    return header, lines
+    lines = [_level_row(level) for level in one.levels]
+    if all(level.served is None for level in one.levels):
+        return header, lines
+    better = [_better(level) if level.served is not None else _NONE for level in one.levels]
+    return [*header, "better there"], [[*a, b] for a, b in zip(lines, better, strict=True)]
 
 
-def _level(level: Level) -> list[str]:
-    told, named = level.own, level.served is not None
-    launches = level.launches if level.served is None else level.served.launches
+def _level_row(level: MapLevel) -> list[str]:
+    own, served = level.own, level if level.served is None else level.served
+    k = served.num_speculative_tokens
     if level.drafts:
-        figures = [NOT_MEASURED, _NONE] if told is None else [size(told), told.word]
-    elif named:
+        figures = [NOT_MEASURED, _NONE] if own is None else [size(own), own.word]
+    elif level.served is not None:
         figures = ["as the baseline", _NONE]
     else:
         figures = [f"left on, {level.arm}: {size(level.difference)}", level.difference.word]
-    return [
-        level.load.text,
-        _k_of(level),
-        *figures,
-        str(launches or _NONE),
-        line_name(level.difference),
-    ]
+    drafted = str(k) if k else NO_DRAFTS
+    if k is None:
+        drafted = UNKNOWN if served.k_kind == "unknown" else "engine"
+    launches = str(served.launches or _NONE)
+    return [level.load.text, drafted, *figures, launches, line_name(level.difference)]
 
 
-def _better(level: Level) -> str:
-    """Name the arm that is better than the decision's server at a load."""
-    if level.served is None:
-        return _NONE
+def _better(level: MapLevel) -> str:
     return f"{level.arm} {percent(level.difference.improvement)}, {level.difference.word}"
 
 
-def _k_of(level: Level) -> str:
-    """Write the number of draft tokens of the decision's server: ``3``, ``no drafts``; ``engine``
-    where the engine chooses."""
-    k, kind = level.num_speculative_tokens, level.k_kind
-    if level.served is not None:
-        k, kind = level.served.num_speculative_tokens, level.served.k_kind
-    if k is None:
-        return UNKNOWN if kind == "unknown" else "engine"
-    return str(k) if k else NO_DRAFTS
-
-
-def taken(level: Level) -> str:
+def taken(level: MapLevel) -> str:
     """Return what the decision's server does at a load: ``draft_model K=5 (+11.8 %)``; ``no drafts``,
     and which arm is better there."""
-    if not level.drafts:
-        mine = NO_DRAFTS
-    else:
-        arm = level.arm if level.served is None else level.served.arm
+    mine, served = NO_DRAFTS, level.served
+    if level.drafts:
+        arm = level.arm if served is None else served.arm
         mine = f"{arm} ({percent(level.own.improvement) if level.own else NOT_MEASURED})"
-    return f"{mine}; better there: {_better(level)}" if level.served is not None else mine
+    return mine if served is None else f"{mine}; better there: {_better(level)}"
 
 
-def line_name(told: Difference) -> str:
+def line_name(difference: ArmDifference) -> str:
     """Return the name of the metric behind a difference: ``Output throughput``, ``TTFT P95``."""
-    metric = METRICS[told.metric]
-    return (
-        f"{metric.label} {percentile_label(told.statistic)}"
-        if metric.distribution
-        else metric.label
-    )
+    metric = METRICS[difference.metric]
+    statistic = f" {percentile_label(difference.statistic)}" if metric.distribution else ""
+    return f"{metric.label}{statistic}"
 
 
-def by_arm(one: Decision) -> Rows:
+def by_arm(one: Decision) -> TextRows:
     """Return every arm at every load; ``take`` marks what the decision takes."""
-    header = ["load", "arm", "gain", "certainty", "launches", ""]
-    return header, [_cell(cell) for cell in sorted(one.arms, key=lambda x: x.load.order)]
-
-
-def _cell(cell: Cell) -> list[str]:
-    told = cell.difference
-    mark = "take" if cell.taken else "breaks answers" if cell.broken else ""
-    return [cell.load.text, cell.arm, size(told), told.word, str(cell.launches), mark]
+    lines = []
+    for cell in sorted(one.arms, key=lambda x: x.load.order):
+        mark = "take" if cell.taken else "breaks answers" if cell.broken else ""
+        gain = cell.difference
+        lines.append([cell.load.text, cell.arm, size(gain), gain.word, str(cell.launches), mark])
+    return ["load", "arm", "gain", "certainty", "launches", ""], lines
 
 
 def doubts(one: Decision) -> Iterator[str]:
@@ -201,8 +176,7 @@ def entries(one: Decision) -> str | None:
     """Return the table of K by batch size as vLLM takes it."""
     if one.table is None:
         return None
-    told = ", ".join(f"[{start}, {end}, {k}]" for start, end, k in one.table)
-    return f"num_speculative_tokens_per_batch_size: [{told}]"
+    return f"num_speculative_tokens_per_batch_size: [{', '.join(map(str, map(list, one.table)))}]"
 
 
 def nothing_to_paste(one: Decision) -> str:
@@ -234,28 +208,24 @@ class Tile:
 def tiles(one: Decision) -> tuple[Tile, ...]:
     """Return three figures: the gain and the saving, each with its word and interval, and what is
     at stake."""
-    load, gain = one.operating.load.text, one.operating.difference
-    sure = _sure(gain.low, gain.high)
+    load, gain, saving = one.operating.load.text, one.operating.difference, one.saving
+    if not one.operating.drafts:
+        saved = ("as the baseline", "nothing is drafted there")
+    elif saving is None:
+        saved = (UNKNOWN, "known only where throughput decides")
+    else:
+        low, high = (None if end is None else -end for end in (saving.high, saving.low))
+        sure = f"{saving.word}, same hardware; {_sure(low, high)}"
+        saved = (percent(-saving.per_output_token), sure)
+    word = f"{gain.word}; {_sure(gain.low, gain.high)}"
     return (
-        Tile(f"{line_name(gain)} at {load}", percent(gain.improvement), f"{gain.word}; {sure}"),
-        _saving(one, load),
+        Tile(f"{line_name(gain)} at {load}", percent(gain.improvement), word),
+        Tile(f"Cost of an output token at {load}", *saved),
         Tile("At stake in the choice", at_stake(one), "what another K or method may still bring"),
     )
 
 
-def _saving(one: Decision, load: str) -> Tile:
-    label, saving = f"Cost of an output token at {load}", one.saving
-    if not one.operating.drafts:
-        return Tile(label, "as the baseline", "nothing is drafted there")
-    if saving is None:
-        return Tile(label, UNKNOWN, "known only where throughput decides")
-    low, high = saving.low, saving.high
-    sure = _sure(None if high is None else -high, None if low is None else -low)
-    return Tile(label, percent(-saving.per_output_token), f"{saving.word}, same hardware; {sure}")
-
-
 def _sure(low: float | None, high: float | None) -> str:
-    """Write the 95 % interval, or that one launch gives none."""
     ends = interval(low, high)
     return f"95 %: {ends}" if ends else "one launch: no interval"
 
@@ -264,14 +234,14 @@ def _sure(low: float | None, high: float | None) -> str:
 
 
 @dataclass(frozen=True)
-class Field:
+class MapField:
     """One arm at one load, or the choice to draft nothing there (then ``difference`` is None).
     ``taken``: the decision takes it; ``cells``: ids of the cells behind it."""
 
     load: Load
     arm: str
     taken: bool
-    difference: Difference | None
+    difference: ArmDifference | None
     launches: int
     cells: tuple[str, ...]
 
@@ -282,7 +252,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Behind:
+class CellBehind:
     """A cell behind a field. ``cell``: its id."""
 
     cell: str
@@ -294,32 +264,151 @@ class Behind:
     run: str
 
 
-def fields(one: Decision) -> tuple[Field, ...]:
-    """Return every field: the choice to draft nothing first, then the arms by method and K."""
-    order = sorted(one.arms, key=lambda c: (c.method, c.num_speculative_tokens or 0, c.arm))
-    return (*_without_drafts(one), *map(_field, order))
-
-
-def _field(cell: Cell) -> Field:
-    cells = tuple(new for _, new in cell.pairs)
-    return Field(cell.load, cell.arm, cell.taken, cell.difference, cell.launches, cells)
-
-
-def _without_drafts(one: Decision) -> tuple[Field, ...]:
-    """Return a field for drafting nothing at each load, taken where the decision takes no arm."""
+def fields(one: Decision) -> tuple[MapField, ...]:
+    """Return every field: the choice to draft nothing at each load first, taken where the decision
+    takes no arm, then the arms by method and K."""
     idle = {level.load for level in one.levels if not level.drafts}
-    found: dict[Load, dict[str, None]] = {}
+    baselines: dict[Load, dict[str, None]] = {}
     for cell in one.arms:
-        found.setdefault(cell.load, {}).update((old, None) for old, _ in cell.pairs)
-    return tuple(
-        Field(load, NO_DRAFTS, load in idle, None, 0, tuple(cells)) for load, cells in found.items()
-    )
+        baselines.setdefault(cell.load, {}).update((old, None) for old, _ in cell.pairs)
+    order = sorted(one.arms, key=lambda c: (c.method, c.num_speculative_tokens or 0, c.arm))
+    return (
+        *(MapField(load, NO_DRAFTS, load in idle, None, 0, tuple(cells))
+          for load, cells in baselines.items()),
+        *(MapField(x.load, x.arm, x.taken, x.difference, x.launches, tuple(new for _, new in x.pairs))
+          for x in order),
+    )  # fmt: skip
 
 
-def behind(reader: Reader, cells: tuple[str, ...]) -> tuple[Behind, ...]:
+def behind(reader: Reader, cells: tuple[str, ...]) -> tuple[CellBehind, ...]:
     """Return the cells of these ids."""
     rows = queries.cells(reader, Filters()).select(
         ["cell_id", "arm_label", "repeat", "completed", "errored", "flags", "run_id"]
     )
     wanted = set(cells)
-    return tuple(Behind(*row.values()) for row in rows.to_pylist() if row["cell_id"] in wanted)
+    return tuple(CellBehind(*row.values()) for row in rows.to_pylist() if row["cell_id"] in wanted)
+
+
+# --- Whether the arm that is taken answered the same as the baseline, at the operating load alone.
+
+
+#: Pairs of cells whose requests are read: more say nothing new and take long.
+MOST_PAIRS = 6
+
+
+@dataclass(frozen=True)
+class ComparedOutputs:
+    """How the outputs of ``arm`` and the baseline compare at one load. ``sentences`` say it for a
+    person."""
+
+    arm: str
+    load: str
+    pairs: int
+    sentences: tuple[str, ...]
+
+
+def outputs(reader: Reader, one: Decision) -> ComparedOutputs | None:
+    """Compare the outputs behind a decision; None where nothing is taken at the operating load."""
+    cell = operating_cell(one)
+    return None if cell is None else outputs_of(reader, cell)
+
+
+def operating_cell(one: Decision) -> ArmAtLoad | None:
+    """Return the field of the map at the operating load whose arm is told there."""
+    level = one.operating
+    load = level.stands_for or level.load
+    there = [cell for cell in one.arms if (cell.load, cell.arm) == (load, level.arm)]
+    return there[0] if there else None
+
+
+def outputs_of(reader: Reader, cell: ArmAtLoad) -> ComparedOutputs | None:
+    """Compare the outputs of the cells behind a field of the map; None where no pair is known."""
+    if not cell.pairs:
+        return None
+    pairs = cell.pairs[:MOST_PAIRS]
+    old, new = (
+        pd.concat([
+            queries.requests(reader, pair[side], COLUMNS).to_pandas().assign(pair=place)
+            for place, pair in enumerate(pairs)
+        ])
+        for side in (0, 1)
+    )  # fmt: skip
+    found = check_outputs(old, new, greedy(reader, [one for pair in pairs for one in pair]))
+    return ComparedOutputs(cell.arm, cell.load.text, len(pairs), found.sentences)
+
+
+def greedy(reader: Reader, ids: Iterable[str]) -> bool | None:
+    """Return whether every cell ran at temperature 0; None where one does not say."""
+    cells = queries.cells(reader, Filters()).to_pandas()
+    temperatures = cells.loc[cells["cell_id"].isin(set(ids)), "temperature"]
+    return None if temperatures.isna().any() else bool((temperatures == 0).all())
+
+
+# --- What is decided otherwise than when it was last recorded.
+
+
+#: A gain that moved by less than this (ratio) is not worth a line.
+_MOVED = 0.02
+
+
+def recorded(found: Iterable[Decision], at: datetime) -> tuple[Recorded, ...]:
+    """Return the decisions as they are recorded, at a moment (UTC)."""
+    return tuple(
+        Recorded(
+            at, _about(one), one.subject.engine_version, one.answer, one.arm, one.table,
+            tuple((level.load.text, level.difference.word) for level in one.levels),
+            one.operating.load.text, one.operating.difference.improvement,
+        )
+        for one in found
+    )  # fmt: skip
+
+
+def _about(one: Decision) -> About:
+    about = one.subject
+    return About(
+        about.study, about.model, about.gpu, about.engine, about.tensor_parallel_size,
+        about.evidence, one.traffic.name, one.objective, about.configuration,
+    )  # fmt: skip
+
+
+def changes(found: Iterable[Decision], last: Iterable[Recorded]) -> tuple[str, ...]:
+    """Return a sentence for each decision that differs from the last recorded one; none where none
+    was recorded."""
+    sentences = []
+    last_of = {before.about: before for before in last}
+    for one in found:
+        before, about = last_of.get(_about(one)), one.subject
+        parts = [] if before is None else list(_changed(one, before))
+        if before is not None and parts:
+            size = f"TP {known(about.tensor_parallel_size)}"
+            which = f", {about.configuration}" if about.configuration is not None else ""
+            name = f"{known(about.model)} on {one.traffic.name}, {size}{which}"
+            sentences.append(f"{name}, since {before.at:%Y-%m-%d}: {'; '.join(parts)}.")
+    return tuple(sentences)
+
+
+def _changed(one: Decision, before: Recorded) -> Iterator[str]:
+    # At another operating load the arm and the answer may differ although nothing is new.
+    same, gain = before.operating_load == one.operating.load.text, one.operating.difference
+    if same and one.answer != before.answer:
+        yield f"{one.answer}, was {before.answer}"
+    if same and one.arm != before.arm:
+        yield f"{arm_taken(one)}, was {before.arm}"
+    if one.table != before.table:
+        now, was = (
+            "one K for all" if table is None else k_by_batch(table)
+            for table in (one.table, before.table)
+        )
+        yield f"K by load is {now}, was {was}"
+    words = dict(before.loads)
+    for level in one.levels:
+        word = words.get(level.load.text)
+        if word != level.difference.word:
+            yield f"at {level.load.text} {level.difference.word}, was {word or 'not measured'}"
+    new, old = gain.improvement, before.gain
+    # A move that cannot be seen is none.
+    if same and new is not None and old is not None and abs(new - old) > _MOVED:
+        yield f"{change(gain)} at {before.operating_load}, was {percent(old)}"
+    if one.subject.engine_version != before.engine_version:
+        version = known(before.engine_version)
+        yield f"with {one.subject.engine} {known(one.subject.engine_version)}, was {version}"

@@ -4,13 +4,15 @@ from dataclasses import asdict, dataclass
 from math import isfinite, nan
 from typing import Any, Literal
 
+from msgspec import to_builtins
+
 from analysis.evidence.words import Word
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 from warehouse.loads import Load
 
 Objective = Literal["throughput", "latency", "cost"]
-Answer = Literal["yes", "at some loads", "no", "open"]
+DecisionAnswer = Literal["yes", "at some loads", "no", "open"]
 #: Who says how many tokens are drafted; "unknown": no result does.
 KKind = Literal["fixed", "table", "engine", "unknown"]
 #: From batch size, to batch size, draft tokens.
@@ -18,7 +20,7 @@ Entry = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
-class Question:
+class DecideQuestion:
     """What is asked. ``filters`` choose which decisions are shown, and never what they stand on.
 
     ``load``: the reader's load or shares of several, as ``analysis.choice.operating`` reads it; None:
@@ -38,7 +40,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Subject:
+class DecisionSubject:
     """What a decision is about: one model on one hardware with one engine, in one study."""
 
     study: str | None
@@ -53,7 +55,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class DecidedTraffic:
     """One dataset (None: unknown), or a mix: datasets with the share of output tokens of each.
     ``loads``: the kind of load, where several were measured and each is decided apart."""
 
@@ -70,7 +72,7 @@ class Traffic:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ArmDifference:
     """An arm against the baseline in one metric: ratios, positive is better; None: not known.
 
     ``improvement`` is the expected one (``analysis.choice.expected``), ``low`` and ``high`` the
@@ -88,7 +90,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Rates:
+class ThroughputRates:
     """Tokens per second of an arm and of its baseline at one load, means over the launches; None:
     not known."""
 
@@ -99,19 +101,19 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedArm:
     """What the decision's server does at a load where another arm is named: its K (0: nothing), its
     arm, and how that does; None: nothing is drafted there. ``launches``: how many were measured."""
 
     num_speculative_tokens: int | None
     arm: str | None
-    difference: Difference | None
+    difference: ArmDifference | None
     launches: int
     k_kind: KKind = "fixed"
 
 
 @dataclass(frozen=True)
-class Level:
+class MapLevel:
     """One load of the map: the arm that is named there, its K (0: draft nothing; None: ``k_kind``
     says why), and how it does. ``arm``: whose difference it is; where nothing is to be drafted,
     that of the best arm there. ``launches`` is 0 where the arm was not measured at the load.
@@ -121,11 +123,11 @@ class Level:
     load: Load
     num_speculative_tokens: int | None
     arm: str
-    difference: Difference
+    difference: ArmDifference
     launches: int
-    rates: Rates = Rates()
+    rates: ThroughputRates = ThroughputRates()
     k_kind: KKind = "fixed"
-    served: Served | None = None
+    served: ServedArm | None = None
     stands_for: Load | None = None
 
     @property
@@ -139,7 +141,7 @@ class Level:
         return k != 0
 
     @property
-    def own(self) -> Difference | None:
+    def own(self) -> ArmDifference | None:
         """How the decision's server does there; None where it drafts nothing or was not measured."""
         told = self.difference if self.served is None else self.served.difference
         return told if self.drafts and told is not None and told.improvement is not None else None
@@ -151,7 +153,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ArmAtLoad:
     """One field of the map of arms: ``taken`` where the decision takes this arm at this load.
     ``pairs``: ids of the cells behind it, those of the baseline first; ``broken``: it is no candidate,
     since its answers break."""
@@ -160,11 +162,11 @@ class Cell:
     arm: str
     method: str
     num_speculative_tokens: int | None
-    difference: Difference
+    difference: ArmDifference
     taken: bool
     launches: int
     pairs: tuple[tuple[str, str], ...]
-    rates: Rates = Rates()
+    rates: ThroughputRates = ThroughputRates()
     broken: bool = False
 
 
@@ -174,7 +176,7 @@ class Against:
 
     load: Load
     arm: str
-    difference: Difference
+    difference: ArmDifference
     sentence: str
 
 
@@ -190,7 +192,7 @@ class Settle:
 
 
 @dataclass(frozen=True)
-class Excluded:
+class ExcludedCell:
     """A cell that is shown but decides nothing, and why."""
 
     cell: str
@@ -224,23 +226,23 @@ class Decision:
     level's K is 0). ``levels`` is the load map, ``arms`` all arms at all loads. ``at_stake``: what
     another arm could still bring at the operating load, at most (ratio); None: unknown."""
 
-    subject: Subject
-    traffic: Traffic
+    subject: DecisionSubject
+    traffic: DecidedTraffic
     objective: Objective
-    answer: Answer
+    answer: DecisionAnswer
     arm: str
     method: str
     num_speculative_tokens: int | None
     k_kind: KKind
     table: tuple[Entry, ...] | None
-    operating: Level
-    levels: tuple[Level, ...]
-    arms: tuple[Cell, ...]
+    operating: MapLevel
+    levels: tuple[MapLevel, ...]
+    arms: tuple[ArmAtLoad, ...]
     at_stake: float | None
     rivals: tuple[str, ...]
     settle: tuple[Settle, ...]
     against: tuple[Against, ...]
-    excluded: tuple[Excluded, ...]
+    excluded: tuple[ExcludedCell, ...]
     saving: Saving | None
     forgone: tuple[Forgone, ...]
     doubts: tuple[str, ...]
@@ -298,25 +300,20 @@ def decision_json(one: Decision) -> dict[str, Any]:
         "num_speculative_tokens": one.num_speculative_tokens,
         "k_kind": one.k_kind,
         "answer": one.answer,
-        "operating_load": one.operating_load.as_json(),
+        "operating_load": one.operating.load.as_json(),
         "operating": _level(one.operating),
         "loads": [_level(level) for level in one.levels],
-        "num_speculative_tokens_per_batch_size": None
-        if one.table is None
-        else [list(entry) for entry in one.table],
+        "num_speculative_tokens_per_batch_size": to_builtins(one.table),
         "at_stake": one.at_stake,
         "rivals": list(one.rivals),
-        "settle": [
-            {"load": s.load.as_json(), "arm": s.arm, "launches": s.launches, "rival": s.rival}
-            for s in one.settle
-        ],
+        "settle": to_builtins(one.settle),
         "against": [
             {"load": a.load.as_json(), "arm": a.arm, **asdict(a.difference), "sentence": a.sentence}
             for a in one.against
         ],
-        "excluded": [asdict(cell) for cell in one.excluded],
-        "saving": None if one.saving is None else _saving(one.saving),
-        "forgone": [asdict(part) for part in one.forgone],
+        "excluded": to_builtins(one.excluded),
+        "saving": to_builtins(one.saving),
+        "forgone": to_builtins(one.forgone),
         "doubts": list(one.doubts),
         "speculative_config": one.config,
         "serve": one.serve,
@@ -325,28 +322,21 @@ def decision_json(one: Decision) -> dict[str, Any]:
     }
 
 
-def _level(level: Level) -> dict[str, Any]:
+def _level(level: MapLevel) -> dict[str, Any]:
+    served = level.served
     return {
         "load": level.load.as_json(),
         **asdict(level.difference),
         "arm": level.arm,
         "num_speculative_tokens": level.num_speculative_tokens,
         "launches": level.launches,
-        "stands_for": None if level.stands_for is None else level.stands_for.as_json(),
-        "served": None if level.served is None else _served(level.served),
-    }
-
-
-def _served(one: Served) -> dict[str, Any]:
-    told = {} if one.difference is None else asdict(one.difference)
-    return {
-        "arm": one.arm, "num_speculative_tokens": one.num_speculative_tokens,
-        "launches": one.launches, **told,
+        "stands_for": to_builtins(level.stands_for),
+        "served": None if served is None else {
+            "arm": served.arm, "num_speculative_tokens": served.num_speculative_tokens,
+            "launches": served.launches,
+            **({} if served.difference is None else asdict(served.difference)),
+        },
     }  # fmt: skip
-
-
-def _saving(saving: Saving) -> dict[str, Any]:
-    return {**asdict(saving), "load": saving.load.as_json()}
 
 
 # --- A traffic mix as people write it.
@@ -358,20 +348,16 @@ _EXAMPLE = "code=0.7,prose=0.3"
 def mix_from(text: str | None) -> tuple[tuple[str, float], ...]:
     """Read a traffic mix such as ``code=0.7,prose=0.3`` as weights; empty for none. Raises
     InvalidInput for another form."""
-    parts = [part.strip() for part in (text or "").split(",") if part.strip()]
-    weights = tuple(map(_weight, parts))
-    names = [name for name, _ in weights]
-    if len(set(names)) < len(names):
+    weights = []
+    for part in filter(None, (part.strip() for part in (text or "").split(","))):
+        name, _, share = part.rpartition("=")
+        try:
+            weight = float(share)
+        except ValueError:
+            weight = nan
+        if not name.strip() or not isfinite(weight):
+            raise InvalidInput(f"--mix: {part!r} is no share of a dataset; write {_EXAMPLE}.")
+        weights.append((name.strip(), weight))
+    if len(dict(weights)) < len(weights):
         raise InvalidInput(f"--mix: {text!r} names a dataset twice; write each once.")
-    return weights
-
-
-def _weight(part: str) -> tuple[str, float]:
-    name, _, share = part.rpartition("=")
-    try:
-        weight = float(share)
-    except ValueError:
-        weight = nan
-    if not name.strip() or not isfinite(weight):
-        raise InvalidInput(f"--mix: {part!r} is no share of a dataset; write {_EXAMPLE}.")
-    return name.strip(), weight
+    return tuple(weights)

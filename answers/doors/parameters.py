@@ -12,8 +12,8 @@ from analysis.choice.operating import EXAMPLES
 from analysis.money.cost import Demand
 from analysis.money.paying import PRICES, Paying
 from answers.cost.values import Terms
-from answers.decide.values import Question, mix_from
-from answers.predict.values import Asked
+from answers.decide.values import DecideQuestion, mix_from
+from answers.predict.values import ForecastQuestion
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters
 
@@ -109,9 +109,9 @@ class DecideWords(_SubjectWords):
         None, description="A yes allows no interval to reach further below zero than this (0-1)."
     )
 
-    def question(self) -> Question:
+    def question(self) -> DecideQuestion:
         """Return the question. Raises InvalidInput for a mix that is none."""
-        return Question(
+        return DecideQuestion(
             self.filters(), self.objective, self.load, self.slo, mix_from(self.mix), self.allow,
             self.nowhere_worse,
         )  # fmt: skip
@@ -179,11 +179,11 @@ class PredictWords(FilterWords, PriceWords):
         None, description="Per request, if not as measured."
     )
 
-    def asked(self) -> Asked:
+    def asked(self) -> ForecastQuestion:
         """Return what is asked. Raises InvalidInput where two words say the same."""
         if self.acceptance_rate is not None and self.mean_acceptance_length is not None:
             raise InvalidInput("acceptance_rate and mean_acceptance_length say the same; give one.")
-        return Asked(
+        return ForecastQuestion(
             self.k, self.concurrency, self.acceptance_rate, self.mean_acceptance_length,
             self.prompt_tokens, self.output_tokens,
         )  # fmt: skip

@@ -19,15 +19,16 @@ from answers.compare import values as compare_contract
 from answers.compare.answer import compare
 from answers.compare.subjects import compared as of_subject
 from answers.compare.subjects import offered
-from answers.compare.values import Comparison
-from answers.compare.values import Question as ComparisonQuestion
-from answers.cost import words as cost_contract
+from answers.compare.values import ArmComparison
+from answers.compare.values import CompareQuestion as ComparisonQuestion
+from answers.cost import capacity as capacity_
+from answers.cost import values
 from answers.cost.answer import cost, with_energy
-from answers.cost.capacity import Capacity, capacity
+from answers.cost.capacity import ServiceCapacity, capacity
 from answers.cost.values import Costs
 from answers.decide import values as decide_contract
-from answers.decide.answer import decide
-from answers.decide.subjects import Asked, Named, decide_one, subjects
+from answers.decide.answer import decide, decide_one
+from answers.decide.overview import NamedSubject, SubjectsQuestion, subjects
 from answers.decide.values import Decisions
 from answers.doors import rows
 from answers.doors.parameters import (
@@ -45,7 +46,7 @@ from answers.doors.parameters import (
 )
 from answers.predict import values as predict_contract
 from answers.predict.answer import predict
-from answers.predict.values import Answer, Refused
+from answers.predict.values import ForecastAnswer, RefusedForecast
 from answers.published.answer import beside
 from answers.trend import answer as plain
 from answers.trend import answer as read
@@ -79,7 +80,9 @@ class JudgedTable:
     judged: Claims
 
 
-def _tried(there: Sequence[Named], subject: str | None) -> tuple[Sequence[Named], tuple[str, ...]]:
+def _tried(
+    there: Sequence[NamedSubject], subject: str | None
+) -> tuple[Sequence[NamedSubject], tuple[str, ...]]:
     """Return the subjects to try in turn, none for all of them, and the names of all. Raises
     UnknownKey."""
     names = tuple(each.name for each in there)
@@ -100,7 +103,7 @@ def _cells(reader: Reader, words: FilterWords) -> pa.Table:
     return queries.cells(reader, words.filters())
 
 
-def _compare(reader: Reader, words: CompareWords) -> AboutSubject[Comparison]:
+def _compare(reader: Reader, words: CompareWords) -> AboutSubject[ArmComparison]:
     """Compare the arms of the subject of that name; of the first that has a pair where none is named."""
     also = tuple(map(line_of, words.metrics))
     question = ComparisonQuestion(words.filters(), words.allow, words.reference, also)
@@ -117,7 +120,7 @@ def _compare(reader: Reader, words: CompareWords) -> AboutSubject[Comparison]:
 def _decide(reader: Reader, words: DecideWords) -> AboutSubject[Decisions]:
     """Decide on the subject of that name; on the first that can be decided on where none is named."""
     question = words.question()
-    there = subjects(reader, Asked(question.filters, question.allow))
+    there = subjects(reader, SubjectsQuestion(question.filters, question.allow))
     tried, names = _tried(there, words.subject)
     for each in tried:
         decision = decide_one(reader, question, each)
@@ -133,11 +136,11 @@ def _cost(reader: Reader, words: CostWords) -> AboutSubject[Costs]:
     return AboutSubject(money, decisions.subject, decisions.subjects)
 
 
-def _slo(reader: Reader, words: SloWords) -> Capacity:
+def _slo(reader: Reader, words: SloWords) -> ServiceCapacity:
     return capacity(reader, words.filters(), words.slo, Paying(), words.goodput)
 
 
-def _predict(reader: Reader, words: PredictWords) -> list[Answer | Refused]:
+def _predict(reader: Reader, words: PredictWords) -> list[ForecastAnswer | RefusedForecast]:
     return list(predict(reader, words.filters(), words.asked(), words.paying()))
 
 
@@ -232,9 +235,9 @@ QUESTIONS: Mapping[str, Asking] = {
                DecideWords, _decide, decide_contract.as_json, "decisions", "decisions", rows.decided,
                typed=True),
         Asking("cost", "What tokens cost, and what speculation saves.",
-               CostWords, _cost, cost_contract.as_json, "costs", "rows", typed=True),
+               CostWords, _cost, values.as_json, "costs", "rows", typed=True),
         Asking("slo", "The largest load of each arm that meets a service level.",
-               SloWords, _slo, cost_contract.capacity_json, "arms", "arms"),
+               SloWords, _slo, capacity_.capacity_json, "arms", "arms"),
         Asking("predict", "What a K, load or acceptance that was not measured would give.",
                PredictWords, _predict, predict_contract.as_json, "forecasts"),
         Asking("trends", "Whether anything became worse over the nights, series by series.",

@@ -1,13 +1,160 @@
-"""How good a draft is: acceptance by position, over K and over the load, a line per dataset."""
+"""How good a draft is: acceptance by position, over K and over the load, and what rules of thumb make of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
-from answers.decide.accepted import Accepted
-from answers.predict.read import Family
-from answers.wording import listed
+from analysis.drafts.acceptance_tables import acceptance_by_level, acceptance_by_position
+from analysis.drafts.rules import Arm, Says, opinions
+from analysis.evidence.words import EQUIVALENCE
+from analysis.frames import plain, records, records_by
+from analysis.matching.arms import about, place_arms
+from answers.decide.tables import TextRows
+from answers.decide.values import Decision
+from answers.wording import UNKNOWN, listed
+from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.store_read import Reader
+
+#: What ``DraftAcceptance.about`` holds.
+ABOUT = (
+    "study", "model", "gpu", "engine", "engine_version", "evidence", "tensor_parallel_size",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DraftAcceptance:
+    """Acceptance of one arm on one dataset at one concurrency: ``rate`` (0-1), ``length`` (mean
+    tokens a step, the bonus token included), by position (empty where K changes from step to step) ``of_all`` drafts and ``of_those`` that got
+    so far. None: unknown. ``about``: study, model, gpu, engine, engine_version, evidence, tensor
+    parallel size."""
+
+    about: tuple[str | int | None, ...]
+    dataset: str | None
+    family: str
+    k: int
+    concurrency: int
+    arm: str
+    rate: float | None
+    length: float | None
+    of_all: tuple[float, ...]
+    of_those: tuple[float | None, ...]
+
+    @property
+    def evidence(self) -> str | None:
+        """Where the arm's numbers come from; None: unknown."""
+        value = self.about[ABOUT.index("evidence")]
+        return None if value is None else str(value)
+
+
+def accepted(reader: Reader, filters: Filters) -> tuple[DraftAcceptance, ...]:
+    """Return the acceptance of every arm that the filters keep."""
+    cells = queries.cells(reader, filters).to_pandas()
+    counts = queries.acceptance(reader, filters).to_pandas()
+    if cells.empty or counts.empty:
+        return ()
+    positions = queries.acceptance_by_position(reader, filters).to_pandas()
+    place = ["setting", "family", "k", "concurrency"]
+    by_position = acceptance_by_position(cells, counts, positions)
+    shares = records_by(by_position, place, ["rate", "conditional"])
+    placed = place_arms(cells).reset_index().drop_duplicates(place[:3])
+    once = placed.merge(cells, on="cell_id", suffixes=("", "_cell"))
+    arms = records_by(once, place[:3], [str(name) for name in once])
+    found = []
+    for row in records(acceptance_by_level(cells, counts)):
+        key = tuple(row[name] for name in place)
+        arm, mine = arms[key[:3]][0], shares.get(key, [])
+        found.append(DraftAcceptance(
+            tuple(about(arm, ABOUT).values()), plain(row["dataset"]), row["family"], int(row["k"]),
+            int(row["concurrency"]), str(arm["arm_label"]), plain(row["rate"]),
+            plain(row["mean_length"]), tuple(one["rate"] for one in mine),
+            tuple(plain(one["conditional"]) for one in mine),
+        ))  # fmt: skip
+    return tuple(found)
+
+
+def accepted_in(one: Decision, found: Sequence[DraftAcceptance]) -> tuple[DraftAcceptance, ...]:
+    """Return the acceptance of the arms on a decision's datasets."""
+    subject = tuple(getattr(one.subject, name) for name in ABOUT)
+    names: set[str | None] = {name for name, _ in one.traffic.mix} or {one.traffic.dataset}
+    return tuple(x for x in found if x.about == subject and x.dataset in names)
+
+
+def acceptance_rows(found: Sequence[DraftAcceptance]) -> TextRows:
+    """Return a row per dataset, arm and load."""
+    header = ["dataset", "arm", "load", "rate", "length", "by position", "of those"]
+    return header, [
+        [
+            x.dataset or UNKNOWN, x.arm, str(x.concurrency), _number(x.rate, 3),
+            _number(x.length, 2), *(" ".join(_number(share, 2) for share in shares) or UNKNOWN
+                                    for shares in (x.of_all, x.of_those)),
+        ]
+        for x in found
+    ]  # fmt: skip
+
+
+def _number(value: float | None, decimals: int) -> str:
+    return UNKNOWN if value is None else f"{value:.{decimals}f}"
+
+
+# --- What the published rules of thumb make of it.
+
+
+@dataclass(frozen=True)
+class RuleOfThumb:
+    """What a rule of thumb says of one arm at one load; ``agrees``: whether the decision's expected
+    gains say so too, None where they cannot tell."""
+
+    arm: str
+    concurrency: int
+    rule: str
+    says: Says
+    why: str
+    agrees: bool | None
+
+
+def rules(one: Decision, found: Sequence[DraftAcceptance]) -> Iterator[RuleOfThumb]:
+    """Apply every rule to every arm and load of a dataset, and compare it with what is expected
+    there.
+
+    The right K at a load are those within the margin of equivalence of the best expected one of the
+    same method, no drafts (0) among them.
+    """
+    for level in accepted_in(one, found):
+        gains = {0: 0.0}
+        for cell in one.arms:
+            k, gain, load = cell.num_speculative_tokens, cell.difference.improvement, cell.load
+            here = (load.kind, load.value) == ("concurrency", level.concurrency)
+            if cell.method == level.family and here and k is not None and gain is not None:
+                gains[k] = gain
+        if level.rate is None or level.length is None or level.k not in gains:
+            continue
+        best = [k for k, gain in gains.items() if gain >= max(gains.values()) - EQUIVALENCE]
+        for said in opinions(Arm(level.k, level.rate, level.length), best, tuple(gains)):
+            yield RuleOfThumb(
+                level.arm, level.concurrency, said.rule, said.says, said.why, said.agrees
+            )
+
+
+def rule_rows(found: Iterator[RuleOfThumb]) -> TextRows:
+    """Return a row per rule of thumb and arm: what it says of it, and at which loads it is
+    right."""
+    grouped: dict[tuple[str, str, str], list[RuleOfThumb]] = {}
+    for one in found:
+        grouped.setdefault((one.arm, one.says, one.rule), []).append(one)
+    lines = []
+    for (arm, says, rule), at in sorted(grouped.items(), key=lambda item: item[0][0]):
+        loads = (
+            ", ".join(str(one.concurrency) for one in at if one.agrees is truth)
+            for truth in (True, False, None)
+        )
+        lines.append([arm, says, *loads, rule])
+    return ["arm", "says", "right at", "wrong at", "not measured at", "rule of thumb"], lines
+
+
+# --- Acceptance over position, K or load, a line per dataset.
+
 
 Over = Literal["position", "k", "concurrency"]
 #: ``of_all``: accepted at a position / drafts; ``of_those``: / accepted at the one before it.
@@ -15,7 +162,7 @@ Measure = Literal["rate", "length", "of_all", "of_those"]
 
 
 @dataclass(frozen=True)
-class Line:
+class AcceptanceLine:
     """What was measured on one dataset, over position, K or load in ascending order."""
 
     dataset: str
@@ -23,7 +170,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AcceptanceQuestion:
     """What a chart of acceptance shows. ``k``: of which K, for a line over positions or loads; a
     line over K has all."""
 
@@ -32,42 +179,31 @@ class Asked:
     k: int
 
 
-def of_family(found: Sequence[Accepted], family: Family) -> tuple[Accepted, ...]:
-    """Return the acceptance of one family on all its datasets."""
-    return tuple(x for x in found if (x.family, x.about) == (family.family, family.about))
-
-
-def lines(found: Sequence[Accepted], asked: Asked) -> tuple[Line, ...]:
+def lines(
+    found: Sequence[DraftAcceptance], asked: AcceptanceQuestion
+) -> tuple[AcceptanceLine, ...]:
     """Return a line for each dataset: means over the loads, or over K's own levels."""
-    names = sorted({one.dataset or "unknown" for one in found})
-    mine = [x for x in found if asked.over == "k" or x.k == asked.k]
-    drawn = (Line(name, _points([x for x in mine if (x.dataset or "unknown") == name], asked))
-             for name in names)  # fmt: skip
-    return tuple(line for line in drawn if line.points)
-
-
-def _points(found: Sequence[Accepted], asked: Asked) -> tuple[tuple[int, float], ...]:
-    groups: dict[int, list[float]] = {}
+    values: dict[str, dict[int, list[float]]] = {}
     for one in found:
-        for at, value in _values(one, asked):
+        points: list[tuple[int, Any]] = [
+            (one.k if asked.over == "k" else one.concurrency, getattr(one, asked.measure))
+        ]
+        if asked.measure in ("of_all", "of_those"):
+            points = list(enumerate(getattr(one, asked.measure), 1))
+        for at, value in points if asked.over == "k" or one.k == asked.k else ():
             if value is not None:
-                groups.setdefault(at, []).append(value)
-    return tuple((at, fmean(values)) for at, values in sorted(groups.items()))
+                of_dataset = values.setdefault(one.dataset or "unknown", {})
+                of_dataset.setdefault(at, []).append(value)
+    return tuple(
+        AcceptanceLine(name, tuple((at, fmean(all_at)) for at, all_at in sorted(points.items())))
+        for name, points in sorted(values.items())
+    )
 
 
-def _values(one: Accepted, asked: Asked) -> Sequence[tuple[int, float | None]]:
-    if asked.measure == "of_all":
-        return list(enumerate(one.of_all, 1))
-    if asked.measure == "of_those":
-        return list(enumerate(one.of_those, 1))
-    value = one.rate if asked.measure == "rate" else one.length
-    return [(one.k if asked.over == "k" else one.concurrency, value)]
-
-
-def headline(found: Sequence[Accepted], k: int) -> str:
+def headline(found: Sequence[DraftAcceptance], k: int) -> str:
     """Say how many tokens a step yields on each dataset, at one K."""
-    told = lines(found, Asked("k", "length", k))
-    lengths = [(line.dataset, dict(line.points).get(k)) for line in told]
+    drawn = lines(found, AcceptanceQuestion("k", "length", k))
+    lengths = [(line.dataset, dict(line.points).get(k)) for line in drawn]
     known = [f"{length:.2f} on {name}" for name, length in lengths if length is not None]
     if not known:
         return f"With K = {k} the tokens of a step are unknown"

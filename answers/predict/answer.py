@@ -1,59 +1,264 @@
 """From measured points to a forecast that every face shows."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, floor
 from statistics import median
 
+import pandas as pd
+
+from analysis.drafts.acceptance_tables import position_counts
+from analysis.flags.validity import DECIDES_NOTHING
+from analysis.frames import among, listed, records
+from analysis.matching.arms import (
+    BASELINE,
+    METRICS_READ,
+    SYSTEM,
+    about,
+    load_points,
+    of_family,
+    place_arms,
+)
+from analysis.matching.difference import flat
+from analysis.matching.names import short, telling
 from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of
 from analysis.prediction.reach import FAR, Question, Range
-from analysis.prediction.trials import COMPARED, Withheld
+from analysis.prediction.rows import Points, Positions, points_of, positions_of
+from analysis.prediction.trials import COMPARED, LeftOut, Withheld
 from analysis.prediction.usual import PREDICTED
 from analysis.prediction.whatif import Forecast, Model, build, forecast
-from answers.predict import words
-from answers.predict.read import Subject, subjects
+from answers.predict.acceptance import ABOUT, DraftAcceptance
 from answers.predict.values import (
-    Answer,
-    Asked,
+    AskableQuestions,
+    AskableSpan,
     Check,
-    Cost,
-    Figure,
-    Known,
-    Lines,
-    Measured,
-    Offer,
-    Place,
-    Refused,
-    Span,
-    Step,
+    FittedPlace,
+    ForecastAnswer,
+    ForecastCost,
+    ForecastFigure,
+    ForecastLines,
+    ForecastPlace,
+    ForecastQuestion,
+    ForecastStep,
+    MeasuredPoint,
+    RefusedForecast,
+    TextTable,
+    forecast_headline,
+    trust,
 )
+from answers.wording import badges, known
+from warehouse import queries
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
+from warehouse.loads import load_of
 from warehouse.store_read import Reader
+
+# --- What forecasts stand on, read from the warehouse: each arm family of each system.
+
+
+#: Flags of cells whose times or acceptance are not those of the arm. Acceptance set by hand is
+#: marked in every title instead: the times of such steps are as good as any.
+_UNFIT = DECIDES_NOTHING - {"synthetic_acceptance"}
+_FAMILY = ["system", "family"]
+_PLACE = [*_FAMILY, "dataset"]
+_LOAD = ("load_profile", "concurrency", "rate", "trace")
+
+
+@dataclass(frozen=True, eq=False)
+class ForecastSubject:
+    """One arm family on one dataset: its points and those of its baseline, on all datasets.
+    ``about``: as ``DraftAcceptance`` has it; ``facts``: what its system is."""
+
+    place: ForecastPlace
+    points: Points
+    positions: Positions
+    about: tuple[str | int | None, ...]
+    facts: tuple[tuple[str, str | int | None], ...]
+
+
+def subjects(reader: Reader, filters: Filters) -> tuple[ForecastSubject, ...]:
+    """Return every family of which a draft was measured with latencies, lengths and acceptance, by
+    system, family and dataset. Unfit cells, and loads that are no concurrency, are left out; a
+    choice of arms keeps the baseline, without which nothing is gained."""
+    if filters.arm:
+        filters = replace(filters, arm=tuple(sorted({*filters.arm, BASELINE})))
+    cells = queries.cells(reader, filters).to_pandas()
+    if cells.empty:
+        return ()
+    # All cells are placed, so that systems have the same numbers wherever they are shown.
+    usable = _usable(reader, cells)
+    measured, accepted, by_position = (
+        rows[among(rows["cell_id"], usable)]
+        for rows in (
+            queries.measurements(reader, filters, METRICS_READ, ("mean",)).to_pandas(),
+            queries.acceptance(reader, filters).to_pandas(),
+            queries.acceptance_by_position(reader, filters).to_pandas(),
+        )
+    )
+    points = load_points(cells, measured)
+    return tuple(_subjects(cells, points, position_counts(cells, accepted, by_position)))
+
+
+def _usable(reader: Reader, cells: pd.DataFrame) -> frozenset[str]:
+    flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
+    usable = set()
+    for cell, *stated in listed(cells, "cell_id", *_LOAD):
+        load = load_of(*stated)
+        if load is not None and load.kind == "concurrency":
+            usable.add(cell)
+    return frozenset(usable - set(flags.loc[flags["name"].isin(_UNFIT), "cell_id"]))
+
+
+def _subjects(
+    cells: pd.DataFrame, points: pd.DataFrame, counted: pd.DataFrame
+) -> Iterator[ForecastSubject]:
+    placed = place_arms(cells).drop_duplicates(_PLACE)
+    facts = {row["cell_id"]: row for row in records(cells[among(cells["cell_id"], placed.index)])}
+    first = {tuple(where): facts[cell] for cell, *where in placed[_PLACE].itertuples(name=None)}
+    drafted = points.loc[points["k"] > 0, _PLACE].drop_duplicates()
+    at = counted.groupby(_FAMILY).indices
+    for system, family in drafted[_FAMILY].drop_duplicates().to_numpy():
+        mine = points_of(of_family(points, system, family))
+        positions = positions_of(counted.iloc[at.get((system, family), [])])
+        theirs = (drafted["system"] == system) & (drafted["family"] == family)
+        for dataset in drafted.loc[theirs, "dataset"]:
+            one = first[system, family, dataset]
+            place = ForecastPlace(int(system), str(family), str(dataset), **about(one))
+            system_facts = tuple(about(one, SYSTEM).items())
+            yield ForecastSubject(
+                place, mine, positions, tuple(about(one, ABOUT).values()), system_facts
+            )
+
+
+# --- The arm families that a reader can choose from, each with a name of its own.
+
+
+@dataclass(frozen=True)
+class DraftFamily:
+    """One method with one draft on one system, whatever its K and dataset. ``badges``: where its
+    numbers come from; ``about``: see ``ForecastSubject``."""
+
+    name: str
+    system: int
+    family: str
+    badges: tuple[str, ...]
+    about: tuple[str | int | None, ...]
+    datasets: tuple[str, ...]
+
+
+def families(
+    found: Sequence[ForecastSubject], every: Sequence[ForecastSubject] = ()
+) -> tuple[DraftFamily, ...]:
+    """Group the subjects into families, by the names and in the order that they have among
+    ``every`` one there is: those with most measured points first."""
+    here, everywhere = _grouped(found), _grouped(every)
+    first = {at: mine[0] for at, mine in (here | everywhere).items()}
+    known = dict.fromkeys((*everywhere, *here))
+    ordered = sorted(known, key=lambda at: (at not in everywhere, -len(first[at].points)))
+    names = dict(zip(ordered, _names_apart([first[at] for at in ordered]), strict=True))
+    families = []
+    for at in ordered:
+        if at in here:
+            one, place = here[at][0], here[at][0].place
+            datasets = tuple(sorted(each.place.dataset for each in here[at]))
+            families.append(DraftFamily(
+                names[at], place.system, place.family, _badges(place), one.about, datasets
+            ))  # fmt: skip
+    return tuple(families)
+
+
+def _grouped(found: Sequence[ForecastSubject]) -> dict[tuple[str, str], list[ForecastSubject]]:
+    """Group subjects by their system and family. Systems are known by their facts, since their
+    numbers are others under other filters."""
+    groups: dict[tuple[str, str], list[ForecastSubject]] = {}
+    for one in found:
+        groups.setdefault((repr(one.facts), one.place.family), []).append(one)
+    return groups
+
+
+def _badges(place: ForecastPlace) -> tuple[str, ...]:
+    return badges(place.evidence, bool(place.synthetic_acceptance))
+
+
+def _names_apart(firsts: Sequence[ForecastSubject]) -> list[str]:
+    """Return a name for each family, ``eagle3 (draft), model, TP 1, H200``; families of one name get
+    the facts of their systems that differ (a server's arguments one by one; the first facts say most),
+    or a number, so that no two are called the same."""
+    plain = []
+    for one in firsts:
+        place, size = one.place, f"TP {known(one.place.tensor_parallel_size)}"
+        plain.append(", ".join([place.family, known(place.model), size, known(place.gpu)]))
+    systems = [flat(dict(one.facts)) for one in firsts]
+    seen: Counter[str] = Counter()
+    found = []
+    for name, system in zip(plain, systems, strict=True):
+        same = [other for at, other in zip(plain, systems, strict=True) if at == name]
+        facts = list(dict.fromkeys(fact for other in same for fact in other))
+        stated = pd.DataFrame([{fact: str(other.get(fact)) for fact in facts} for other in same])
+        for fact in telling(stated, facts):
+            called = fact.replace("_", " ").replace("server args.", "")
+            name += f", {called} {short(system.get(fact, 'not stated'))}"
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return found
+
+
+def acceptance_of_family(
+    found: Sequence[DraftAcceptance], family: DraftFamily
+) -> tuple[DraftAcceptance, ...]:
+    """Return the acceptance of one family on all its datasets."""
+    return tuple(x for x in found if (x.family, x.about) == (family.family, family.about))
+
+
+def measured(found: Sequence[ForecastSubject]) -> TextTable:
+    """Return what there is to choose from: a row per family and dataset."""
+    header = ("model", "GPU", "TP", "dataset", "arm", "evidence", "K", "concurrency", "points")
+    rows = []
+    for one in found:
+        place, mine = one.place, one.points.of(one.place.dataset)
+        drafted = mine.where(mine.k > 0)
+        values = (sorted(set(each.tolist())) for each in (drafted.k, drafted.concurrency))
+        rows.append((
+            known(place.model), known(place.gpu), known(place.tensor_parallel_size), place.dataset,
+            place.family, ", ".join(_badges(place)) or "GPU",
+            *(", ".join(f"{value:g}" for value in each) for each in values), str(len(drafted)),
+        ))  # fmt: skip
+    return TextTable(header, tuple(rows))
+
+
+# --- From measured points to a forecast.
 
 
 def predict(
-    reader: Reader, filters: Filters, asked: Asked, paying: Paying
-) -> Iterator[Answer | Refused]:
+    reader: Reader, filters: Filters, asked: ForecastQuestion, paying: Paying
+) -> Iterator[ForecastAnswer | RefusedForecast]:
     """Yield the answer of every family and dataset that the filters keep, or why there is none;
     with its cost where ``paying`` names a price."""
     for subject in subjects(reader, filters):
         try:
-            found = known(subject, lengths=asked.prompt is not None)
-            yield answer(found, asked, paying)
+            yield forecast_answer(fitted(subject, lengths=asked.prompt is not None), asked, paying)
         except InvalidInput as error:
-            yield Refused(subject.place, str(error))
+            yield RefusedForecast(subject.place, str(error))
 
 
-def known(subject: Subject, lengths: bool = False) -> Known:
+def fitted(subject: ForecastSubject, lengths: bool = False) -> FittedPlace:
     """Fit a model to what was measured of a subject. ``lengths``: fit to all its datasets, which
     together tell what a prompt token costs. Raises InvalidInput where nothing can be forecast."""
     model = build(subject.points, subject.positions, subject.place.dataset, lengths)
-    return Known(subject.place, _offer(model), _measured(model), model.withheld, model)
+    p = model.usual.points
+    named = (p.k, p.concurrency, p.repeats, p.output_throughput, p.itl, p.ttft)
+    points = tuple(
+        MeasuredPoint(int(k), int(load), int(repeats), *values)
+        for k, load, repeats, *values in zip(*(each.tolist() for each in named), strict=True)
+    )
+    return FittedPlace(subject.place, _askable(model, points), points, model.withheld, model)
 
 
-def answer(found: Known, asked: Asked, paying: Paying | None = None) -> Answer:
+def forecast_answer(
+    found: FittedPlace, asked: ForecastQuestion, paying: Paying | None = None
+) -> ForecastAnswer:
     """Return the answer to one question.
 
     Raises InvalidInput where the question is too far from what was measured.
@@ -63,51 +268,51 @@ def answer(found: Known, asked: Asked, paying: Paying | None = None) -> Answer:
     figures = _figures(found, asked, one)
     step = model.step_time
     fit, checks = (step.residual, step.worst), tuple(_checks(found.withheld))
-    return Answer(
-        found.place, asked, words.headline(asked, figures[0]), figures, one.prediction.mean_length,
+    return ForecastAnswer(
+        found.place, asked, forecast_headline(asked, figures[0]), figures, one.prediction.mean_length,
         one.break_even_length, one.prediction.warnings,
-        tuple(words.trust(checks, step.choices, fit, model.why_no_band(question))),
+        tuple(trust(checks, step.choices, fit, model.why_no_band(question))),
         step.choices, *fit, checks, found.withheld, _cost(found.place, figures[0], paying),
     )  # fmt: skip
 
 
-def _cost(place: Place, throughput: Figure, paying: Paying | None) -> Cost | Refusal | None:
+def _cost(
+    place: ForecastPlace, throughput: ForecastFigure, paying: Paying | None
+) -> ForecastCost | Refusal | None:
     if paying is None or (paying.usd_per_hour is None and paying.price is None):
         return None
     basis = basis_of(paying, Hardware(place.gpu, place.gpu_count, place.tensor_parallel_size))
     if isinstance(basis, Refusal):
         return basis
-    before = throughput.baseline
-    return Cost(
-        basis,
-        usd_per_million(throughput.predicted, basis),
-        None if before is None else usd_per_million(before, basis),
-    )
+    before, after = throughput.baseline, usd_per_million(throughput.predicted, basis)
+    return ForecastCost(basis, after, None if before is None else usd_per_million(before, basis))
 
 
-def lines(found: Known, asked: Asked) -> Lines:
+def forecast_lines(found: FittedPlace, asked: ForecastQuestion) -> ForecastLines:
     """Return predictions around one question, none beside its baseline. Raises InvalidInput as
-    ``answer`` does."""
+    ``forecast_answer`` does."""
     offer = found.offer
-    plain = Asked(0, 0, prompt=asked.prompt, output=asked.output)
-    return Lines(
+    plain = ForecastQuestion(0, 0, prompt=asked.prompt, output=asked.output)
+    return ForecastLines(
         _steps(found, [replace(asked, load=load) for load in offer.loads]),
         _steps(found, [replace(plain, load=load) for load in offer.loads if 0 in offer.ks]),
         _steps(found, [replace(asked, k=k) for k in offer.ks]),
     )
 
 
-def _steps(found: Known, asked: list[Asked]) -> tuple[Step, ...]:
-    questions = [_question(one) for one in asked]
-    told = zip(asked, questions, found.model.predict_all(questions), strict=True)
-    reach = found.model.reach
+def _steps(found: FittedPlace, asked: list[ForecastQuestion]) -> tuple[ForecastStep, ...]:
+    model, questions = found.model, [_question(one) for one in asked]
+    predicted = zip(asked, questions, model.predict_all(questions), strict=True)
     return tuple(
-        Step(one.k, one.load, _figures(found, one, Forecast(what, None)), bool(reach.beyond(where)))
-        for one, where, what in told
-    )
+        ForecastStep(
+            one.k, one.load, _figures(found, one, Forecast(what, None)),
+            bool(model.reach.beyond(question)),
+        )
+        for one, question, what in predicted
+    )  # fmt: skip
 
 
-def _question(asked: Asked) -> Question:
+def _question(asked: ForecastQuestion) -> Question:
     """Return the question behind what was asked; for a rate, its mean length is 1 + K x rate.
     Raises InvalidInput for a rate outside 0-1."""
     if asked.rate is not None and not 0 <= asked.rate <= 1:
@@ -116,78 +321,61 @@ def _question(asked: Asked) -> Question:
     return Question(asked.k, asked.load, length if asked.k else None, asked.prompt, asked.output)
 
 
-def _figures(found: Known, asked: Asked, one: Forecast) -> tuple[Figure, ...]:
-    return tuple(_figure(metric, found, asked, one) for metric in PREDICTED)
-
-
-def _figure(metric: str, found: Known, asked: Asked, one: Forecast) -> Figure:
-    band = one.prediction.bands.get(metric)
-    here = (p for p in found.points if (p.k, p.load) == (asked.k, asked.load))
-    return Figure(
-        metric,
-        getattr(one.prediction, metric),
-        None if band is None else band.low,
-        None if band is None else band.high,
-        getattr(next(here, None), metric, None),
-        None if one.baseline is None else getattr(one.baseline, metric),
-        one.improvement(metric),
-        metric in COMPARED,
-    )
-
-
-def _measured(model: Model) -> tuple[Measured, ...]:
-    p = model.usual.points
-    named = (p.k, p.concurrency, p.repeats, p.output_throughput, p.itl, p.ttft)
-    rows = zip(*(values.tolist() for values in named), strict=True)
-    return tuple(Measured(int(k), int(c), int(n), *values) for k, c, n, *values in rows)
+def _figures(
+    found: FittedPlace, asked: ForecastQuestion, one: Forecast
+) -> tuple[ForecastFigure, ...]:
+    here = [p for p in found.points if (p.k, p.load) == (asked.k, asked.load)]
+    figures = []
+    for metric in PREDICTED:
+        band = one.prediction.bands.get(metric)
+        figures.append(ForecastFigure(
+            metric, getattr(one.prediction, metric),
+            None if band is None else band.low, None if band is None else band.high,
+            getattr(here[0], metric, None) if here else None,
+            None if one.baseline is None else getattr(one.baseline, metric),
+            one.improvement(metric), metric in COMPARED,
+        ))  # fmt: skip
+    return tuple(figures)
 
 
 def _checks(withheld: Iterable[Withheld]) -> Iterator[Check]:
-    groups: dict[tuple[str, str], list[Withheld]] = {}
+    groups: dict[tuple[LeftOut, str], list[Withheld]] = {}
     for one in withheld:
         groups.setdefault((one.left_out, one.metric), []).append(one)
-    for mine in groups.values():
+    for key, mine in groups.items():
         errors = [abs(one.error) for one in mine]
         inner = [abs(one.error) for one in mine if one.inside]
         yield Check(
-            mine[0].left_out, mine[0].metric, len(mine), median(errors), max(errors),
+            *key, len(mine), median(errors), max(errors),
             median(inner) if inner else None, max(inner, default=None), sum(o.held for o in mine),
         )  # fmt: skip
 
 
-def _offer(model: Model) -> Offer:
+def _askable(model: Model, points: tuple[MeasuredPoint, ...]) -> AskableQuestions:
+    """Return what may be asked: the measured loads and the powers of two among and around them; to
+    begin with, the K of the fastest draft at the middle load (at any load where none was measured
+    there), and that load."""
     reach, usual = model.reach, model.usual
-    drafted = range(ceil(reach.k.low / FAR), floor(reach.k.high * FAR) + 1)
-    return Offer(
-        (*(k for k in (0,) if k in reach.ks), *(k for k in drafted if k > 0)),
-        _loads(reach.loads),
+    low, high = reach.loads[0], reach.loads[-1]
+    powers = {2**n for n in range(ceil(high * FAR).bit_length())}
+    every = powers | set(reach.loads) | {floor(high * FAR)}
+    drafted = [point for point in points if point.k > 0]
+    middle = reach.loads[len(reach.loads) // 2]
+    here = [point for point in drafted if point.load == middle] or drafted
+    ks = range(ceil(reach.k.low / FAR), floor(reach.k.high * FAR) + 1)
+    return AskableQuestions(
+        (*(k for k in (0,) if k in reach.ks), *(k for k in ks if k > 0)),
+        tuple(sorted(load for load in every if low / FAR <= load <= high * FAR)),
         _span(reach.prompt_tokens, usual.prompt_tokens),
         _span(reach.output_tokens, usual.output_tokens),
-        _start(_measured(model), reach.loads),
+        (max(here, key=lambda point: point.output_throughput).k, middle),
         model.step_time.knows_prompts,
         usual.decay is not None,
         (int(reach.k.low), int(reach.k.high)),
-        (reach.loads[0], reach.loads[-1]),
+        (low, high),
     )
 
 
-def _loads(measured: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the measured loads and the powers of two among and around them."""
-    low, high = measured[0], measured[-1]
-    powers = {2**n for n in range(ceil(high * FAR).bit_length())}
-    every = powers | set(measured) | {floor(high * FAR)}
-    return tuple(sorted(load for load in every if low / FAR <= load <= high * FAR))
-
-
-def _span(known: Range, usual: float) -> Span:
+def _span(known: Range, usual: float) -> AskableSpan:
     lowest = max(ceil(known.low / FAR), 1)
-    return Span(lowest, max(floor(known.high * FAR), lowest + 1), max(round(usual), lowest))
-
-
-def _start(points: tuple[Measured, ...], loads: tuple[int, ...]) -> tuple[int, int]:
-    """Return the K of the fastest draft at the middle load (at any load where none was measured
-    there), and that load."""
-    load = loads[len(loads) // 2]
-    drafted = [point for point in points if point.k > 0]
-    here = [point for point in drafted if point.load == load] or drafted
-    return max(here, key=lambda point: point.output_throughput).k, load
+    return AskableSpan(lowest, max(floor(known.high * FAR), lowest + 1), max(round(usual), lowest))

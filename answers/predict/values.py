@@ -1,9 +1,10 @@
 """A forecast as values and as JSON, and two textbook models beside it. None is unknown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from analysis.frames import metric_name, number
 from analysis.money.cost import Basis
 from analysis.money.paying import Refusal
 from analysis.prediction.posterior import LEVEL
@@ -11,10 +12,12 @@ from analysis.prediction.reach import Textbook, both
 from analysis.prediction.step_time import Choice
 from analysis.prediction.trials import LeftOut, Withheld
 from analysis.prediction.whatif import Model
+from answers.wording import between, known, percent
+from warehouse.catalogue import METRICS
 
 
 @dataclass(frozen=True)
-class Place:
+class ForecastPlace:
     """One arm family, whatever its K, on one dataset of one system (``analysis.matching.arms``)."""
 
     system: int
@@ -29,7 +32,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ForecastQuestion:
     """What a reader asks. ``rate``: accepted / drafted tokens (0-1), or ``length``: tokens of a
     step; ``prompt`` and ``output``: tokens of a request. None: as measured."""
 
@@ -47,7 +50,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Span:
+class AskableSpan:
     """What may be asked: from ``low`` to ``high``; ``usual``: the mean of what was measured."""
 
     low: int
@@ -56,15 +59,15 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Offer:
+class AskableQuestions:
     """What may be asked of a place, and the K and load to begin with. ``prompts_count``: whether
     the results tell what a prompt token costs; ``accepts``: whether acceptance was measured;
     ``k_range`` and ``load_range``: the lowest and the highest that was measured."""
 
     ks: tuple[int, ...]
     loads: tuple[int, ...]
-    prompt: Span
-    output: Span
+    prompt: AskableSpan
+    output: AskableSpan
     start: tuple[int, int]
     prompts_count: bool
     accepts: bool
@@ -73,7 +76,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredPoint:
     """What was measured at one K (0: the baseline) and load: means over ``repeats``."""
 
     k: int
@@ -85,19 +88,19 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class FittedPlace:
     """What forecasts of one place are computed from. ``withheld``: every measured point that was
     predicted from the others."""
 
-    place: Place
-    offer: Offer
-    points: tuple[Measured, ...]
+    place: ForecastPlace
+    offer: AskableQuestions
+    points: tuple[MeasuredPoint, ...]
     withheld: tuple[Withheld, ...]
     model: Model
 
 
 @dataclass(frozen=True)
-class Figure:
+class ForecastFigure:
     """One metric in the catalogue's unit. ``low`` and ``high``: the band, None where nothing is
     known of the error; ``baseline``: predicted without drafts; ``improvement``: ratio, positive is
     better; ``compared``: whether the metric was measured at loads at all."""
@@ -113,7 +116,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Cost:
+class ForecastCost:
     """USD per million output tokens, with its basis."""
 
     basis: Basis
@@ -142,16 +145,16 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ForecastAnswer:
     """One forecast with what a reader must know of it. ``warnings``: how the question leaves what
     was measured; ``trust``: how far to believe it; ``laws``: what a step's time was taken to
     follow, with the errors of withheld points; ``cost``: None where no price was given;
     ``residual`` and ``worst_residual``: relative errors of the fit on its own data."""
 
-    place: Place
-    asked: Asked
+    place: ForecastPlace
+    asked: ForecastQuestion
     headline: str
-    figures: tuple[Figure, ...]
+    figures: tuple[ForecastFigure, ...]
     mean_length: float
     break_even_length: float | None
     warnings: tuple[str, ...]
@@ -161,45 +164,45 @@ class Answer:
     worst_residual: float
     checks: tuple[Check, ...]
     withheld: tuple[Withheld, ...]
-    cost: Cost | Refusal | None = None
+    cost: ForecastCost | Refusal | None = None
     level: float = field(default=LEVEL)
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedForecast:
     """A place for which there is no forecast, and why."""
 
-    place: Place
+    place: ForecastPlace
     reason: str
 
 
 @dataclass(frozen=True)
-class Step:
+class ForecastStep:
     """One point of a line: a K, a load, what is predicted there. ``beyond``: whether anything of
     the question lies beyond what was measured."""
 
     k: int
     load: int
-    figures: tuple[Figure, ...]
+    figures: tuple[ForecastFigure, ...]
     beyond: bool
 
-    def of(self, metric: str) -> Figure:
+    def of(self, metric: str) -> ForecastFigure:
         """Return the figure of one metric."""
         return next(figure for figure in self.figures if figure.metric == metric)
 
 
 @dataclass(frozen=True)
-class Lines:
+class ForecastLines:
     """Predictions over the load at the asked K and without drafts (none without a baseline), and
     over K at the asked load."""
 
-    over_load: tuple[Step, ...]
-    baseline: tuple[Step, ...]
-    over_k: tuple[Step, ...]
+    over_load: tuple[ForecastStep, ...]
+    baseline: tuple[ForecastStep, ...]
+    over_k: tuple[ForecastStep, ...]
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Rows of text."""
 
     header: tuple[str, ...]
@@ -209,30 +212,33 @@ class Table:
 # --- Forecasts as JSON. Unknown is null.
 
 
-def as_json(found: Sequence[Answer | Refused]) -> dict[str, Any]:
+def as_json(found: Sequence[ForecastAnswer | RefusedForecast]) -> dict[str, Any]:
     """Return ``forecasts``, and ``refused`` with the reason of each, as a dict for JSON."""
     return {
-        "forecasts": [_answer(one) for one in found if isinstance(one, Answer)],
+        "forecasts": [_answer(one) for one in found if isinstance(one, ForecastAnswer)],
         "refused": [
-            {**_place(one.place), "reason": one.reason} for one in found if isinstance(one, Refused)
+            {**_place(one.place), "reason": one.reason}
+            for one in found
+            if isinstance(one, RefusedForecast)
         ],
     }
 
 
-def _place(place: Place) -> dict[str, Any]:
+def _place(place: ForecastPlace) -> dict[str, Any]:
     facts = asdict(place)
     del facts["system"]  # A number of this one answer.
     return facts
 
 
-def _answer(found: Answer) -> dict[str, Any]:
-    asked = {"k": found.asked.k, "concurrency": found.asked.load}
+def _answer(found: ForecastAnswer) -> dict[str, Any]:
     now = {figure.metric: figure.predicted for figure in found.figures}
     before = {figure.metric: figure.baseline for figure in found.figures}
+    cost = found.cost if isinstance(found.cost, ForecastCost) else None
     return {
         **_place(found.place),
         "headline": found.headline,
-        "prediction": asked | now | {
+        "prediction": {
+            "k": found.asked.k, "concurrency": found.asked.load, **now,
             "mean_length": found.mean_length, "warnings": list(found.warnings),
         },
         "bands": {"level": found.level} | {
@@ -251,16 +257,14 @@ def _answer(found: Answer) -> dict[str, Any]:
             asdict(one) | {"error": one.error, "held": one.held} for one in found.withheld
         ],
         "trust": list(found.trust),
-        "cost": _cost(found.cost) if isinstance(found.cost, Cost) else None,
+        "cost": None if cost is None else {
+            "basis": cost.basis.as_json(),
+            "usd_per_million_output_tokens": {
+                "predicted": cost.predicted, "baseline": cost.baseline,
+            },
+        },
         "no_cost": found.cost.sentence if isinstance(found.cost, Refusal) else None,
     }  # fmt: skip
-
-
-def _cost(cost: Cost) -> dict[str, Any]:
-    return {
-        "basis": cost.basis.as_json(),
-        "usd_per_million_output_tokens": {"predicted": cost.predicted, "baseline": cost.baseline},
-    }
 
 
 # --- What two textbook models say where nothing is measured.
@@ -271,7 +275,7 @@ END_TO_END, ONE_STREAM = "end to end", "one stream"
 
 
 @dataclass(frozen=True)
-class Parameters:
+class TextbookParameters:
     """What both models are told. ``rate`` and ``decode_share`` are 0-1; ``text``: a key of
     ``DECODE_CAPS``; ``draft_cost``: of a drafted token over a step of the target."""
 
@@ -288,7 +292,7 @@ class Parameters:
         return both(chosen, self.k, self.text, self.decode_share, self.draft_cost)
 
 
-def headline(given: Parameters) -> str:
+def headline(given: TextbookParameters) -> str:
     """Say in a sentence which speedup both models give."""
     found = given.found()
     return (
@@ -298,11 +302,11 @@ def headline(given: Parameters) -> str:
     )
 
 
-def table(given: Parameters) -> Table:
+def table(given: TextbookParameters) -> TextTable:
     """Return a row per model: its speedup and its parameters."""
     found, drafts = given.found(), f"K = {given.k}, draft cost {given.draft_cost:g}"
     shares = f"decode share {given.decode_share:g}, cap {found.model.cap:g}"
-    return Table(
+    return TextTable(
         ("textbook model", "speedup", "parameters"),
         (
             (f"{END_TO_END}, decoding alone faster", f"{found.end_to_end_gain:.2f}",
@@ -311,3 +315,140 @@ def table(given: Parameters) -> Table:
              drafts),
         ),
     )  # fmt: skip
+
+
+# --- A forecast in sentences and rows of text.
+
+
+#: A law with a smaller share of the prediction is not worth mentioning.
+_COUNTS = 0.2
+#: From here on a throughput is told in whole tokens per second.
+_WHOLE = 10.0
+_WITHHELD = {"k": "K", "concurrency": "load"}
+BAND = f"{LEVEL * 100:.0f} % band"
+
+
+def title(place: ForecastPlace, asked: ForecastQuestion | None = None) -> str:
+    """Return a forecast's title: ``eagle3 (draft) on code, model, TP 1, H200: K = 4 at concurrency
+    8``."""
+    parts = [f"{place.family} on {place.dataset}", place.model or "unknown model"]
+    if place.tensor_parallel_size is not None:
+        parts.append(f"TP {place.tensor_parallel_size}")
+    parts.append(place.gpu or "unknown GPU")
+    marked = "" if place.evidence == "gpu" else f" [{place.evidence or 'evidence unknown'}]"
+    marked += " [synthetic acceptance]" if place.synthetic_acceptance else ""
+    told = "" if asked is None else f": K = {asked.k} at concurrency {asked.load}"
+    return f"{', '.join(parts)}{marked}{told}"
+
+
+def forecast_headline(asked: ForecastQuestion, throughput: ForecastFigure) -> str:
+    """Say the prediction and its gain in one sentence."""
+    arm = f"K = {asked.k}" if asked.k else "no drafts"
+    start = (
+        f"Predicted for {arm} at concurrency {asked.load}: "
+        f"{number(throughput.predicted, 0 if throughput.predicted >= _WHOLE else 2)} output tokens "
+        "per second"
+    )
+    if asked.k == 0:
+        return f"{start}."
+    gain = throughput.improvement
+    if gain is None:
+        return f"{start}; no baseline was measured to compare with."
+    word = "more" if gain >= 0 else "fewer"
+    return f"{start}, {percent(gain, sign=False)} {word} than without drafts."
+
+
+def numbers(found: ForecastAnswer) -> TextTable:
+    """Return a row per predicted metric, then what the acceptance is and what a token costs."""
+    rows, drafted = [], found.asked.k != 0
+    for figure in found.figures:
+        metric = METRICS[figure.metric]
+        measured = number(figure.measured, metric.decimals)
+        if not figure.compared:
+            measured = "not compared"
+        elif figure.measured is None or not found.asked.as_measured:
+            measured = "not measured"
+        rows.append((
+            f"{metric_name(figure.metric, 'mean')}, {metric.better} is better",
+            number(figure.predicted, metric.decimals), band(figure), measured,
+            number(figure.baseline, metric.decimals),
+            percent(figure.improvement) if drafted else "–",
+        ))  # fmt: skip
+    length = number(found.mean_length, 2)
+    name = "Mean acceptance length (tokens/step), higher is better"
+    rows.append((name, length, "–", "–", "1.00", "–"))
+    if found.break_even_length is not None:
+        pays = number(found.break_even_length, 2)
+        rows.append(("… from which it pays", pays, "–", "–", "–", "–"))
+    if isinstance(found.cost, ForecastCost):
+        before, now = found.cost.baseline, found.cost.predicted
+        saved = percent(None if before is None else 1 - now / before)
+        name = "Cost per million output tokens (USD), lower is better"
+        rows.append((name, number(now, 3), "–", "–", number(before, 3), saved))
+    header = ("means", "predicted", BAND, "measured", "without drafts, predicted", "improvement")
+    return TextTable(header, tuple(rows))
+
+
+def band(figure: ForecastFigure) -> str:
+    """Write the band of a figure: ``1,080 to 1,260``; unknown where nothing is known of the
+    error."""
+    digits = METRICS[figure.metric].decimals
+    return between(figure.low, figure.high, lambda end: number(end, digits)) or known(None)
+
+
+def trust(
+    checks: Sequence[Check], laws: Sequence[Choice], fit: tuple[float, float], why: str | None
+) -> Iterator[str]:
+    """Yield sentences on how far to believe a forecast. ``fit``: residual and worst; ``why`` there
+    is no band."""
+    mine = [check for check in checks if check.metric == "output_throughput"]
+    points = sum(check.points for check in mine)
+    if why is not None:
+        yield why
+    elif points:
+        yield (
+            f"A {BAND} is meant to hold {LEVEL * 100:.0f} of 100 new measurements; of {points} "
+            f"withheld points of output throughput it held {sum(check.held for check in mine)}."
+        )
+    yield _law(laws)
+    residual, worst = (percent(error, sign=False) for error in fit)
+    yield (
+        f"The time of a step fits its measurements within {residual} (root mean square), "
+        f"{worst} at worst."
+    )
+    for left_out, word in _WITHHELD.items():
+        yield _withheld(word, next((one for one in mine if one.left_out == left_out), None))
+
+
+def _law(laws: Sequence[Choice]) -> str:
+    best, *others = sorted(laws, key=lambda law: -law.share)
+    if best.error is None:
+        return "Nothing could be withheld to tell which law the time of a step follows."
+    start = f"The time of a step follows the {best.law}"
+    if others and others[0].share >= _COUNTS:
+        start += f", and the {others[0].law} nearly as well"
+    errors = [
+        f"{law.law} within {percent(law.error, sign=False)}" for law in (best, *others) if law.error
+    ]
+    return f"{start} (withheld points, root mean square: {', '.join(errors)})."
+
+
+def _withheld(word: str, found: Check | None) -> str:
+    if found is None:
+        return f"No {word} could be withheld to check: too few were measured near one another."
+    sentence = (
+        f"Each {word} withheld in turn ({found.points} points): output throughput is predicted "
+        f"within {percent(found.typical, sign=False)} (median), "
+        f"{percent(found.worst, sign=False)} at worst"
+    )
+    if found.worst_inside is None:
+        return f"{sentence}, all of them beyond the rest."
+    return f"{sentence}, {percent(found.worst_inside, sign=False)} between others."
+
+
+def prompts_unknown(offer: AskableQuestions) -> str:
+    """Say why no other prompt length may be asked for."""
+    return (
+        f"Prompt tokens: about {offer.prompt.usual}, as measured. All prompts are about as long, "
+        "so nobody knows what another length would cost."
+    )

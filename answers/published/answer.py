@@ -14,9 +14,8 @@ from analysis.published.claims_file import Row, Tables, read_claims
 from analysis.published.printed import decimal, follows, gains, measures
 from analysis.verdicts.finding import Finding, shown
 from answers.compare.answer import compare
-from answers.compare.values import Arm, Question, Setting
-from answers.compare.words import metric_name
-from answers.ground import Asked, ground
+from answers.compare.values import ComparedArm, ComparedSetting, CompareQuestion, metric_name
+from answers.ground import ground
 from answers.published.values import (
     MEAN,
     PEAK,
@@ -71,14 +70,16 @@ def studies(reader: Reader, version: str = "") -> tuple[PublishedStudy, ...]:
     found = []
     for kept in published.kept(reader.root):
         tables = read_claims(kept.text, kept.name)
-        settings: tuple[Setting, ...] = ()
+        settings: tuple[ComparedSetting, ...] = ()
         if tables.model is not None:
-            settings = compare(reader, Question(Filters(model=(tables.model,)))).settings
+            settings = compare(reader, CompareQuestion(Filters(model=(tables.model,)))).settings
         found.append(study(tables, judge(tables), settings))
     return tuple(found)
 
 
-def study(tables: Tables, judged: Claims, settings: Sequence[Setting] = ()) -> PublishedStudy:
+def study(
+    tables: Tables, judged: Claims, settings: Sequence[ComparedSetting] = ()
+) -> PublishedStudy:
     """Return what a published table says; beside it what was measured here with its model, in
     ``settings``."""
     return _Printed(tables, judged, settings).study()
@@ -87,7 +88,7 @@ def study(tables: Tables, judged: Claims, settings: Sequence[Setting] = ()) -> P
 class _Printed:
     """One published table while its study is put together."""
 
-    def __init__(self, tables: Tables, judged: Claims, settings: Sequence[Setting]) -> None:
+    def __init__(self, tables: Tables, judged: Claims, settings: Sequence[ComparedSetting]) -> None:
         self.tables, self.judged, self.settings = tables, judged, settings
         self.facts = {name: str(value) for name, value in tables.study.items()}
         self.arm = self._arm(self.facts.get("num_speculative_tokens"))
@@ -222,7 +223,7 @@ class _Printed:
         )  # fmt: skip
 
 
-def _measured_in_printed_unit(arm: Arm, line: PrintedLine) -> Iterator[MeasuredHere]:
+def _measured_in_printed_unit(arm: ComparedArm, line: PrintedLine) -> Iterator[MeasuredHere]:
     key, name, badges = (line.metric, line.statistic), arm.name, arm.badges
     found = []
     if line.of == MEAN:
@@ -276,7 +277,7 @@ def beside(
 ) -> tuple[Finding, ...]:
     """Return ``findings``, each with what the filters show of the same thing; ``model``: of the
     claims."""
-    known = ground(reader, Asked(filters, also=tuple(claims_measured.lines(findings))))
+    known = ground(reader, filters, also=tuple(claims_measured.lines(findings)))
     # Of the comparison the arms with a cell that the filters keep.
     pairs = known.found.pairs
     there = pairs[pairs["speculative_id"].astype(object).isin(known.shown)]

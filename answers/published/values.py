@@ -11,7 +11,7 @@ from analysis.published.claims import Claims, as_improvement, better_of
 from analysis.published.claims_file import Row
 from analysis.published.printed import decimal
 from analysis.verdicts.finding import Finding, shown
-from answers.compare.words import counted, metric_name
+from answers.compare.values import counted, metric_name
 from answers.wording import UNKNOWN, arm_words, badge, between, known
 from warehouse.filters import Filters
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.server_series import lines
-from answers.compare.words import counted
+from answers.compare.values import counted
 from answers.runs import notes
 from answers.wording import UNKNOWN, badge
 from warehouse import annotations, queries

@@ -13,7 +13,7 @@ from analysis.search.proof import promised
 from analysis.search.race import UNLIKELY, End, Next, SearchState, least_minutes, spent, state
 from analysis.search.space import BASELINE, Aim, MeasuredLaunch, SeenLaunches, Space
 from answers.decide.answer import decide
-from answers.ground import Asked, ground
+from answers.ground import ground
 from answers.search.measured import (
     MeasuredStudy,
     RecordedStudy,
@@ -264,7 +264,7 @@ def replay(
 ) -> tuple[SearchReport, ...]:
     """Play one search for each study and system that the filters keep, with up to ``at_once`` launches
     side by side. Beside each stands what the decision over every recorded launch takes."""
-    known = ground(reader, Asked(filters))
+    known = ground(reader, filters)
     taken = {
         (one.subject, one.traffic.dataset or MIX, level.load.value or 0): (
             "baseline" if level.num_speculative_tokens == 0 else level.arm

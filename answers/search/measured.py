@@ -23,10 +23,9 @@ from analysis.search.space import (
     Space,
 )
 from analysis.service.slo import Slo, parse
-from answers.decide.answer import subject_of
-from answers.decide.configurations import configurations
-from answers.decide.unsettled import mix_weights
-from answers.decide.values import Subject
+from answers.decide.answer import mix_weights
+from answers.decide.overview import configurations, subject_of
+from answers.decide.values import DecisionSubject
 from answers.ground import Ground, excluded_cells
 from answers.search.values import SearchPlan, SearchTerms
 from warehouse import queries
@@ -254,7 +253,7 @@ class RecordedStudy:
     arms whose K is not known or not fixed. ``broken`` (arms, places): where all that was recorded breaks
     the SLO, None without one."""
 
-    system: Subject
+    system: DecisionSubject
     space: Space
     launches: Mapping[int, tuple[MeasuredLaunch, ...]]
     own: Floats

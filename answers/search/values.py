@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.search.space import SearchArm, SearchPlace, SeenLaunches, Space
-from answers.decide.values import Answer, Objective, Question, Subject
+from answers.decide.values import DecideQuestion, DecisionAnswer, DecisionSubject, Objective
 from warehouse.filters import Filters
 
 
@@ -30,10 +30,10 @@ class SearchTerms:
     mix: tuple[tuple[str, float], ...] = ()
     by_money: bool = False
 
-    def question(self, filters: Filters) -> Question:
+    def question(self, filters: Filters) -> DecideQuestion:
         """Return what a decision on the same terms is asked."""
         objective: Objective = "latency" if self.latency else "throughput"
-        return Question(filters, objective, slo=self.slo, mix=self.mix)
+        return DecideQuestion(filters, objective, slo=self.slo, mix=self.mix)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class ProvenGain:
 
 #: What is decided of a winner by its fresh launches alone; "none": nothing can be, for the reason that
 #: stands in words.
-ProofAnswer = Answer | Literal["none"]
+ProofAnswer = DecisionAnswer | Literal["none"]
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class SearchReport:
     chance: float | None = None
     outlook: str = ""
     candidates: tuple[SearchCandidate, ...] = ()
-    system: Subject | None = None
+    system: DecisionSubject | None = None
 
 
 @dataclass(frozen=True)

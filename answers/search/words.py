@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from analysis.search.race import MOST, UNLIKELY, End, Settling
 from analysis.search.space import Space
-from answers.compare.words import counted
+from answers.compare.values import counted
 from answers.decide.overview import name
 from answers.search.values import (
     LaunchStep,

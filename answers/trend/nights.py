@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from answers.compare.words import counted
+from answers.compare.values import counted
 from answers.trend.words import interval, percent
 from warehouse.filters import Filters
 from warehouse.nights import NightSummary

@@ -15,7 +15,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from answers.decide.answer import decide
-from answers.decide.values import Question
+from answers.decide.values import DecideQuestion
 from answers.publication import claims_json
 from answers.wording import listed, markdown
 from warehouse import annotations, attestation, queries
@@ -115,7 +115,7 @@ def _describe(reader: Reader, folder: Path, about: PublishedSet, results: pa.Tab
     names = ("model", "gpu", "engine", "engine_version", "load_generator", "evidence", "study")
     stated = {name: sorted(filter(None, _unique(results, name))) for name in names}
     days = sorted(day for day in _unique(results, "started_at") if day is not None)
-    found = decide(reader, Question())
+    found = decide(reader, DecideQuestion())
     ids = _unique(results, "cell_id")
     origins = queries.provenances(reader, ids).column("provenance").to_pylist()
     engines = stated["engine"] + stated["load_generator"]

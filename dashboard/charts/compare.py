@@ -9,9 +9,16 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from answers.compare.pair import Distribution, FirstTokens
-from answers.compare.values import Change, Line, Setting
-from answers.compare.words import ONE_LAUNCH, load_name, sure, word
+from answers.compare.subjects import FirstTokens, RequestDistribution
+from answers.compare.values import (
+    ONE_LAUNCH,
+    ArmChange,
+    ComparedSetting,
+    MetricLine,
+    load_name,
+    sure,
+    word,
+)
 from answers.wording import percent
 from dashboard.charts import (
     SIGNED,
@@ -54,7 +61,7 @@ class LineView:
     """How a line is drawn. ``seen``: the arms in full colour, the chosen one first; ``absolute``: in
     the metric's own unit; ``title``: what stands above it."""
 
-    line: Line
+    line: MetricLine
     seen: tuple[str, ...]
     reference: str
     absolute: bool
@@ -71,7 +78,9 @@ class LineView:
         return f"{row.arm} {value}"
 
 
-def over_load(setting: Setting, view: LineView, beside: Sequence[Setting] = ()) -> Chart:
+def over_load(
+    setting: ComparedSetting, view: LineView, beside: Sequence[ComparedSetting] = ()
+) -> Chart:
     """Draw a metric over the load, a line per arm; ``beside``: settings whose charts share the
     scale."""
     places = load_places(change.load for _, change in _changes(setting, view.line))
@@ -120,7 +129,7 @@ def over_load(setting: Setting, view: LineView, beside: Sequence[Setting] = ()) 
     return alt.layer(*ground, line, marks, names, title=heading(view.title, told), height=_HEIGHT)
 
 
-def _rows(setting: Setting, view: LineView) -> pd.DataFrame:
+def _rows(setting: ComparedSetting, view: LineView) -> pd.DataFrame:
     places = load_places(change.load for _, change in _changes(setting, view.line))
     rows = _value_rows if view.absolute else _improvement_rows
     numbers = {"value": "float64", "low": "float64", "high": "float64"}
@@ -140,7 +149,7 @@ def _scale(rows: pd.DataFrame, absolute: bool) -> tuple[float, float]:
     return float(low - room), float(high + room)
 
 
-def answer(setting: Setting, line: Line, chosen: str) -> str:
+def answer(setting: ComparedSetting, line: MetricLine, chosen: str) -> str:
     """Say what the chosen arm does: its smallest and largest improvement over the loads."""
     found = [change for arm in setting.arms if arm.name == chosen for change in arm.changes
              if change.line == line and change.improvement is not None]  # fmt: skip
@@ -163,7 +172,7 @@ def _axis(places: LoadPlaces, rows: pd.DataFrame) -> alt.X:
     return loads(levels, max(max(levels) / min(levels), 2.0) ** part)
 
 
-def _changes(setting: Setting, line: Line) -> Iterator[tuple[str, Change]]:
+def _changes(setting: ComparedSetting, line: MetricLine) -> Iterator[tuple[str, ArmChange]]:
     for arm in setting.arms:
         for change in arm.changes:
             if change.line == line:
@@ -171,7 +180,7 @@ def _changes(setting: Setting, line: Line) -> Iterator[tuple[str, Change]]:
 
 
 def _improvement_rows(
-    setting: Setting, view: LineView, places: LoadPlaces
+    setting: ComparedSetting, view: LineView, places: LoadPlaces
 ) -> Iterator[tuple[Any, ...]]:
     for arm, one in _changes(setting, view.line):
         if one.improvement is not None:
@@ -182,10 +191,12 @@ def _improvement_rows(
             )  # fmt: skip
 
 
-def _value_rows(setting: Setting, view: LineView, places: LoadPlaces) -> Iterator[tuple[Any, ...]]:
+def _value_rows(
+    setting: ComparedSetting, view: LineView, places: LoadPlaces
+) -> Iterator[tuple[Any, ...]]:
     """Yield a row per arm and load, then the reference's. Arms may have met different repeats of
     the reference; the one with most is drawn."""
-    most: dict[int, Change] = {}
+    most: dict[int, ArmChange] = {}
     for arm, one in _changes(setting, view.line):
         place = places.at[one.load]
         if place not in most or most[place].repeats < one.repeats:
@@ -195,7 +206,7 @@ def _value_rows(setting: Setting, view: LineView, places: LoadPlaces) -> Iterato
         yield _value_row(view.reference, one, 0, places)
 
 
-def _value_row(arm: str, one: Change, side: int, places: LoadPlaces) -> tuple[Any, ...]:
+def _value_row(arm: str, one: ArmChange, side: int, places: LoadPlaces) -> tuple[Any, ...]:
     span = (one.reference, one.arm)[side]
     number = f",.{METRICS[one.metric].decimals}f"
     told = f"repeats {span.low:{number}} to {span.high:{number}}"
@@ -223,7 +234,7 @@ def _with_ends(
 # --- The requests of two cells.
 
 
-def distribution(known: Distribution, note: str) -> Chart:
+def distribution(known: RequestDistribution, note: str) -> Chart:
     """Draw the share of requests that took at most so long, a line per arm. ``note``: badges."""
     metric = METRICS[known.metric]
     rows = pd.concat(

@@ -9,11 +9,10 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from answers.cost.capacity import Carried
-from answers.cost.capacity import Point as FrontPoint
-from answers.cost.tables import MET, why
-from answers.cost.values import Money, Point
-from answers.cost.words import from_to, per_year, short_usd
+from answers.cost.capacity import ArmCapacity
+from answers.cost.capacity import TradePoint as FrontPoint
+from answers.cost.values import CostPoint, DecisionCost
+from answers.cost.words import MET, from_to, per_year, short_usd, why
 from answers.decide.overview import badge
 from answers.decide.tables import traffic_short
 from answers.wording import bracketed, known
@@ -62,7 +61,7 @@ _SHAPES = {True: "circle", False: "cross", None: "triangle-up"}
 # --- Money.
 
 
-def cost_by_load(row: Money, slo: str | None) -> Chart:
+def cost_by_load(row: DecisionCost, slo: str | None) -> Chart:
     """Draw USD per million output tokens over the load, logarithmic both ways: the baseline and
     what the decision takes, other arms faint; dashed where the service level ``slo`` is not met."""
     rows = _marks(row)
@@ -104,7 +103,7 @@ def cost_by_load(row: Money, slo: str | None) -> Chart:
     return alt.layer(*drawn, title=title(name, told), height=_HEIGHT)
 
 
-def _marks(row: Money) -> pd.DataFrame:
+def _marks(row: DecisionCost) -> pd.DataFrame:
     """Return a row per arm (the baseline once) and load. One axis holds only loads of one kind,
     that of the operating load."""
     known = [point for point in row.curve if point.load.value is not None]
@@ -131,7 +130,7 @@ def _marks(row: Money) -> pd.DataFrame:
     )
 
 
-def _mark(point: Point, strong: bool) -> dict[str, object]:
+def _mark(point: CostPoint, strong: bool) -> dict[str, object]:
     usd = point.usd_per_million_output_tokens
     # An interval without an end has no place on the axis; the table tells it.
     known = (point.low or 0) > 0 and (point.high or inf) < inf
@@ -157,7 +156,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return [value for value in every if low <= value <= high]
 
 
-def saved_a_year(rows: Sequence[Money], chosen: int = 0) -> Chart:
+def saved_a_year(rows: Sequence[DecisionCost], chosen: int = 0) -> Chart:
     """Draw what decisions save in a year for the demand (USD), with its 95 % interval, in the
     order of ``rows``; zero: as many GPUs either way. ``chosen``: the place of a row that is drawn
     even where there are too many of them."""
@@ -198,7 +197,7 @@ def saved_a_year(rows: Sequence[Money], chosen: int = 0) -> Chart:
     )  # fmt: skip
 
 
-def _year(row: Money, sizes: bool) -> dict[str, object]:
+def _year(row: DecisionCost, sizes: bool) -> dict[str, object]:
     amount = row.usd_saved_per_year
     assert amount is not None
     size = row.decision.subject.tensor_parallel_size
@@ -215,7 +214,7 @@ def _year(row: Money, sizes: bool) -> dict[str, object]:
 # --- Loads.
 
 
-def slo_strips(arms: Sequence[Carried]) -> Chart:
+def slo_strips(arms: Sequence[ArmCapacity]) -> Chart:
     """Draw each arm's loads in a row of its own: a bar over those up to the largest that meets the
     SLO.
 
@@ -251,7 +250,7 @@ def slo_strips(arms: Sequence[Carried]) -> Chart:
     return alt.layer(*bars, marks, names, title=told, height=height)
 
 
-def _strip(arm: Carried) -> list[dict[str, Any]]:
+def _strip(arm: ArmCapacity) -> list[dict[str, Any]]:
     levels, largest = [at.level for at in arm.loads], arm.reach.largest
     far = "no load" if largest is None else f"up to {largest.short}"
     return [

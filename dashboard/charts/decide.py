@@ -6,8 +6,8 @@ import altair as alt
 import pandas as pd
 
 from answers.decide.overview import Overview, badge
-from answers.decide.tables import Field, fields, line_name, size, taken, traffic_short
-from answers.decide.values import Decision, Level
+from answers.decide.tables import MapField, fields, line_name, size, taken, traffic_short
+from answers.decide.values import Decision, MapLevel
 from answers.wording import percent
 from dashboard.charts import BETTER, EVEN, ON_THESE, WORSE, Chart, nothing, tip, title
 from warehouse.loads import Load
@@ -67,7 +67,7 @@ def load_map(overview: Overview, told: Decision) -> Chart:
     return alt.layer(*layers).properties(title=title(name, _SUBTITLE), height=height)
 
 
-def _cell(overview: Overview, one: Decision, told: Decision, level: Level) -> dict[str, object]:
+def _cell(overview: Overview, one: Decision, told: Decision, level: MapLevel) -> dict[str, object]:
     at = level.difference
     return {
         "place": overview.short(one), TRAFFIC: overview.place(one), LOAD: level.load.short,
@@ -112,7 +112,7 @@ def heat_map(one: Decision) -> Chart:
     return alt.layer(*layers).properties(title=title(name, _TAKEN), height=height)
 
 
-def _mark(field: Field) -> dict[str, object]:
+def _mark(field: MapField) -> dict[str, object]:
     at = field.difference
     told: dict[str, object] = {
         LOAD: field.load.short, "place": field.arm, FIELD: field.name, "taken": field.taken,

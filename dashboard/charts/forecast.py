@@ -8,18 +8,18 @@ from math import nan
 import altair as alt
 import pandas as pd
 
-from answers.predict.acceptance import Line, Measure, Over
+from answers.predict.acceptance import AcceptanceLine, Measure, Over
 from answers.predict.values import (
+    BAND,
     END_TO_END,
     ONE_STREAM,
-    Asked,
-    Known,
-    Lines,
-    Measured,
-    Parameters,
-    Step,
+    FittedPlace,
+    ForecastLines,
+    ForecastQuestion,
+    ForecastStep,
+    MeasuredPoint,
+    TextbookParameters,
 )
-from answers.predict.words import BAND
 from dashboard.charts import (
     QUIET,
     SIGNED,
@@ -65,8 +65,8 @@ class ForecastSheet:
     """One arm family on one dataset, one question and one metric; ``note`` (its badges) ends the
     titles."""
 
-    known: Known
-    asked: Asked
+    known: FittedPlace
+    asked: ForecastQuestion
     metric: str
     note: str
 
@@ -75,7 +75,7 @@ class ForecastSheet:
         return arm_name(self.known.place.family, k)
 
 
-def over_load(sheet: ForecastSheet, lines: Lines) -> Chart:
+def over_load(sheet: ForecastSheet, lines: ForecastLines) -> Chart:
     """Draw one metric over the load for the chosen K and the baseline."""
     asked = sheet.asked
     both = [_line(sheet, line, "concurrency") for line in (lines.over_load, lines.baseline) if line]
@@ -89,7 +89,7 @@ def over_load(sheet: ForecastSheet, lines: Lines) -> Chart:
     return _predicted(sheet, "concurrency", rows, beside, here, arm)
 
 
-def over_k(sheet: ForecastSheet, lines: Lines) -> Chart:
+def over_k(sheet: ForecastSheet, lines: ForecastLines) -> Chart:
     """Draw one metric over K at the chosen load. The line joins several arms, so it has no arm's
     colour."""
     asked = sheet.asked
@@ -99,7 +99,7 @@ def over_k(sheet: ForecastSheet, lines: Lines) -> Chart:
     return _predicted(sheet, "k", rows, beside, here, f"concurrency {asked.load}")
 
 
-def _line(sheet: ForecastSheet, line: Sequence[Step], over: str) -> pd.DataFrame:
+def _line(sheet: ForecastSheet, line: Sequence[ForecastStep], over: str) -> pd.DataFrame:
     """Return a row per prediction; ``over``: the axis that it is drawn over."""
     rows = []
     for step in line:
@@ -119,7 +119,7 @@ def _predicted(
     sheet: ForecastSheet,
     over: str,
     rows: pd.DataFrame,
-    measured: Sequence[Measured],
+    measured: Sequence[MeasuredPoint],
     here: pd.DataFrame,
     where: str,
 ) -> Chart:
@@ -244,7 +244,7 @@ def withheld(sheet: ForecastSheet) -> Chart:
     return alt.layer(even("y"), marks).properties(title=title(*names), height=HEIGHT)
 
 
-def textbook(given: Parameters) -> Chart:
+def textbook(given: TextbookParameters) -> Chart:
     """Draw the speedup of two textbook models, which stand on no measurement, over the acceptance
     rate, their names at their lines; a diamond: what is asked."""
     rows, asked = _speedups(given, _RATES), _speedups(given, [given.rate])
@@ -277,7 +277,7 @@ def textbook(given: Parameters) -> Chart:
     ).properties(title=title(*names), height=HEIGHT)
 
 
-def _speedups(given: Parameters, rates: Iterable[float]) -> pd.DataFrame:
+def _speedups(given: TextbookParameters, rates: Iterable[float]) -> pd.DataFrame:
     models = [given.found(rate) for rate in rates]
     rows = [(END_TO_END, model.acceptance_rate, model.end_to_end_gain) for model in models]
     rows += [(ONE_STREAM, model.acceptance_rate, model.single_stream_speedup) for model in models]
@@ -288,7 +288,7 @@ def _speedups(given: Parameters, rates: Iterable[float]) -> pd.DataFrame:
 
 
 def acceptance(
-    lines: Sequence[Line], over: Over, measure: Measure, arm: str, names: tuple[str, str]
+    lines: Sequence[AcceptanceLine], over: Over, measure: Measure, arm: str, names: tuple[str, str]
 ) -> Chart:
     """Draw acceptance over the draft position, K or the load, a line per dataset. ``arm``: whose
     colour the lines have; datasets are told apart by dash and name. ``names``: the answer, and what

@@ -7,7 +7,7 @@ import altair as alt
 import pandas as pd
 
 from analysis.verdicts.finding import Finding
-from answers.compare.words import counted, short_name
+from answers.compare.values import counted, short_name
 from answers.published.values import BADGE, MEAN, Plot, where_printed
 from answers.wording import badge, bracketed
 from dashboard.charts import QUIET, Chart, colour, even, points, spans, tip, title

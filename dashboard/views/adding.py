@@ -16,9 +16,9 @@ from analysis.matching.guess import BASELINE, SOME_METHOD, Guess, from_name, tog
 from analysis.matching.guess_drafts import Named, datasets_apart, drafts, with_words
 from analysis.matching.guess_paths import datasets, repeat
 from analysis.matching.names import with_draft
-from answers.compare import words
-from answers.compare.uploaded import Read, Told, told
-from answers.compare.values import Question
+from answers.compare import values
+from answers.compare.answer import UploadAnswer, UploadedCell, answer_uploads
+from answers.compare.values import CompareQuestion
 from answers.decide import tables
 from answers.decide.overview import Overview, overviews
 from answers.wording import METHODS, known
@@ -145,7 +145,7 @@ def known_facts(files: Sequence[Any]) -> list[tuple[str, ...]]:
 # --- The verdict on a reader's own files, within the page.
 
 
-def show(mine: Uploaded, verdict: Told, names: Sequence[str]) -> None:
+def show(mine: Uploaded, verdict: UploadAnswer, names: Sequence[str]) -> None:
     """Draw the decision on the files, or why there is none; then what was read."""
     of_files = overviews(verdict.decisions.decisions)
     for at, overview in enumerate(of_files):
@@ -161,12 +161,12 @@ def show(mine: Uploaded, verdict: Told, names: Sequence[str]) -> None:
         unmatched = (
             replace(u, path=dropped.get(u.path or "", u.path)) for u in comparison.unmatched
         )
-        lonely = words.unmatched_rows(replace(comparison, unmatched=tuple(unmatched)))
-        table(texts(words.UNMATCHED_HEADER, lonely), "rows")
+        lonely = values.unmatched_rows(replace(comparison, unmatched=tuple(unmatched)))
+        table(texts(values.UNMATCHED_HEADER, lonely), "rows")
     for setting in comparison.settings:
         for arm in setting.arms:
-            st.markdown(f"**{plain(words.title(setting, arm, comparison.reference))}**")
-            table(texts(words.LEVEL_HEADER, map(words.level_row, arm.changes)), "lines")
+            st.markdown(f"**{plain(values.title(setting, arm, comparison.reference))}**")
+            table(texts(values.LEVEL_HEADER, map(values.level_row, arm.changes)), "lines")
     st.markdown("**What was read**")
     rows = [
         [
@@ -306,7 +306,7 @@ def _guessed(names: list[str], contents: list[Guess], known: Sequence[str]) -> l
 
 
 def _named(
-    read: Mapping[int, Sequence[Read]], names: Sequence[str], facts: Sequence[Guess]
+    read: Mapping[int, Sequence[UploadedCell]], names: Sequence[str], facts: Sequence[Guess]
 ) -> list[Named]:
     return [
         Named(name, fact.method, fact.num_speculative_tokens,
@@ -343,8 +343,8 @@ def _verdict(shelf: Shelf, filters: Filters, reports: list[Report]) -> None:
     key = (shelf, filters if together_with else None, id(mine))
     kept = st.session_state.get(f"{_KEPT}: told")
     if kept is None or kept[0] != key:
-        question = Question(filters if together_with else Filters())
-        kept = (key, told(mine.held, shelf.reader if together_with else None, question))
+        question = CompareQuestion(filters if together_with else Filters())
+        kept = (key, answer_uploads(mine.held, shelf.reader if together_with else None, question))
         st.session_state[f"{_KEPT}: told"] = kept
     show(mine, kept[1], [report.name for report in reports])
 

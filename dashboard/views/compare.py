@@ -10,14 +10,30 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import MATCH_FIELDS, stated_arguments
-from answers.compare import words
+from answers.compare import values
 from answers.compare.answer import compare, pair_lines
-from answers.compare.pair import Pair, Requests, configuration, pairs, requests
-from answers.compare.subjects import Answer, Compared, answer, compared, offered
-from answers.compare.values import Comparison, Line, PairLine, Question, Setting
+from answers.compare.subjects import (
+    ComparedSubject,
+    NamedPair,
+    PairRequests,
+    SettingAnswer,
+    answer,
+    compared,
+    configuration,
+    offered,
+    pairs,
+    requests,
+)
+from answers.compare.values import (
+    ArmComparison,
+    ComparedSetting,
+    CompareQuestion,
+    MetricLine,
+    PairLine,
+)
 from answers.decide.answer import decide
-from answers.decide.subjects import Named
-from answers.decide.values import Question as Decide
+from answers.decide.overview import NamedSubject
+from answers.decide.values import DecideQuestion as Decide
 from answers.ground import JUDGED
 from answers.published.values import PublishedStudy
 from answers.wording import bracketed
@@ -49,7 +65,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     if cells(shelf, filters).empty and not studied:
         st.header(_NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
-        one_of("Subject", (), _SUBJECT, _offer(shelf, Question(filters), studies, {}).hidden)
+        one_of("Subject", (), _SUBJECT, _offer(shelf, CompareQuestion(filters), studies, {}).hidden)
         return
     top, choice, body, folded = *(st.container() for _ in range(3)), st.empty()
     last = folded.container()
@@ -81,7 +97,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         offer.say_default(_SUBJECT)
 
 
-def _question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> Question:
+def _question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> CompareQuestion:
     """Ask which cells are compared with which; folded, since most readers change nothing here.
     ``cells``: of them any server argument may be allowed alone."""
     with st.expander("Which cells are compared?"):
@@ -92,10 +108,10 @@ def _question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> Questio
             "Also pair cells that differ in",
             [*MATCH_FIELDS, *stated_arguments(cells)], key="allow", bind="query-params", placeholder="nothing else",
         )  # fmt: skip
-    return Question(filters, tuple(sorted(allowed)), reference, _also())
+    return CompareQuestion(filters, tuple(sorted(allowed)), reference, _also())
 
 
-def _also() -> tuple[Line, ...]:
+def _also() -> tuple[MetricLine, ...]:
     """Return the lines beside those of the study's table that the metric's controls ask for."""
     state, link = st.session_state, st.query_params
     key = _METRIC_LABELS.get(str(state.get("metric", link.get("metric"))))
@@ -108,7 +124,10 @@ def _also() -> tuple[Line, ...]:
 
 
 def _offer(
-    shelf: Shelf, question: Question, studies: Sequence[PublishedStudy], ours: Mapping[str, Named]
+    shelf: Shelf,
+    question: CompareQuestion,
+    studies: Sequence[PublishedStudy],
+    ours: Mapping[str, NamedSubject],
 ) -> SubjectOffer:
     """Return what the page can be about: the published studies that the filters keep, then ``ours``,
     those that are ``_comparable``."""
@@ -123,7 +142,7 @@ def _offer(
     return SubjectOffer(names, (*printed, *(named.name for named in every)), first)
 
 
-def _comparable(shelf: Shelf, question: Question) -> dict[str, Named]:
+def _comparable(shelf: Shelf, question: CompareQuestion) -> dict[str, NamedSubject]:
     """Return name -> subject, the first of them one that has a pair; empty where none has."""
     known = ask(shelf, offered, question)
     for at, named in enumerate(known):
@@ -132,7 +151,7 @@ def _comparable(shelf: Shelf, question: Question) -> dict[str, Named]:
     return {}
 
 
-def _has_pair(shelf: Shelf, question: Question, about: Named) -> bool:
+def _has_pair(shelf: Shelf, question: CompareQuestion, about: NamedSubject) -> bool:
     comparison = ask(shelf, compare, replace(question, filters=about.filters))
     return compared(comparison, about) is not None
 
@@ -157,7 +176,7 @@ _STATISTIC_LABELS = {percentile_label(name): name for name in STATISTICS if name
 _RELATIVE, _ABSOLUTE = "Improvement, %", "Own unit"
 DRAFTS, ONE_METRIC, ONE_PAIR = "Draft tokens", "One metric, every dataset", "One pair"
 #: Name of a figure -> the lines that it draws, as the published study groups them.
-FIGURES: dict[str, tuple[Line, ...]] = {
+FIGURES: dict[str, tuple[MetricLine, ...]] = {
     "All metrics": STUDY_TABLE,
     "Throughput": (("output_throughput", "mean"), ("total_throughput", "mean")),
     "First token and latency": (("ttft", "p95"), ("request_latency", "p50")),
@@ -174,7 +193,7 @@ _HOW = (
 _HOW_IMPROVED = (
     "Above the dashed line is better than the reference. Bands are 95 % intervals from server "
     "starts; hollow: a single one. Throughput at a rate that every arm keeps up with is what was "
-    f"offered and is not compared ({words.KEPT_UP})."
+    f"offered and is not compared ({values.KEPT_UP})."
 )
 
 
@@ -187,15 +206,15 @@ _NUMBERS = right("reference", "this arm", "improvement", "95 % interval", "study
 
 def _subject(
     shelf: Shelf,
-    question: Question,
-    comparison: Comparison,
-    subject: Compared | None,
+    question: CompareQuestion,
+    comparison: ArmComparison,
+    subject: ComparedSubject | None,
     top: DeltaGenerator,
 ) -> None:
     """Draw the subject, None where nothing has a partner: its answer at the top, the figure, the
     study's table."""
     if subject is None:
-        top.header(plain(comparison.why_none or words.why_none(True, ())))
+        top.header(plain(comparison.why_none or values.why_none(True, ())))
         nothing(shelf, "No cell has a partner among these filters. The reasons stand below.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -229,31 +248,31 @@ def _subject(
         _figure(shelf, question, setting, arm, again)
     _means(setting, arm, comparison.reference)
     with st.expander("Every arm and load, with interval and word"):
-        rows = [(each.name, *words.level_row(c)) for each in setting.arms for c in each.changes]
+        rows = [(each.name, *values.level_row(c)) for each in setting.arms for c in each.changes]
         table(tabled(_LEVELS, rows), "rows", _NUMBERS)
         rows_menu("pairs", lambda: pair_rows(ask(shelf, pair_lines, question)))
 
 
-def _means(setting: Setting, arm: str, reference: str) -> None:
+def _means(setting: ComparedSetting, arm: str, reference: str) -> None:
     """Draw the study's table: geometric means of one arm beside the reference."""
     chosen = next(each for each in setting.arms if each.name == arm)
     st.subheader(plain(f"The study's table: {arm} against {reference} on {setting.name}"))
-    st.caption(plain(words.means_over(chosen)))
+    st.caption(plain(values.means_over(chosen)))
     header = ["metric, geometric mean", "reference", "this arm", "improvement"]
-    table(tabled(header, [words.mean_row(m)[:-1] for m in chosen.means]), "rows", _NUMBERS)
+    table(tabled(header, [values.mean_row(m)[:-1] for m in chosen.means]), "rows", _NUMBERS)
     if not chosen.launches_stated:
-        st.caption(plain(words.CAPPED))
+        st.caption(plain(values.CAPPED))
 
 
-def _left_out(comparison: Comparison) -> None:
+def _left_out(comparison: ArmComparison) -> None:
     """Draw what has no partner, and what is shown but decides nothing."""
     lonely, excluded = len(comparison.unmatched), len(comparison.excluded)
     if not lonely and not excluded:
         st.caption("Every cell has a partner.")
         return
-    label = f"Without a partner: {words.counted(lonely, 'cell')}"
+    label = f"Without a partner: {values.counted(lonely, 'cell')}"
     if excluded:
-        label += f"; shown, but deciding nothing: {words.counted(excluded, 'cell')}"
+        label += f"; shown, but deciding nothing: {values.counted(excluded, 'cell')}"
     with st.expander(label, expanded=not comparison.settings):
         names = ("dataset", "arm", "load", "gpu", "model", "reason", "cell")
         if lonely:
@@ -279,7 +298,7 @@ def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def _setting(subject: Compared) -> Setting | None:
+def _setting(subject: ComparedSubject) -> ComparedSetting | None:
     """Ask for the dataset and tensor parallel size; None where the link names one that is gone."""
     names = [each.name for each in subject.settings]
     follow_first("setting", names)
@@ -297,7 +316,7 @@ def _setting(subject: Compared) -> Setting | None:
     return None if name is None else subject.setting(name)
 
 
-def _arm(setting: Setting, found: Answer) -> str:
+def _arm(setting: ComparedSetting, found: SettingAnswer) -> str:
     names = sorted((arm.name for arm in setting.arms), key=lambda name: name != found.arm)
     if len(names) == 1:
         return names[0]
@@ -306,7 +325,7 @@ def _arm(setting: Setting, found: Answer) -> str:
     return chosen
 
 
-def _badges(setting: Setting) -> list[str]:
+def _badges(setting: ComparedSetting) -> list[str]:
     return sorted({badge for arm in setting.arms for badge in arm.badges})
 
 
@@ -314,7 +333,11 @@ def _badges(setting: Setting) -> list[str]:
 
 
 def _figure(
-    shelf: Shelf, question: Question, setting: Setting, arm: str, again: Mapping[str, str]
+    shelf: Shelf,
+    question: CompareQuestion,
+    setting: ComparedSetting,
+    arm: str,
+    again: Mapping[str, str],
 ) -> None:
     figure = again["chart"]
     names = [each.name for each in setting.arms]
@@ -329,7 +352,7 @@ def _figure(
     badge = bracketed(*_badges(setting))
     views = [
         LineView(line, seen, question.reference, True,
-                 f"{words.short_name(*line)}, {METRICS[line[0]].unit}{badge}")
+                 f"{values.short_name(*line)}, {METRICS[line[0]].unit}{badge}")
         for line in FIGURES[figure]
     ]  # fmt: skip
     drawings = [_drawing(shelf, question, setting.name, view) for view in views]
@@ -343,12 +366,16 @@ def _without_k(arm: str) -> tuple[str, str]:
 
 
 def _one_metric(
-    shelf: Shelf, question: Question, subject: Compared, arm: str, again: Mapping[str, str]
+    shelf: Shelf,
+    question: CompareQuestion,
+    subject: ComparedSubject,
+    arm: str,
+    again: Mapping[str, str],
 ) -> None:
     """Draw one metric over the load, a panel for each setting of the subject, on one scale."""
     line, absolute = _metric_and_view()
     metric = METRICS[line[0]]
-    name = f"{words.metric_name(*line)}, {metric.unit if absolute else 'improvement'}"
+    name = f"{values.metric_name(*line)}, {metric.unit if absolute else 'improvement'}"
     st.subheader(plain(name), help=explanation(metric, line[1]))
     st.caption(_HOW if absolute else _HOW_IMPROVED)
     if len(subject.settings) > _MOST:
@@ -369,7 +396,7 @@ def _one_metric(
     figure_files(name, drawings, again)
 
 
-def _metric_and_view() -> tuple[Line, bool]:
+def _metric_and_view() -> tuple[MetricLine, bool]:
     """Ask for the metric that is drawn for every setting, and whether it is drawn in its own unit."""
     left, middle, right = st.columns(3, vertical_alignment="bottom")
     metric = METRICS[
@@ -392,14 +419,14 @@ def _metric_and_view() -> tuple[Line, bool]:
     return (metric.key, statistic if metric.distribution else "mean"), absolute
 
 
-def _alt(setting: Setting, view: LineView) -> str:
+def _alt(setting: ComparedSetting, view: LineView) -> str:
     text = charts.answer(setting, view.line, view.seen[0])
-    return f"{words.with_unit(*view.line)} over the load on {setting.name}: {text}."
+    return f"{values.with_unit(*view.line)} over the load on {setting.name}: {text}."
 
 
 @cached
 def _drawing(
-    shelf: Shelf, question: Question, name: str, view: LineView, beside: tuple[str, ...] = ()
+    shelf: Shelf, question: CompareQuestion, name: str, view: LineView, beside: tuple[str, ...] = ()
 ) -> Drawing:
     settings = {each.name: each for each in ask(shelf, compare, question).settings}
     others = [settings[other] for other in beside if other != name]
@@ -409,7 +436,7 @@ def _drawing(
 # --- One pair of cells.
 
 
-def _one_pair(shelf: Shelf, comparison: Comparison, setting: Setting) -> None:
+def _one_pair(shelf: Shelf, comparison: ArmComparison, setting: ComparedSetting) -> None:
     named = {pair.name: pair for pair in pairs(comparison, setting)}
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     follow_first("pair", list(named))
@@ -428,7 +455,7 @@ def _one_pair(shelf: Shelf, comparison: Comparison, setting: Setting) -> None:
         table(tabled(["setting", *(arm for arm, _ in chosen.cells)], rows), "settings")
 
 
-def _requests(chosen: Pair, found: Requests) -> None:
+def _requests(chosen: NamedPair, found: PairRequests) -> None:
     note = bracketed(*chosen.badges)
     if not found.distributions:
         st.caption(

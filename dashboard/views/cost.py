@@ -9,14 +9,24 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analysis.money.cost import MILLION, Demand
 from analysis.money.paying import PRICES, Paying
-from answers.cost import tables
+from answers.cost import words
 from answers.cost.answer import cost
-from answers.cost.capacity import Capacity, Carried, capacity, kept_to, offered, trade, within
-from answers.cost.values import Costs, Money, Terms
-from answers.cost.words import NOTHING, capacity_json, money_json, notes, per_year, trade_json
+from answers.cost.capacity import (
+    ArmCapacity,
+    ServiceCapacity,
+    capacity,
+    capacity_json,
+    kept_to,
+    offered,
+    trade,
+    trade_json,
+    within,
+)
+from answers.cost.values import Costs, DecisionCost, Terms, money_json
+from answers.cost.words import NOTHING, notes, per_year
 from answers.decide.answer import decide
-from answers.decide.subjects import Named
-from answers.decide.values import Decisions, Question
+from answers.decide.overview import NamedSubject
+from answers.decide.values import DecideQuestion, Decisions
 from answers.wording import badge, known
 from dashboard import links
 from dashboard.charts import Drawing, specification
@@ -85,7 +95,7 @@ class MoneySheet:
     """The money of one subject's decisions, ``row`` that of the chosen traffic, and its charts."""
 
     costs: Costs
-    row: Money
+    row: DecisionCost
     drawings: tuple[Drawing, ...]
 
 
@@ -95,7 +105,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     if cells(shelf, filters).empty:
         st.header(NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
-        keep_choice(choices(shelf, Question(filters), {}))
+        keep_choice(choices(shelf, DecideQuestion(filters), {}))
         return
     top, below = st.container(), st.container()
     boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
@@ -144,7 +154,7 @@ def _decided(shelf: Shelf, choice: ChosenDecision, counted: Terms, top: DeltaGen
 
 @cached
 def _sheet(
-    shelf: Shelf, question: Question, counted: Terms, place: tuple[Named, str]
+    shelf: Shelf, question: DecideQuestion, counted: Terms, place: tuple[NamedSubject, str]
 ) -> MoneySheet:
     """Return the money and its charts. ``place``: the subject, and the name of the traffic."""
     overview = decided(shelf, question, place[0]).overview
@@ -306,7 +316,7 @@ def _folds(
 
 
 def _arithmetic(sheet: MoneySheet) -> None:
-    lines = tables.steps(sheet.row, sheet.costs.terms)
+    lines = words.steps(sheet.row, sheet.costs.terms)
     if not lines:
         st.caption("There is nothing to calculate without a price and a load.")
         return
@@ -315,10 +325,10 @@ def _arithmetic(sheet: MoneySheet) -> None:
 
 
 def _numbers(costs: Costs) -> None:
-    table(tabled(*tables.costs(costs.rows)), "decisions")
+    table(tabled(*words.costs(costs.rows)), "decisions")
     if costs.terms.demand is not None:
-        table(tabled(*tables.demands(costs.rows)), "decisions")
-    more = tables.others(costs.rows)
+        table(tabled(*words.demands(costs.rows)), "decisions")
+    more = words.others(costs.rows)
     if more[1]:
         table(tabled(*more), "decisions")
     rows_menu("cost", lambda: pd.json_normalize([
@@ -329,7 +339,7 @@ def _numbers(costs: Costs) -> None:
 
 def _points(shelf: Shelf, filters: Filters) -> None:
     found = ask(shelf, trade, filters)
-    table(tabled(*tables.trade_points(found.points)), "points")
+    table(tabled(*words.trade_points(found.points)), "points")
     rows_menu("pareto", lambda: pd.json_normalize(trade_json(found)["points"]))
 
 
@@ -372,10 +382,10 @@ def _targets(shelf: Shelf, scope: Filters, wanted: str | None, paid: Paying) -> 
             _strips(*_drawn(shelf, scope, slo, paid, count))
     if arms.open:
         with arms:
-            table(tabled(*tables.arms(found)), "arms")
+            table(tabled(*words.arms(found)), "arms")
     if loads.open:
         with loads:
-            table(tabled(*tables.loads(found)), "loads")
+            table(tabled(*words.loads(found)), "loads")
             rows_menu("slo-loads", lambda: _file_rows(found))
     for sentence in dict.fromkeys(arm.unpriced for arm in found.arms if arm.unpriced):
         st.caption(plain(sentence))
@@ -390,7 +400,7 @@ def _drawn(
     shelf: Shelf, scope: Filters, slo: str, paid: Paying, counted: bool
 ) -> tuple[dict[str, Drawing], int]:
     """Return the charts of the first settings, and how many settings there are."""
-    settings: dict[str, list[Carried]] = {}
+    settings: dict[str, list[ArmCapacity]] = {}
     for arm in ask(shelf, capacity, scope, slo, paid, counted).arms:
         if all(at.level.load.value is not None for at in arm.loads):
             settings.setdefault(arm.place.setting, []).append(arm)
@@ -407,7 +417,7 @@ def _strips(drawings: dict[str, Drawing], settings: int) -> None:
     charts_menu("slo-loads", drawings)
 
 
-def _file_rows(found: Capacity) -> pd.DataFrame:
+def _file_rows(found: ServiceCapacity) -> pd.DataFrame:
     about: list[str | list[str]] = [
         "arm_label", "model", "dataset", "gpu", "tensor_parallel_size", "evidence",
     ]  # fmt: skip

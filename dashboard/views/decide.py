@@ -13,24 +13,16 @@ import streamlit as st
 from streamlit import column_config as col
 from streamlit.delta_generator import DeltaGenerator
 
-from answers.compare import words as compare_words
+from answers.compare import values
 from answers.compare.answer import compare
-from answers.compare.values import Question as CompareQuestion
+from answers.compare.values import CompareQuestion
 from answers.decide import tables
-from answers.decide.accepted import (
-    accepted,
-    accepted_in,
-    changes,
-    operating_cell,
-    outputs_of,
-    rule_rows,
-    rules,
-)
 from answers.decide.answer import decide
-from answers.decide.overview import Overview
-from answers.decide.read import measured
-from answers.decide.subjects import Named
-from answers.decide.values import Decision, Question
+from answers.decide.overview import NamedSubject, Overview
+from answers.decide.tables import changes, operating_cell, outputs_of
+from answers.decide.values import DecideQuestion, Decision
+from answers.ground import cells_kept
+from answers.predict.acceptance import accepted, accepted_in, rule_rows, rules
 from answers.published.values import PublishedStudy
 from dashboard.charts import Drawing, specification
 from dashboard.charts import decide as charts
@@ -119,16 +111,16 @@ def _undecided(study: PublishedStudy | None, lost: str | None, top: DeltaGenerat
     printed.overview(study)
 
 
-def _none(shelf: Shelf, question: Question) -> None:
+def _none(shelf: Shelf, question: DecideQuestion) -> None:
     st.header(plain(_UNKNOWN))
-    if not ask(shelf, measured, question.filters):
+    if not ask(shelf, cells_kept, question.filters):
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     st.info(plain(ask(shelf, decide, question).why_none or ""))
     lonely = ask(shelf, compare, CompareQuestion(question.filters, question.allow))
     if lonely.unmatched:
         st.markdown("These cells have no partner:")
-        table(texts(compare_words.UNMATCHED_HEADER, compare_words.unmatched_rows(lonely)), "rows")
+        table(texts(values.UNMATCHED_HEADER, values.unmatched_rows(lonely)), "rows")
 
 
 def _show(shelf: Shelf, decision: ChosenDecision, top: DeltaGenerator) -> None:
@@ -193,7 +185,9 @@ def rows_of(of_subject: Sequence[Decision]) -> pd.DataFrame:
 
 
 @cached
-def drawings(shelf: Shelf, question: Question, about: Named, traffic: str) -> dict[str, Drawing]:
+def drawings(
+    shelf: Shelf, question: DecideQuestion, about: NamedSubject, traffic: str
+) -> dict[str, Drawing]:
     """Return the charts of a decision by their titles; ``traffic``: its name."""
     overview = decided(shelf, question, about).overview
     assert overview is not None  # Whoever asks was told of it.

@@ -8,16 +8,38 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.prediction.reach import DECODE_CAPS
-from answers.decide.accepted import Accepted, acceptance_rows, accepted
 from answers.predict import values as book
-from answers.predict.acceptance import Asked as Accepting
-from answers.predict.acceptance import Measure, Over, headline, lines, of_family
-from answers.predict.answer import answer, known
-from answers.predict.answer import lines as predicted_lines
-from answers.predict.read import Family, families, measured, subjects
-from answers.predict.values import Answer, Asked, Known, Parameters, Table
-from answers.predict.values import Offer as Reach
-from answers.predict.words import BAND, numbers, prompts_unknown
+from answers.predict.acceptance import AcceptanceQuestion as Accepting
+from answers.predict.acceptance import (
+    DraftAcceptance,
+    Measure,
+    Over,
+    acceptance_rows,
+    accepted,
+    headline,
+    lines,
+)
+from answers.predict.answer import (
+    DraftFamily,
+    acceptance_of_family,
+    families,
+    forecast_answer,
+    measured,
+    subjects,
+)
+from answers.predict.answer import fitted as fit
+from answers.predict.answer import forecast_lines as predicted_lines
+from answers.predict.values import (
+    BAND,
+    FittedPlace,
+    ForecastAnswer,
+    ForecastQuestion,
+    TextbookParameters,
+    TextTable,
+    numbers,
+    prompts_unknown,
+)
+from answers.predict.values import AskableQuestions as Reach
 from answers.wording import bracketed
 from dashboard.charts import Drawing, forecast, specification
 from dashboard.charts.forecast import DRAWN, ForecastSheet, acceptance
@@ -102,13 +124,13 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 
 @cached
-def _arms(shelf: Shelf, filters: Filters) -> tuple[Family, ...]:
+def _arms(shelf: Shelf, filters: Filters) -> tuple[DraftFamily, ...]:
     """Return the arms that the filters keep, in the order and by the names that they have without."""
     return families(ask(shelf, subjects, filters), ask(shelf, subjects, Filters()))
 
 
 def _measured(
-    shelf: Shelf, filters: Filters, kept: tuple[Family, ...], offer: SubjectOffer
+    shelf: Shelf, filters: Filters, kept: tuple[DraftFamily, ...], offer: SubjectOffer
 ) -> None:
     top, below = st.container(), st.container()
     chosen = _chosen({arm.name: arm for arm in kept}, offer)
@@ -145,7 +167,7 @@ def _measured(
         f"Points were measured; lines are predicted, each with its {BAND}. "
         "Dotted rules: where measuring ends; dashed beyond them. Diamond: your question."
     )
-    drafts = of_family(ask(shelf, accepted, filters), family)
+    drafts = acceptance_of_family(ask(shelf, accepted, filters), family)
     of_drafts = [_draft(drafts, family, note)] if drafts else []
     charts_menu("predict", titled([*drawings, *of_drafts]))
     fold("In numbers", "fold_numbers", partial(_in_numbers, forecasts))
@@ -157,7 +179,7 @@ def _measured(
     fold("Textbook models, without a measurement", "fold_textbook", textbook)
 
 
-def _chosen(kept: dict[str, Family], offer: SubjectOffer) -> tuple[Family, str] | str:
+def _chosen(kept: dict[str, DraftFamily], offer: SubjectOffer) -> tuple[DraftFamily, str] | str:
     """Return the arm and the dataset of the boxes; a sentence where the filters hide the arm, or the
     link names one that is gone."""
     left, right = st.columns([3, 1])
@@ -170,7 +192,7 @@ def _chosen(kept: dict[str, Family], offer: SubjectOffer) -> tuple[Family, str] 
     return _GONE if dataset is None else (kept[name], dataset)
 
 
-def _controls(reach: Reach) -> Asked:
+def _controls(reach: Reach) -> ForecastQuestion:
     left, right = st.columns(2)
     k = left.select_slider(
         "Draft tokens K (0: no drafts)", reach.ks, reach.start[0], key="k", bind="query-params"
@@ -191,7 +213,7 @@ def _controls(reach: Reach) -> Asked:
     prompt, output = _prompt(two, reach), reach.output
     tokens = three.slider("Output tokens", output.low, output.high, output.usual, key="output",
                           bind="query-params", help="Per request.")  # fmt: skip
-    return Asked(
+    return ForecastQuestion(
         k, load, rate if own else None, None,
         None if prompt == reach.prompt.usual else float(prompt),
         None if tokens == output.usual else float(tokens),
@@ -212,7 +234,7 @@ def _prompt(place: DeltaGenerator, reach: Reach) -> int:
 
 
 @cached
-def _known(shelf: Shelf, fitted: Fitted) -> Known:
+def _known(shelf: Shelf, fitted: Fitted) -> FittedPlace:
     """Return what forecasts rest on. Raises InvalidInput where there is none."""
     wanted = (fitted.system, fitted.family, fitted.dataset)
     (subject,) = (
@@ -220,16 +242,18 @@ def _known(shelf: Shelf, fitted: Fitted) -> Known:
         for each in ask(shelf, subjects, fitted.filters)
         if (each.place.system, each.place.family, each.place.dataset) == wanted
     )
-    return known(subject, fitted.lengths)
+    return fit(subject, fitted.lengths)
 
 
 @cached
-def _answer(shelf: Shelf, fitted: Fitted, given: Asked) -> Answer:
-    return answer(_known(shelf, fitted), given)
+def _answer(shelf: Shelf, fitted: Fitted, given: ForecastQuestion) -> ForecastAnswer:
+    return forecast_answer(_known(shelf, fitted), given)
 
 
 @cached
-def _drawn(shelf: Shelf, fitted: Fitted, given: Asked, words: tuple[str, str]) -> list[Drawing]:
+def _drawn(
+    shelf: Shelf, fitted: Fitted, given: ForecastQuestion, words: tuple[str, str]
+) -> list[Drawing]:
     """Return the charts over the load and over K. ``words``: the metric, and what ends the
     titles."""
     sheet = ForecastSheet(_known(shelf, fitted), given, *words)
@@ -238,7 +262,7 @@ def _drawn(shelf: Shelf, fitted: Fitted, given: Asked, words: tuple[str, str]) -
     return list(map(specification, charts))
 
 
-def _draft(drafts: tuple[Accepted, ...], family: Family, note: str) -> Drawing:
+def _draft(drafts: tuple[DraftAcceptance, ...], family: DraftFamily, note: str) -> Drawing:
     ks = sorted({draft.k for draft in drafts}, reverse=True)
     st.subheader("How good is the draft?", help=_DRAFT)
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -267,12 +291,12 @@ def _segments(label: str, options: list[str], key: str) -> str:
 # --- What is folded under a forecast; what is closed is neither computed nor drawn.
 
 
-def _in_numbers(forecasts: Answer) -> None:
+def _in_numbers(forecasts: ForecastAnswer) -> None:
     st.caption("How is this calculated?", help=_MODEL)
     _text(numbers(forecasts), "rows")
 
 
-def _trust(forecasts: Answer, sheet: ForecastSheet) -> None:
+def _trust(forecasts: ForecastAnswer, sheet: ForecastSheet) -> None:
     for line in forecasts.trust:
         st.caption(plain(line))
     st.vega_lite_chart(
@@ -297,11 +321,11 @@ def textbook() -> None:
                          key="book_cost", bind="query-params")  # fmt: skip
     text = right.selectbox("Kind of text", list(DECODE_CAPS), key="book_text",
                            bind="query-params")  # fmt: skip
-    given = Parameters(rate, k, text, share, cost)
+    given = TextbookParameters(rate, k, text, share, cost)
     st.markdown(plain(book.headline(given)))
     st.vega_lite_chart(specification(forecast.textbook(given)), alt=book.headline(given))
     _text(book.table(given), "models")
 
 
-def _text(rows: Table, what: str) -> None:
+def _text(rows: TextTable, what: str) -> None:
     table(tabled(rows.header, rows.rows), what)

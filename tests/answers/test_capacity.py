@@ -9,12 +9,12 @@ import pytest
 from analysis.money.paying import Hardware, Paying
 from analysis.service.largest_load import Level, Reach
 from analysis.service.slo import Pooled, parse
-from answers.cost import tables
+from answers.cost import words
 from answers.cost.capacity import (
-    AtLoad,
-    Capacity,
-    Carried,
-    Place,
+    ArmCapacity,
+    ArmPlace,
+    LoadService,
+    ServiceCapacity,
     capacity,
     offered,
     offered_of,
@@ -30,16 +30,16 @@ AT_8 = Load("concurrency", 8.0)
 MONDAY = Load("trace", None, "monday")
 
 
-def _arm(name: str, met: bool | None, load: Load = AT_8) -> Carried:
+def _arm(name: str, met: bool | None, load: Load = AT_8) -> ArmCapacity:
     level = Level(load, met, () if met else ("ttft:p95<80ms (90.0 ms)",), (), 1, int(met is True))
-    place = Place("code", name, name, (), None, "code", "gpu", Hardware())
-    at = AtLoad(level, None, Pooled(None, None, None), frozenset({f"{name} cell"}))
+    place = ArmPlace("code", name, name, (), None, "code", "gpu", Hardware())
+    at = LoadService(level, None, Pooled(None, None, None), frozenset({f"{name} cell"}))
     reach = Reach(load if met else None, (level,), "")
-    return Carried(place, reach, (at,), None, None, "")
+    return ArmCapacity(place, reach, (at,), None, None, "")
 
 
-def _capacity(*arms: Carried) -> Capacity:
-    return Capacity(parse(SLO), arms, False, 1)
+def _capacity(*arms: ArmCapacity) -> ServiceCapacity:
+    return ServiceCapacity(parse(SLO), arms, False, 1)
 
 
 def test_a_bound_is_offered_in_the_middle_of_what_was_measured_two_digits_upwards() -> None:
@@ -70,7 +70,7 @@ def test_cells_meet_a_level_only_where_all_their_loads_do() -> None:
 
 
 def test_a_trace_stands_in_the_tables_by_its_name() -> None:
-    _, rows = tables.arms(_capacity(_arm("baseline", True, MONDAY)))
+    _, rows = words.arms(_capacity(_arm("baseline", True, MONDAY)))
 
     assert rows[0][2] == "trace monday"
 

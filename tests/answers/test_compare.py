@@ -8,11 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from answers.compare import words
 from answers.compare.answer import compare, pair_lines
-from answers.compare.values import Arm, Comparison, Question, as_json
+from answers.compare.values import (
+    KEPT_UP,
+    ONE_LAUNCH,
+    ArmComparison,
+    ComparedArm,
+    CompareQuestion,
+    as_json,
+    load_name,
+    means_over,
+    summary,
+    sure,
+    unmatched_rows,
+    word,
+)
 from answers.decide.answer import decide
-from answers.decide.values import Question as DecideQuestion
+from answers.decide.values import DecideQuestion
 from warehouse.filters import Filters
 from warehouse.rows import Measurement
 from warehouse.store import Reader, open_writer
@@ -68,12 +80,12 @@ def fill(warehouse_path: Path, make_source: Any, make_cell: Any) -> Fill:
     return build
 
 
-def asked(path: Path, **question: Any) -> Comparison:
+def asked(path: Path, **question: Any) -> ArmComparison:
     with Reader(path) as reader:
-        return compare(reader, Question(**question))
+        return compare(reader, CompareQuestion(**question))
 
 
-def arms(found: Comparison) -> Iterator[tuple[str | None, Arm]]:
+def arms(found: ArmComparison) -> Iterator[tuple[str | None, ComparedArm]]:
     for setting in found.settings:
         for arm in setting.arms:
             yield setting.dataset, arm
@@ -137,7 +149,7 @@ def test_at_a_rate_that_all_keep_up_with_only_latency_is_compared(fill: Fill) ->
 
     speed, wait = (next(c for c in arm.changes if c.line == line) for line in (SPEED, WAIT))
     assert (speed.compared, speed.improvement, speed.word) == (False, None, None)
-    assert words.word(speed) == words.KEPT_UP
+    assert word(speed) == KEPT_UP
     assert (wait.compared, wait.word) == (True, "gain")
     assert {mean.metric for mean in arm.means} == {"ttft"}
 
@@ -157,7 +169,7 @@ def test_loads_of_every_kind_have_names_of_their_own(fill: Fill) -> None:
     )  # fmt: skip
     ((_, arm), _) = arms(asked(fill(loads)))
 
-    names = [words.load_name(change.load) for change in arm.changes if change.line == WAIT]
+    names = [load_name(change.load) for change in arm.changes if change.line == WAIT]
     assert names == [
         "4 at once", "4 requests/s", "4 requests/s (Poisson)", "trace azure",
         "as fast as it takes them",
@@ -170,7 +182,7 @@ def test_a_mean_over_loads_has_no_word_and_names_its_loads(fill: Fill) -> None:
     assert arm.means[0].loads == ("1", "8")
     assert arm.means[0].improvement == pytest.approx(0.5, abs=0.05)
     assert not hasattr(arm.means[0], "word")
-    assert "no server runs at their mean" in words.means_over(arm)
+    assert "no server runs at their mean" in means_over(arm)
 
 
 def test_launches_that_nobody_stated_are_said_to_cap_the_words(fill: Fill) -> None:
@@ -178,14 +190,14 @@ def test_launches_that_nobody_stated_are_said_to_cap_the_words(fill: Fill) -> No
 
     assert not arm.launches_stated
     assert {change.word for change in arm.changes if change.line == SPEED} == {"likely gain"}
-    assert "launch=" in words.summary(arm)
+    assert "launch=" in summary(arm)
 
 
 def test_one_launch_is_open_and_says_so(fill: Fill) -> None:
     ((_, arm), _) = arms(asked(fill(launches=1)))
 
     assert {change.word for change in arm.changes} == {"open"}
-    assert {words.sure(change) for change in arm.changes} == {words.ONE_LAUNCH}
+    assert {sure(change) for change in arm.changes} == {ONE_LAUNCH}
 
 
 def test_any_arm_can_stand_where_the_baseline_stands(fill: Fill) -> None:
@@ -208,7 +220,7 @@ def test_cells_without_a_partner_are_listed_with_their_load_and_the_reason(fill:
     assert {(cell.arm, cell.dataset, cell.load) for cell in found.unmatched} == {
         ("eagle3 K=3", "alone", "1 at once"), ("eagle3 K=3", "alone", "8 at once"),
     }  # fmt: skip
-    rows = words.unmatched_rows(found)
+    rows = unmatched_rows(found)
     assert {row[:4] for row in rows} == {
         ("eagle3 K=3", "alone", load, "alone-eagle3-0.json") for load in ("1 at once", "8 at once")
     }
@@ -217,7 +229,7 @@ def test_cells_without_a_partner_are_listed_with_their_load_and_the_reason(fill:
 
 def test_every_pair_is_listed_unrounded(fill: Fill) -> None:
     with Reader(fill()) as reader:
-        lines = pair_lines(reader, Question())
+        lines = pair_lines(reader, CompareQuestion())
 
     assert len(lines) == 2 * 2 * 3 * 2
     assert {(line.metric, line.statistic) for line in lines} == {SPEED, WAIT}

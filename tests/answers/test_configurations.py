@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas as pd
 
-from answers.decide.configurations import configurations
+from answers.decide.overview import configurations
 
 SAID = {"study": "nights", "model": "m", "gpu": "H200", "tensor_parallel_size": 1}
 

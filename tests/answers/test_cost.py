@@ -10,19 +10,18 @@ from analysis.evidence.words import GAIN, LIKELY_GAIN, LOSS, OPEN, Word
 from analysis.money.cost import Demand
 from analysis.money.paying import Paying
 from answers.cost.answer import cost
-from answers.cost.tables import costs, demands, others, steps
-from answers.cost.values import Money, Terms
-from answers.cost.words import as_json
+from answers.cost.values import DecisionCost, Terms, as_json
+from answers.cost.words import costs, demands, others, steps
 from answers.decide.values import (
-    Cell,
+    ArmAtLoad,
+    ArmDifference,
+    DecidedTraffic,
     Decision,
     Decisions,
-    Difference,
-    Level,
-    Rates,
+    DecisionSubject,
+    MapLevel,
     Saving,
-    Subject,
-    Traffic,
+    ThroughputRates,
 )
 from warehouse.errors import InvalidInput
 from warehouse.loads import Load
@@ -30,15 +29,15 @@ from warehouse.loads import Load
 AT_16 = Load("concurrency", 16.0)
 #: 3.6 USD an hour at 1,000 tokens/s: one USD for a million.
 PAID = Paying(usd_per_hour=3.6)
-RATES = Rates(1000.0, 3000.0, 1300.0, 3900.0)
-SUBJECT = Subject("s", "m", "B17", 1, "vllm", "0.25", 1, "gpu")
+RATES = ThroughputRates(1000.0, 3000.0, 1300.0, 3900.0)
+SUBJECT = DecisionSubject("s", "m", "B17", 1, "vllm", "0.25", 1, "gpu")
 
 
 def difference(
     improvement: float, low: float | None, high: float | None, word: Word = GAIN, **changes: Any
-) -> Difference:
+) -> ArmDifference:
     """Of the output throughput; the adjusted interval is the plain one."""
-    told = Difference("output_throughput", "mean", word, improvement, low, high, low, high)
+    told = ArmDifference("output_throughput", "mean", word, improvement, low, high, low, high)
     return replace(told, **changes)
 
 
@@ -46,7 +45,7 @@ def difference(
 GAINED = difference(0.25, 0.10, 0.40)
 
 
-def saved(load: Load, told: Difference) -> Saving:
+def saved(load: Load, told: ArmDifference) -> Saving:
     """The saving that goes with a difference of throughput."""
     assert told.improvement is not None
     ends = [None if x is None else x / (1 + x) for x in (told.low, told.high)]
@@ -55,17 +54,20 @@ def saved(load: Load, told: Difference) -> Saving:
 
 
 def decision(
-    told: Difference | None = GAINED, load: Load = AT_16, rates: Rates = RATES, **changes: Any
+    told: ArmDifference | None = GAINED,
+    load: Load = AT_16,
+    rates: ThroughputRates = RATES,
+    **changes: Any,
 ) -> Decision:
     """One arm at one load; ``told`` None: nothing says what it saves."""
     about = told or GAINED
-    level = Level(load, 3, "eagle3 K=3", about, 3, rates)
+    level = MapLevel(load, 3, "eagle3 K=3", about, 3, rates)
     throughput = told is not None and told.metric == "output_throughput"
     values: dict[str, Any] = {
-        "subject": SUBJECT, "traffic": Traffic("code"), "objective": "throughput",
+        "subject": SUBJECT, "traffic": DecidedTraffic("code"), "objective": "throughput",
         "answer": "yes", "arm": "eagle3 K=3", "method": "eagle3", "num_speculative_tokens": 3,
         "k_kind": "fixed", "table": None, "operating": level,
-        "levels": (level,), "arms": (Cell(load, "eagle3 K=3", "eagle3", 3, about, True, 3, (), rates),),
+        "levels": (level,), "arms": (ArmAtLoad(load, "eagle3 K=3", "eagle3", 3, about, True, 3, (), rates),),
         "at_stake": 0.0, "rivals": (), "settle": (), "against": (), "excluded": (),
         "saving": saved(load, about) if throughput else None, "forgone": (), "doubts": (),
         "config": None, "serve": None, "headline": "", "paragraph": "",
@@ -73,7 +75,7 @@ def decision(
     return Decision(**(values | changes))
 
 
-def money(one: Decision, terms: Terms | None = None) -> Money:
+def money(one: Decision, terms: Terms | None = None) -> DecisionCost:
     """Of one decision."""
     (found,) = cost(Decisions((one,)), terms or Terms(PAID)).rows
     return found
@@ -151,7 +153,7 @@ def test_a_demand_takes_whole_gpus_for_its_peak_whatever_the_utilisation() -> No
     ],
 )
 def test_a_year_is_as_sure_as_the_whole_gpus_that_it_takes(
-    told: Difference, tokens_per_second: float, word: Word
+    told: ArmDifference, tokens_per_second: float, word: Word
 ) -> None:
     found = money(decision(told), Terms(PAID, Demand(86_400 * tokens_per_second)))
 
@@ -199,7 +201,7 @@ def test_at_a_rate_that_an_arm_misses_throughput_is_money_again() -> None:
 
 def test_between_two_measured_loads_only_the_share_is_said() -> None:
     load, below = Load("concurrency", 12.0), Load("concurrency", 8.0)
-    between = Level(load, 3, "eagle3 K=3", GAINED, 3, stands_for=below)
+    between = MapLevel(load, 3, "eagle3 K=3", GAINED, 3, stands_for=below)
     found = money(decision(operating=between, saving=saved(between.load, GAINED)))
 
     assert found.saving is not None
@@ -213,7 +215,7 @@ def test_between_two_measured_loads_only_the_share_is_said() -> None:
 
 
 def test_a_throughput_that_nobody_measured_has_no_price() -> None:
-    found = money(decision(rates=Rates()))
+    found = money(decision(rates=ThroughputRates()))
 
     assert found.baseline is None
     assert found.usd_saved_per_million is None
@@ -231,7 +233,7 @@ def test_where_another_metric_judges_no_saving_is_said() -> None:
 
 
 def test_where_drafting_nothing_is_best_that_is_said() -> None:
-    level = Level(AT_16, 0, "eagle3 K=3", difference(-0.1, -0.2, -0.05, LOSS), 3, RATES)
+    level = MapLevel(AT_16, 0, "eagle3 K=3", difference(-0.1, -0.2, -0.05, LOSS), 3, RATES)
     found = money(decision(difference(-0.1, -0.2, -0.05, LOSS), operating=level, saving=None))
 
     assert (
@@ -253,7 +255,7 @@ def test_where_drafting_nothing_is_best_that_is_said() -> None:
     ],
 )
 def test_without_a_basis_the_share_is_said_and_what_to_give(
-    about: Subject, paying: Paying, words: str
+    about: DecisionSubject, paying: Paying, words: str
 ) -> None:
     terms = Terms(paying, Demand(1e9), investment_usd=5.0)
     found = cost(Decisions((decision(subject=about),)), terms)
@@ -282,7 +284,7 @@ def test_json_holds_null_for_what_is_unknown_and_never_nan() -> None:
 
 
 def test_fewer_tokens_in_all_than_output_tokens_is_no_price() -> None:
-    found = money(decision(rates=Rates(1000.0, 900.0, 1300.0, 1200.0)))
+    found = money(decision(rates=ThroughputRates(1000.0, 900.0, 1300.0, 1200.0)))
 
     assert found.baseline is not None
     assert found.baseline.cost is not None

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from answers.decide.read import ground
-from answers.decide.shown import EngineDifference, allowed_words, engine_differences, engine_words
-from answers.decide.values import Question
+from answers.decide.doubts import EngineDifference, allowed_words, engine_differences, engine_words
+from answers.ground import ground
 from warehouse.errors import UnknownKey
 from warehouse.rows import Measurement
 from warehouse.store import Reader, open_writer
@@ -40,7 +39,7 @@ def two(warehouse_path: Path, make_source: Any, make_cell: Any) -> Any:
                 writer.add(source, [make_cell(source, facts=facts, measurements=speed, flags=())])
             writer.commit()
         with Reader(warehouse_path) as reader:
-            known = ground(reader, Question(allow=allow), None)
+            known = ground(reader, allow=allow)
         setting, arm_id = known.found.pairs[["setting", "arm_id"]].iloc[0]
         return engine_differences(known, int(setting), int(arm_id))
 

@@ -9,9 +9,9 @@ import pandas.testing
 import pytest
 from click.testing import CliRunner
 
-from answers.derive import derive
-from answers.facts_code import code_hash
-from answers.ground import Asked, Ground, ground, ground_of, rows_of
+from analysis.matching.reference import BASELINE
+from answers import code_hash
+from answers.ground import Ground, derive, ground, ground_of, rows_of
 from commands import intake
 from draftboard import cli
 from warehouse import store_derived
@@ -56,14 +56,14 @@ def facts(root: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (root / "derived").glob("*.parquet")}
 
 
-def read(root: Path, asked: Asked | None = None) -> Ground:
+def read(root: Path, filters: Filters | None = None, reference: str = BASELINE) -> Ground:
     with Reader(root) as reader:
-        return ground(reader, asked or Asked())
+        return ground(reader, filters, reference=reference)
 
 
 def require_the_same_as_computed(root: Path) -> None:
     with Reader(root) as reader:
-        told = ground(reader, Asked())
+        told = ground(reader)
         computed = ground_of(rows_of(reader, told.cells, Filters()), told.shown)
     assert len(computed.sure.levels) > 20
     for name in ("levels", "means"):
@@ -86,9 +86,9 @@ def test_facts_are_read_and_not_computed(root: Path, monkeypatch: pytest.MonkeyP
     def refused(*_: Any) -> None:
         raise AssertionError("computed")
 
-    monkeypatch.setattr("answers.facts.effects", refused)
+    monkeypatch.setattr("answers.ground.effects", refused)
     assert len(read(root).sure.levels) > 20
-    assert len(read(root, Asked(Filters(study=("b",)))).sure.levels) > 5
+    assert len(read(root, Filters(study=("b",))).sure.levels) > 5
 
 
 def test_a_report_rewrites_the_facts_of_its_own_study_and_no_others(
@@ -140,7 +140,7 @@ def test_facts_that_cannot_be_read_are_computed(root: Path, how: str) -> None:
 
 def test_other_ways_of_comparing_do_not_read_them(root: Path) -> None:
     derive(root)
-    eagle = read(root, Asked(reference="eagle3 K=3"))
+    eagle = read(root, reference="eagle3 K=3")
     assert set(eagle.sure.levels["arm_id"]) != set(read(root).sure.levels["arm_id"]) or not (
         eagle.sure.levels["improvement"].equals(read(root).sure.levels["improvement"])
     )

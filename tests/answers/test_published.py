@@ -6,8 +6,14 @@ import pytest
 
 from analysis.published.claims import judge
 from analysis.published.claims_file import read_claims
-from answers.compare.values import Arm, Change, Mean, Setting, Span
-from answers.decide.values import Subject
+from answers.compare.values import (
+    ArmChange,
+    ComparedArm,
+    ComparedSetting,
+    GeometricMean,
+    RepeatSpan,
+)
+from answers.decide.values import DecisionSubject
 from answers.published.answer import study
 from answers.published.values import MEAN, PEAK, MeasuredHere, PublishedStudy
 from warehouse.filters import Filters
@@ -16,21 +22,21 @@ from warehouse.loads import Load
 FILE = Path(__file__).parents[2] / "examples" / "claims" / "published-study.yaml"
 
 
-def told(settings: tuple[Setting, ...] = ()) -> PublishedStudy:
+def told(settings: tuple[ComparedSetting, ...] = ()) -> PublishedStudy:
     tables = read_claims(FILE.read_text(encoding="utf-8"), FILE.name)
     return study(tables, judge(tables), settings)
 
 
-def here() -> tuple[Setting, ...]:
+def here() -> tuple[ComparedSetting, ...]:
     """EAGLE-3 measured on ShareGPT: +25 % on average and +30 % at 100 at once in TTFT P95, in ms."""
-    subject = Subject(None, "openai/gpt-oss-120b", "H200", 1, "vllm", "0.13.0", 1, "gpu")
-    change = Change(
-        Load("concurrency", 100.0), "ttft", "p95", True, Span(12000.0, 11000.0, 13000.0),
-        Span(8400.0, 8000.0, 9000.0), 0.3, 0.2, 0.4, 0.15, 0.45, "gain", 3, 3, ("a", "b"),
+    subject = DecisionSubject(None, "openai/gpt-oss-120b", "H200", 1, "vllm", "0.13.0", 1, "gpu")
+    change = ArmChange(
+        Load("concurrency", 100.0), "ttft", "p95", True, RepeatSpan(12000.0, 11000.0, 13000.0),
+        RepeatSpan(8400.0, 8000.0, 9000.0), 0.3, 0.2, 0.4, 0.15, 0.45, "gain", 3, 3, ("a", "b"),
     )  # fmt: skip
-    mean = Mean("ttft", "p95", 8000.0, 6000.0, 0.25, ("1", "100"), (), ())
-    arm = Arm("eagle3 K=3", "eagle3 K=3", (), (change,), (mean,), (), (), (), True)
-    return (Setting("ShareGPT · TP 1", subject, "sharegpt", (arm,)),)
+    mean = GeometricMean("ttft", "p95", 8000.0, 6000.0, 0.25, ("1", "100"), (), ())
+    arm = ComparedArm("eagle3 K=3", "eagle3 K=3", (), (change,), (mean,), (), (), (), True)
+    return (ComparedSetting("ShareGPT · TP 1", subject, "sharegpt", (arm,)),)
 
 
 def test_the_headline_says_what_was_printed_and_gives_no_advice() -> None:

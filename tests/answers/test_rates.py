@@ -2,8 +2,8 @@
 
 import pytest
 
-from answers.decide.rates import Source, Speeds
-from answers.decide.values import Rates
+from answers.decide.shown import Speeds, SpeedSource
+from answers.decide.values import ThroughputRates
 from warehouse.loads import Load
 
 AT_1, AT_8 = Load("concurrency", 1.0), Load("concurrency", 8.0)
@@ -20,13 +20,13 @@ TOTAL = {(0, 0, 1): (300.0, 600.0), (1, 0, 1): (800.0, 800.0)}
 
 
 def test_one_dataset_has_its_own_rates() -> None:
-    found = speeds(TOTAL).of((Source(0, 0, 1.0),), AT_8)
+    found = speeds(TOTAL).of((SpeedSource(0, 0, 1.0),), AT_8)
 
-    assert found == Rates(100.0, 300.0, 200.0, 600.0)
+    assert found == ThroughputRates(100.0, 300.0, 200.0, 600.0)
 
 
 def test_a_token_of_a_mix_takes_the_mean_of_the_times() -> None:
-    found = speeds(TOTAL).of((Source(0, 0, 0.5), Source(1, 0, 0.5)), AT_8)
+    found = speeds(TOTAL).of((SpeedSource(0, 0, 0.5), SpeedSource(1, 0, 0.5)), AT_8)
 
     # Half the output tokens at 100/s and half at 400/s: 0.5/100 + 0.5/400 s each.
     assert found.baseline_output == pytest.approx(160.0)
@@ -36,15 +36,15 @@ def test_a_token_of_a_mix_takes_the_mean_of_the_times() -> None:
 
 
 def test_what_was_not_measured_everywhere_is_unknown_in_a_mix() -> None:
-    mix = (Source(0, 0, 0.5), Source(1, 0, 0.5))
+    mix = (SpeedSource(0, 0, 0.5), SpeedSource(1, 0, 0.5))
 
     assert speeds({}).of(mix, AT_8).baseline_total is None
     assert speeds({}).of(mix, AT_8).baseline_output == pytest.approx(160.0)
-    assert speeds(TOTAL).of(mix, AT_1) == Rates()
+    assert speeds(TOTAL).of(mix, AT_1) == ThroughputRates()
 
 
 @pytest.mark.parametrize("value", [0.0, float("nan"), -1.0])
 def test_a_rate_that_cannot_be_is_unknown(value: float) -> None:
-    known = speeds({(0, 0, 1): (value, 600.0)}).of((Source(0, 0, 1.0),), AT_8)
+    known = speeds({(0, 0, 1): (value, 600.0)}).of((SpeedSource(0, 0, 1.0),), AT_8)
 
     assert (known.baseline_total, known.total) == (None, 600.0)

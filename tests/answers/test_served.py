@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from answers.decide.answer import decide
-from answers.decide.values import Decision, Question
+from answers.decide.values import DecideQuestion, Decision
 from tests.answers.test_compare import Fill, fill
 from warehouse.store import Reader
 
@@ -16,7 +16,7 @@ TRACE = ({"load_profile": "trace", "trace": "bursts.csv"},)
 
 def decided(path: Path, slo: str | None = None) -> Decision:
     with Reader(path) as reader:
-        (one,) = decide(reader, Question(slo=slo)).decisions
+        (one,) = decide(reader, DecideQuestion(slo=slo)).decisions
     return one
 
 

@@ -11,11 +11,10 @@ import pytest
 from answers.compare.answer import compare
 from answers.compare.subjects import compared, offered
 from answers.compare.subjects import subjects as all_compared
-from answers.compare.values import Question as Compared
-from answers.decide.answer import decide
-from answers.decide.overview import overviews
-from answers.decide.subjects import Asked, decide_one, subjects
-from answers.decide.values import Question
+from answers.compare.values import CompareQuestion as Compared
+from answers.decide.answer import decide, decide_one
+from answers.decide.overview import SubjectsQuestion, overviews, subjects
+from answers.decide.values import DecideQuestion
 from warehouse.filters import Filters
 from warehouse.store import Reader, open_writer
 
@@ -45,11 +44,11 @@ def add(warehouse_path: Path, make_source: Any, make_cell: Any) -> Add:
     return add
 
 
-def same_alone_and_among_all(root: Path, question: Question) -> list[str]:
+def same_alone_and_among_all(root: Path, question: DecideQuestion) -> list[str]:
     """Names of the subjects, each of which is told alone what it is told among all."""
     with Reader(root) as reader:
         among = {one.name: one for one in overviews(decide(reader, question).decisions)}
-        named = subjects(reader, Asked(question.filters, question.allow))
+        named = subjects(reader, SubjectsQuestion(question.filters, question.allow))
         alone = {one.name: decide_one(reader, question, one).overview for one in named}
     told = {name: one for name, one in alone.items() if one is not None}
     assert list(told) == list(among)
@@ -74,9 +73,11 @@ def test_a_subject_is_told_alone_what_it_is_told_among_all(warehouse_path: Path,
     add("b", (BASELINE, EAGLE), model="other/model", dataset="prose")
     add(None, (BASELINE, EAGLE), gpu="B200")
 
-    assert len(same_alone_and_among_all(warehouse_path, Question())) == 3
-    same_alone_and_among_all(warehouse_path, Question(Filters(dataset=("code",))))
-    same_alone_and_among_all(warehouse_path, Question(objective="latency", slo="ttft:p95<9999ms"))
+    assert len(same_alone_and_among_all(warehouse_path, DecideQuestion())) == 3
+    same_alone_and_among_all(warehouse_path, DecideQuestion(Filters(dataset=("code",))))
+    same_alone_and_among_all(
+        warehouse_path, DecideQuestion(objective="latency", slo="ttft:p95<9999ms")
+    )
 
 
 @pytest.mark.parametrize(("dataset", "there"), [("code", "one three"), ("prose", "one two")])
@@ -91,7 +92,7 @@ def test_a_filter_changes_neither_the_order_nor_the_names_of_subjects(
     filters = Filters(dataset=(dataset,))
     with Reader(warehouse_path) as reader:
         for kept, every in (
-            (subjects(reader, Asked(filters)), subjects(reader, Asked())),
+            (subjects(reader, SubjectsQuestion(filters)), subjects(reader, SubjectsQuestion())),
             (offered(reader, Compared(filters)), offered(reader, Compared())),
         ):
             assert [one.about.model for one in every] == ["one", "two", "three"]
@@ -108,7 +109,10 @@ def test_its_answer_reads_no_other_study(warehouse_path: Path, add: Add) -> None
     add("a", (BASELINE, EAGLE))
     add("b", (BASELINE, EAGLE), model="other/model")
     with Reader(warehouse_path) as reader:
-        assert [one.filters.study for one in subjects(reader, Asked())] == [("a",), ("b",)]
+        assert [one.filters.study for one in subjects(reader, SubjectsQuestion())] == [
+            ("a",),
+            ("b",),
+        ]
 
 
 @pytest.mark.parametrize("known", ["0.31.0", None])
@@ -118,7 +122,7 @@ def test_partners_in_another_study_are_found(
     add("drafts", (EAGLE,), engine_version="0.31.0")
     add("plain", (BASELINE,), engine_version=known)
 
-    (name,) = same_alone_and_among_all(warehouse_path, Question())
+    (name,) = same_alone_and_among_all(warehouse_path, DecideQuestion())
     assert "0.31.0" in name
 
 
@@ -128,7 +132,7 @@ def test_cells_that_can_have_no_partner_are_a_subject_only_where_somebody_says_w
     add("a", (EAGLE,))
     add("b", (BASELINE, EAGLE), model="other/model")
     with Reader(warehouse_path) as reader:
-        (one,) = subjects(reader, Asked())
+        (one,) = subjects(reader, SubjectsQuestion())
         assert one.about.study == "b"
         last = offered(reader, Compared())[-1]
         assert last.about.study == "a"
@@ -141,7 +145,7 @@ def test_pairs_that_may_differ_are_sought_everywhere(warehouse_path: Path, add: 
     add("a", (EAGLE,), engine_version="0.31.0")
     add("b", (BASELINE,), engine_version="0.32.0")
 
-    question = Question(allow=("engine_version",))
+    question = DecideQuestion(allow=("engine_version",))
     assert len(same_alone_and_among_all(warehouse_path, question)) == 1
 
 
@@ -182,14 +186,16 @@ def test_a_subject_is_compared_alone_as_among_all(warehouse_path: Path, add: Add
 
 @pytest.mark.slow
 def test_the_examples_are_told_alone_as_among_all(examples: Path) -> None:
-    assert len(same_alone_and_among_all(examples, Question())) > 1
+    assert len(same_alone_and_among_all(examples, DecideQuestion())) > 1
     assert compared_alone_as_among_all(examples, Compared()) > 1
 
 
 def test_what_filters_do_not_change_is_found_once(examples: Path) -> None:
     with Reader(examples) as reader:
         for arm in ("draft_model K=2", "draft_model K=3"):
-            assert subjects(reader, Asked(Filters(model=("lab-target-costly",), arm=(arm,))))
+            assert subjects(
+                reader, SubjectsQuestion(Filters(model=("lab-target-costly",), arm=(arm,)))
+            )
         kept = [one.key for one in reader.kept.recent(60)]
     of_study = f"settings in {[str(('laptop-lab-costly',))]} "
     assert len([key for key in kept if key.startswith(of_study)]) == 1

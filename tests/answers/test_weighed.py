@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from answers.compare.answer import compare
-from answers.compare.values import Question as CompareQuestion
+from answers.compare.values import CompareQuestion
 from answers.decide.answer import decide
-from answers.decide.values import Decision, Question
+from answers.decide.values import DecideQuestion, Decision
 from answers.wording import percent
 from tests.answers.test_compare import Fill, fill
 from warehouse.rows import Measurement
@@ -61,7 +61,7 @@ def measured(warehouse_path: Path, make_source: Any, make_cell: Any) -> Path:
 def decided(path: Path) -> tuple[Decision, float]:
     """The decision, and what Compare says of the same arm at the operating load."""
     with Reader(path) as reader:
-        (one,) = decide(reader, Question()).decisions
+        (one,) = decide(reader, DecideQuestion()).decisions
         (setting,) = compare(reader, CompareQuestion()).settings
     assert one.operating is not None
     (own,) = (
@@ -87,5 +87,5 @@ def test_both_gains_are_said_where_they_differ(measured: Path) -> None:
 
 def test_one_gain_is_said_where_they_are_alike(fill: Fill) -> None:
     with Reader(fill()) as reader:
-        (one,) = decide(reader, Question()).decisions
+        (one,) = decide(reader, DecideQuestion()).decisions
     assert SAYS not in one.paragraph

@@ -1,6 +1,6 @@
 """Small words that many answers say."""
 
-from answers.compare.words import counted, metric_name
+from answers.compare.values import counted, metric_name
 from answers.trend import words as trend
 from answers.wording import directed, interval, markdown, percent, size
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from answers.compare.uploaded import told as told_of
-from answers.compare.values import Question
+from answers.compare.answer import answer_uploads as told_of
+from answers.compare.values import CompareQuestion
 from dashboard.upload import Report, take_in
 from tests.commands.asking import run, told
 
@@ -231,7 +231,7 @@ def test_dropped_files_are_decided_alike() -> None:
         for arm, how in arms.items() for launch in range(3)
     ])  # fmt: skip
     assert mine.held is not None
-    (one,) = told_of(mine.held, None, Question()).decisions.decisions
+    (one,) = told_of(mine.held, None, CompareQuestion()).decisions.decisions
 
     assert one.headline.startswith(
         f"No at 16 at once: mtp K=2 breaks answers: at 16 at once {BROKEN}"

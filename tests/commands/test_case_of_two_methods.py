@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from answers.compare.uploaded import told as told_of
-from answers.compare.values import Question
+from answers.compare.answer import answer_uploads as told_of
+from answers.compare.values import CompareQuestion
 from dashboard.upload import Report, take_in
 from tests.commands.asking import run, told
 
@@ -83,7 +83,7 @@ def test_files_that_are_dropped_on_decide_say_what_one_launch_of_them_showed() -
     ])  # fmt: skip
 
     assert mine.held is not None
-    (one,) = told_of(mine.held, None, Question()).decisions.decisions
+    (one,) = told_of(mine.held, None, CompareQuestion()).decisions.decisions
     assert one.arm == "mtp K=2"
     assert one.headline.startswith(
         "Open (one launch) at 128 at once: multi-token prediction with 2 draft tokens gives 1"

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from answers.trend.answer import Drifting
+from analysis.nightly.regressions import SeriesDrift
 from commands.gate import judge
 from nightly.words import Judgement, identity, judgement
 from tests.commands.asking import run
@@ -34,6 +34,6 @@ def test_what_a_night_keeps_is_what_the_gate_says(place: Path) -> None:
 def test_a_drift_downwards_is_kept_and_one_upwards_is_not(place: Path) -> None:
     trend = judge(place, Filters(), None, ())
     for total, kept in ((-0.03, 1), (0.02, 0)):
-        drift = Drifting("2026-01-03", total / 20, total, "drifts")
+        drift = SeriesDrift("2026-01-03", total / 20, total)
         found = judgement(replace(trend, lines=(replace(trend.lines[0], drift=drift),)))
         assert len(found.drifts) == kept

@@ -13,13 +13,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from analysis.matching.comparison import STUDY_TABLE
-from answers.compare import pair as answers_pair
+from answers.compare import subjects as answers_pair
 from answers.compare.answer import compare, pair_lines
 from answers.compare.subjects import answer, subjects
-from answers.compare.values import Comparison, Question, Setting
-from answers.compare.words import interval
+from answers.compare.values import ArmComparison, ComparedSetting, CompareQuestion, interval
 from answers.decide.answer import decide
-from answers.decide.values import Question as Decide
+from answers.decide.values import DecideQuestion as Decide
 from answers.published.values import BADGE
 from dashboard.charts import specification
 from dashboard.charts.compare import LineView, over_load
@@ -46,11 +45,11 @@ SPEED = ("output_throughput", "mean")
 STUDY = Path(__file__).parents[2] / "examples" / "claims" / "published-study.yaml"
 
 
-def found(**asked: Any) -> Comparison:
-    return ask(open_shelf(), compare, Question(**asked))
+def found(**asked: Any) -> ArmComparison:
+    return ask(open_shelf(), compare, CompareQuestion(**asked))
 
 
-def setting(**asked: Any) -> Setting:
+def setting(**asked: Any) -> ComparedSetting:
     (one,) = found(**asked).settings
     return one
 
@@ -92,7 +91,7 @@ def test_a_page_without_pairs_says_so_and_shows_the_reasons() -> None:
 
 @pytest.mark.usefixtures("other_engine")
 def test_a_difference_that_is_allowed_makes_the_pair_and_marks_it() -> None:
-    asked = Question(allow=("engine_version",))
+    asked = CompareQuestion(allow=("engine_version",))
 
     rows = pair_rows(ask(open_shelf(), pair_lines, asked))
     assert {metric for metric, _ in STUDY_TABLE} <= set(rows["metric"])
@@ -102,7 +101,7 @@ def test_a_difference_that_is_allowed_makes_the_pair_and_marks_it() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_the_csv_holds_the_pairs_unrounded() -> None:
-    rows = pair_rows(ask(open_shelf(), pair_lines, Question()))
+    rows = pair_rows(ask(open_shelf(), pair_lines, CompareQuestion()))
 
     read = pd.read_csv(io.BytesIO(csv_bytes(rows)), keep_default_na=False)
 

@@ -15,9 +15,9 @@ from streamlit.testing.v1 import AppTest
 from analysis.money.paying import Paying
 from answers.cost.answer import cost as cost_of
 from answers.cost.capacity import capacity, trade, within
-from answers.cost.values import Money, Terms
+from answers.cost.values import DecisionCost, Terms
 from answers.decide.answer import decide
-from answers.decide.values import Question, Traffic
+from answers.decide.values import DecidedTraffic, DecideQuestion
 from commands.cost import cost
 from dashboard.charts import cost as charts_cost
 from dashboard.charts import cost as charts_pareto
@@ -105,14 +105,16 @@ def test_the_title_names_the_load_the_arm_the_saving_and_the_year() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_arm_load_saving_and_word_are_those_of_the_decision() -> None:
-    decided = ask(open_shelf(), decide, Question(CODE)).decisions[0]
+    decided = ask(open_shelf(), decide, DecideQuestion(CODE)).decisions[0]
     (row,) = _rows(CODE)
 
     assert (row.arm, row.load, row.saving) == (decided.arm, decided.operating_load, decided.saving)
 
 
-def _rows(filters: Filters, slo: str | None = None, terms: Terms | None = None) -> list[Money]:
-    found = ask(open_shelf(), decide, Question(filters, slo=slo))
+def _rows(
+    filters: Filters, slo: str | None = None, terms: Terms | None = None
+) -> list[DecisionCost]:
+    found = ask(open_shelf(), decide, DecideQuestion(filters, slo=slo))
     return list(cost_of(found, terms or Terms()).rows)
 
 
@@ -392,7 +394,8 @@ def test_on_a_phone_names_of_paths_end_at_the_right_edge_above_the_front() -> No
 def test_of_many_traffics_the_first_are_drawn_and_the_one_that_is_chosen() -> None:
     (row,) = _rows(CODE, terms=_demand())
     rows = [
-        replace(row, decision=replace(row.decision, traffic=Traffic(f"d{n}"))) for n in range(21)
+        replace(row, decision=replace(row.decision, traffic=DecidedTraffic(f"d{n}")))
+        for n in range(21)
     ]
 
     drawn = charts_cost.saved_a_year(rows, chosen=20).to_dict()

@@ -16,7 +16,7 @@ from analysis.nightly.regressions import Budgets
 from answers import explore as read_explore
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
-from answers.decide.values import Question
+from answers.decide.values import DecideQuestion
 from answers.explore import KEYS, Measure, Pick
 from answers.report import ReportRequest, report
 from answers.runs import notes
@@ -69,7 +69,7 @@ def _say(root: Path, action: str, arm: str, text: str = "GPU throttled") -> None
 
 
 def _best_arm() -> str:
-    (subject,) = overviews(decide(open_shelf().reader, Question(FILTERS)).decisions)
+    (subject,) = overviews(decide(open_shelf().reader, DecideQuestion(FILTERS)).decisions)
     return subject.leads[0].arm
 
 
@@ -317,12 +317,14 @@ def test_an_editor_notes_a_night_for_a_study_or_for_all(nightly: Path) -> None:
 
 
 def test_the_report_says_what_was_noted_and_what_it_leaves_out(own: Path) -> None:
-    assert "was noted" not in html(report(open_shelf().reader, ReportRequest(Question(FILTERS))))
+    assert "was noted" not in html(
+        report(open_shelf().reader, ReportRequest(DecideQuestion(FILTERS)))
+    )
     _say(own, "note", "draft_model K=3", "GPU 3 was warm")
     add(own, annotation("note", night("2026-11-02"), "driver updated", "Bo"))
     _say(own, "exclude", "eagle3 K=5")
 
-    made = report(open_shelf().reader, ReportRequest(Question(FILTERS)))
+    made = report(open_shelf().reader, ReportRequest(DecideQuestion(FILTERS)))
 
     assert "a draft model" in made.headline
     assert dict(made.scope)["Left out"].startswith("2 runs are excluded by name: GPU throttled (")
@@ -343,7 +345,7 @@ def test_markup_in_a_note_is_text_wherever_it_stands(own: Path) -> None:
         assert all("<img" not in element.value.replace("\\<", "") for element in said)
         assert all("**bold**" not in element.value for element in said)
         assert not any(element.allow_html for element in page.markdown)
-    written = html(report(open_shelf().reader, ReportRequest(Question(FILTERS))))
+    written = html(report(open_shelf().reader, ReportRequest(DecideQuestion(FILTERS))))
     written = written.replace(vl_convert.javascript_bundle(), "")
     assert "&lt;img src=x" in written
     assert "<img" not in written

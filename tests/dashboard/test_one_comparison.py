@@ -5,7 +5,7 @@ from pathlib import Path
 
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
-from answers.decide.values import Question
+from answers.decide.values import DecideQuestion
 from dashboard.shelf import open_shelf
 from warehouse.contract import Facts
 
@@ -22,7 +22,7 @@ def test_subjects_that_differ_in_their_evidence_are_decided_apart(
         ]
         fill_cells(empty_place, evidence, known)
 
-    subjects = overviews(decide(open_shelf().reader, Question()).decisions)
+    subjects = overviews(decide(open_shelf().reader, DecideQuestion()).decisions)
 
     assert [one.subject.evidence for s in subjects for one in s.decisions] == [
         "cpu",

@@ -10,8 +10,8 @@ import zstandard
 from streamlit.testing.v1 import AppTest
 
 from analysis.matching.guess import Guess, from_name, together
-from answers.compare.uploaded import told
-from answers.compare.values import Question
+from answers.compare.answer import answer_uploads
+from answers.compare.values import CompareQuestion
 from answers.decide.overview import overviews
 from dashboard import upload
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
@@ -39,10 +39,10 @@ def headline(mine: Uploaded, root: Path | None = None) -> str | None:
     """What is decided on the files, alone or beside a warehouse."""
     assert mine.held is not None
     if root is None:
-        found = told(mine.held, None, Question()).decisions
+        found = answer_uploads(mine.held, None, CompareQuestion()).decisions
     else:
         with Reader(root) as reader:
-            found = told(mine.held, reader, Question()).decisions
+            found = answer_uploads(mine.held, reader, CompareQuestion()).decisions
     return overviews(found.decisions)[0].headline if found.decisions else None
 
 

@@ -17,7 +17,7 @@ from answers.cost.values import Terms
 from answers.decide.answer import decide
 from answers.decide.overview import overviews
 from answers.decide.tables import summary
-from answers.decide.values import Decisions, Question
+from answers.decide.values import DecideQuestion, Decisions
 from answers.report import ReportRequest, Section, StakeholderReport, report
 from dashboard.report import html
 from dashboard.shelf import open_shelf
@@ -34,10 +34,10 @@ MOST_PAGES = 4
 @pytest.mark.usefixtures("warehouse")
 def test_it_says_the_same_as_the_decision_and_its_costs() -> None:
     known = open_shelf().reader
-    (subject,) = overviews(decide(known, Question(FILTERS)).decisions)
+    (subject,) = overviews(decide(known, DecideQuestion(FILTERS)).decisions)
     daily = 50e6
 
-    made = report(known, ReportRequest(Question(FILTERS), tokens_per_day=daily))
+    made = report(known, ReportRequest(DecideQuestion(FILTERS), tokens_per_day=daily))
 
     assert made.headline == subject.headline
     assert dict(made.scope)["Speculation"] == subject.leads[0].arm
@@ -66,7 +66,7 @@ def test_it_counts_what_it_shows_of_more_than_it_has_room_for(
         ]
         fill_cells(empty_place, f"{method} {k}", known)
 
-    made = report(open_shelf().reader, ReportRequest(Question()))
+    made = report(open_shelf().reader, ReportRequest(DecideQuestion()))
 
     pays = _section(made, "Does it pay, and at which loads?")
     assert len(pays.figures) == 4
@@ -92,7 +92,7 @@ def test_it_stands_alone_and_is_small() -> None:
     page = html(
         report(
             open_shelf().reader,
-            ReportRequest(Question(FILTERS), link="http://localhost:8501/?model=a&gpu=b"),
+            ReportRequest(DecideQuestion(FILTERS), link="http://localhost:8501/?model=a&gpu=b"),
         )
     )
 
@@ -117,7 +117,7 @@ def hostile(
 
 @pytest.mark.usefixtures("hostile")
 def test_markup_in_any_name_is_text() -> None:
-    page = html(report(open_shelf().reader, ReportRequest(Question())))
+    page = html(report(open_shelf().reader, ReportRequest(DecideQuestion())))
 
     assert "<img" not in _ours(page)
     assert "&lt;img" in page
@@ -136,7 +136,7 @@ def test_unknown_values_everywhere_are_said(
         )  # fmt: skip
         fill_cells(empty_place, method, [facts], started_at=None)
 
-    made = report(open_shelf().reader, ReportRequest(Question()))
+    made = report(open_shelf().reader, ReportRequest(DecideQuestion()))
 
     assert dict(made.scope)["Hardware"] == "unknown"
     assert dict(made.scope)["Measured"] == "unknown when"
@@ -148,11 +148,11 @@ def test_unknown_values_everywhere_are_said(
 def test_what_cannot_be_reported_is_one_sentence() -> None:
     shelf = open_shelf()
     with pytest.raises(UnknownKey, match="No cell matches"):
-        report(shelf.reader, ReportRequest(Question(Filters(dataset=("gone",)))))
+        report(shelf.reader, ReportRequest(DecideQuestion(Filters(dataset=("gone",)))))
     with pytest.raises(UnknownKey, match="There is no subject 'x'"):
-        report(shelf.reader, ReportRequest(Question(), subject="x"))
+        report(shelf.reader, ReportRequest(DecideQuestion(), subject="x"))
     with pytest.raises(InvalidInput, match="no verdict to report"):
-        report(shelf.reader, ReportRequest(Question(Filters(gpu=("B200",)))))
+        report(shelf.reader, ReportRequest(DecideQuestion(Filters(gpu=("B200",)))))
 
 
 def test_the_command_writes_the_file(filled: Path, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_in_a_browser_it_draws_every_chart_asks_the_network_nothing_and_prints_s
     tmp_path: Path, results: str, request: pytest.FixtureRequest
 ) -> None:
     request.getfixturevalue(results)
-    made = report(open_shelf().reader, ReportRequest(Question(), tokens_per_day=50e6))
+    made = report(open_shelf().reader, ReportRequest(DecideQuestion(), tokens_per_day=50e6))
     file = tmp_path / "report.html"
     file.write_text(html(made), encoding="utf-8")
     wanted = sum(len(section.figures) for section in made.sections)

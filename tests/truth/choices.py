@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.evidence.words import GAIN
-from answers.decide.values import Cell, Decision
+from answers.decide.values import ArmAtLoad, Decision
 from tests.truth.choosing import Told, told
 from tests.truth.figures import mean_printed
 from tests.truth.random_studies import BOUND, FamilyName, random_studies
@@ -159,7 +159,7 @@ def _wrong(one: Told) -> bool:
     return served[one.operating] <= 0 or min(served.values()) < -NOWHERE_WORSE
 
 
-def _cells(one: Told) -> Iterator[tuple[Cell, float]]:
+def _cells(one: Told) -> Iterator[tuple[ArmAtLoad, float]]:
     """Each arm at each load, with its true log gain."""
     for cell in one.decision.arms:
         load = one.study.loads.index(cell.load)

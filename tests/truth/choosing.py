@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from answers.decide.answer import decide_on
-from answers.decide.read import Ground
-from answers.decide.values import Decision, Level, Question
+from answers.decide.values import DecideQuestion, Decision, MapLevel
+from answers.ground import Ground
 from tests.truth.random_arms import k_at
 from tests.truth.random_frames import ground_of_studies
 from tests.truth.random_studies import BOUND, RandomStudy
@@ -72,7 +72,7 @@ class Told:
         """The place of an arm of this name, the baseline's 0."""
         return self.study.labels.index(label)
 
-    def level(self, one: Decision, load: int) -> Level | None:
+    def level(self, one: Decision, load: int) -> MapLevel | None:
         return next((x for x in one.levels if x.load == self.study.loads[load]), None)
 
     def served(self, one: Decision, load: int) -> float:
@@ -88,7 +88,7 @@ class Told:
             return float(self.truth[self.place(f"{one.method} K={k}"), load]) if k else 0.0
         return float(self.truth[self.place(one.arm), load])
 
-    def named_by(self, level: Level, load: int) -> float:
+    def named_by(self, level: MapLevel, load: int) -> float:
         """The log gain of what the map names at a load."""
         off = level.num_speculative_tokens == 0
         return 0.0 if off else float(self.truth[self.place(level.arm), load])
@@ -109,7 +109,7 @@ def _together(studies: Sequence[RandomStudy], seed: int) -> Iterator[Told]:
     by_name = {f"study-{one.name}": one for one in studies}
     found = [
         _with_truth(by_name[str(one.subject.study)], one)
-        for one in decide_on(known, Question()).decisions
+        for one in decide_on(known, DecideQuestion()).decisions
     ]
     some = [one for one in found if int(one.study.name) % SOME == 0]
     named = _asked(known, found, lambda one: one.value(one.operating))
@@ -131,7 +131,7 @@ def _asked(
     for value in sorted({one for one in wanted.values() if one is not None}):
         names = {study for (study, _), load in wanted.items() if load == value}
         mine = replace(known, shown=frozenset(known.cells["cell_id"][studies.isin(names)]))
-        for one in decide_on(mine, Question(load=value, slo=slo)).decisions:
+        for one in decide_on(mine, DecideQuestion(load=value, slo=slo)).decisions:
             if wanted.get(_key(one)) == value:
                 answers[_key(one)] = one
     return answers

@@ -7,8 +7,9 @@ import pandas as pd
 
 from analysis.evidence.words import GAIN, SETTLED, Word
 from answers.decide.answer import decide_on
-from answers.decide.read import Ground, Rows, ground_of
-from answers.decide.values import Decision, Question
+from answers.decide.values import DecideQuestion, Decision
+from answers.ground import Ground, ground_of
+from answers.ground import WarehouseRows as Rows
 from tests.truth.frames import Frames, frames
 from tests.truth.studies import Drawn
 
@@ -68,7 +69,7 @@ def decided(trials: Drawn) -> Iterator[Decided]:
 def _decided(made: Frames) -> Iterator[Decided]:
     known = known_of(made)
     settled, means = _settled(known), _means(known)
-    by_study = {one.subject.study: one for one in decide_on(known, Question()).decisions}
+    by_study = {one.subject.study: one for one in decide_on(known, DecideQuestion()).decisions}
     for name in made.cells["study"].unique():
         yield Decided(by_study[name], settled[name], means.get(name))
 

@@ -18,7 +18,7 @@ import draftboard
 from answers.decide.answer import decide
 from answers.decide.overview import Overview, overviews
 from answers.decide.tables import by_load
-from answers.decide.values import Decision, Decisions, Question
+from answers.decide.values import DecideQuestion, Decision, Decisions
 from answers.report import ReportGrid, ReportRequest, report
 from dashboard.api import application
 from tests.commands.asking import run, told
@@ -51,7 +51,7 @@ class Asked:
     def stated(self, one: Decision) -> Decision:
         """The decision on the same traffic with its operating load stated."""
         with Reader(self.root) as reader:
-            asked = decide(reader, Question(load=_written(one))).decisions
+            asked = decide(reader, DecideQuestion(load=_written(one))).decisions
         return next(x for x in asked if x.traffic == one.traffic)
 
 
@@ -97,7 +97,7 @@ def checked(study: RandomStudy) -> Iterator[tuple[str, str, bool]]:
 
 def _checked(study: RandomStudy, root: Path) -> Iterator[tuple[str, str, bool]]:
     with Reader(root) as reader:
-        asked = Asked(study, root, decide(reader, Question()))
+        asked = Asked(study, root, decide(reader, DecideQuestion()))
     for what, face in FACES.items():
         yield what, study.name, face(asked)
     for one in asked.decisions:
@@ -122,7 +122,7 @@ def _verdict(asked: Asked) -> bool:
 
 def _lax_slo(asked: Asked) -> bool:
     with Reader(asked.root) as reader:
-        found = decide(reader, Question(slo=LAX)).decisions
+        found = decide(reader, DecideQuestion(slo=LAX)).decisions
     return [(x.arm, x.answer, x.levels, x.table) for x in found] == [
         (x.arm, x.answer, x.levels, x.table) for x in asked.decisions
     ]
@@ -153,7 +153,7 @@ def _slo(asked: Asked) -> bool:
 def _report(asked: Asked) -> bool:
     with Reader(asked.root) as reader:
         made = [
-            (o, report(reader, ReportRequest(Question(), o.name)))
+            (o, report(reader, ReportRequest(DecideQuestion(), o.name)))
             for o in overviews(asked.decisions)
         ]
     return all(

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from answers.decide.read import Ground, Rows, ground_of
+from answers.ground import Ground, ground_of
+from answers.ground import WarehouseRows as Rows
 from tests.truth.frames import FACTS, FIRST, MADE, OUTPUT, PROMPT, START
 from tests.truth.random_studies import RandomStudy
 from tests.truth.studies import Floats

@@ -8,7 +8,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from answers.decide.values import Level
+from answers.decide.values import MapLevel
 from commands.decide import verdict
 from ingest.cli import ingest
 from tests.truth import decisions
@@ -82,7 +82,7 @@ def _same(one: Decided, told: dict[str, Any] | None) -> bool:
     )
 
 
-def _same_level(level: Level, told: dict[str, Any]) -> bool:
+def _same_level(level: MapLevel, told: dict[str, Any]) -> bool:
     words = (level.difference.word, level.difference.metric, level.num_speculative_tokens)
     pairs = [(getattr(level.difference, name), told[name]) for name in _NUMBERS]
     return words == (told["word"], told["metric"], told["num_speculative_tokens"]) and all(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, Word
-from answers.decide.values import Decision, Level
+from answers.decide.values import Decision, MapLevel
 from answers.wording import percent
 from tests.truth.random_arms import k_at
 from warehouse.arms import table_of
@@ -35,7 +35,7 @@ def loads_named(one: Decision) -> bool:
     )
 
 
-def _word(level: Level) -> str:
+def _word(level: MapLevel) -> str:
     if not level.drafts:
         return _IDLE
     if level.own is None:
@@ -96,7 +96,7 @@ def serve_line(one: Decision) -> bool:
     return config == json.loads(one.config) and all(_drafts(config, x, one) for x in one.levels)
 
 
-def _drafts(config: dict[str, Any], level: Level, one: Decision) -> bool:
+def _drafts(config: dict[str, Any], level: MapLevel, one: Decision) -> bool:
     told = level.served or level
     if level.load.kind == "concurrency" and (table := table_of(config)):
         k = k_at(table, level.load.value or 1)

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.evidence.words import GAIN, LOSS
 from answers.decide.answer import decide_on
-from answers.decide.values import Decision, Level, Question
+from answers.decide.values import DecideQuestion, Decision, MapLevel
 from tests.truth.random_arms import Arm
 from tests.truth.random_frames import ground_of_studies
 from tests.truth.random_studies import RandomStudy
@@ -38,10 +38,10 @@ def study(loads: Sequence[float], *datasets: Gains, kind: LoadKind = "concurrenc
 
 
 def decided(one: RandomStudy, **asked: Any) -> list[Decision]:
-    return list(decide_on(ground_of_studies([one]), Question(**asked)).decisions)
+    return list(decide_on(ground_of_studies([one]), DecideQuestion(**asked)).decisions)
 
 
-def at(one: Decision, load: float) -> Level:
+def at(one: Decision, load: float) -> MapLevel:
     (found,) = (level for level in one.levels if level.load.value == load)
     return found
 

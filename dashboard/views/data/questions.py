@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from answers import explore
-from answers.compare.words import counted, metric_name
+from answers.compare.values import counted, metric_name
 from answers.explore import (
     AGGREGATIONS,
     KEYS,

@@ -116,7 +116,7 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
         st.caption("No run holds this text.")
         return
     links.follow_first("run", list(offered))
-    chosen = st.selectbox("RunRow", list(offered), key="run", bind="query-params")
+    chosen = st.selectbox("Run", list(offered), key="run", bind="query-params")
     noted = annotating.notes_version(shelf)
     one = ask(shelf, read.one_run, filters, offered[chosen], noted)
     st.text(one.run.provenance or "Nobody stated where these data come from.")
@@ -134,7 +134,7 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
     if log:
         st.text("The server's log ended with")
         copied("\n".join(log))
-    st.text("RunRow it again")
+    st.text("Run it again")
     copied(words.again(one.run, one.cells), "bash")
     fold("Commands, environment and configuration", "commands", partial(_configuration, one.run))
     _one_cell(shelf, one)

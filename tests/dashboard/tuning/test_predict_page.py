@@ -10,13 +10,12 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
-from answers.decide.accepted import Accepted, accepted
-from answers.predict.acceptance import Asked as Accepting
-from answers.predict.acceptance import Line, headline, of_family
+from answers.predict.acceptance import AcceptanceLine, DraftAcceptance, accepted, headline, lines
+from answers.predict.acceptance import AcceptanceQuestion as Accepting
 from answers.predict.acceptance import lines as accepted_lines
-from answers.predict.answer import known, lines
-from answers.predict.read import Family, families, subjects
-from answers.predict.values import Asked, Lines, Parameters
+from answers.predict.answer import DraftFamily, acceptance_of_family, families, subjects
+from answers.predict.values import ForecastLines, ForecastQuestion, TextbookParameters
+from answers.wording import known
 from dashboard.charts import forecast
 from dashboard.charts.forecast import ForecastSheet, acceptance, textbook, withheld
 from dashboard.shelf import ask, open_shelf
@@ -116,7 +115,7 @@ def test_beyond_the_measured_loads_it_warns_and_the_line_is_dashed() -> None:
     page = opened("predict", whatif_dataset="code", k="3", load="256")
 
     assert "Concurrency of 256 is outside what was measured" in page.warning[0].value
-    sheet, drawn = _drawn(Asked(3, 256), "output_throughput")
+    sheet, drawn = _drawn(ForecastQuestion(3, 256), "output_throughput")
     line = forecast._line(sheet, drawn.over_load, "concurrency")
     assert set(line.loc[line["concurrency"] > 128, "inside"]) == {False}
     assert set(line.loc[line["concurrency"] <= 128, "inside"]) == {True}
@@ -215,20 +214,20 @@ def test_a_question_of_one_dataset_survives_the_change_to_another(
     assert page.select_slider(key="k").value in (0, 1, 2)
 
 
-def _drawn(asked: Asked, metric: str) -> tuple[ForecastSheet, Lines]:
+def _drawn(asked: ForecastQuestion, metric: str) -> tuple[ForecastSheet, ForecastLines]:
     (subject,) = (one for one in ask(open_shelf(), subjects, Filters())
                   if one.place.dataset == "code")  # fmt: skip
     found = known(subject)
     return ForecastSheet(found, asked, metric, "  [simulated]"), lines(found, asked)
 
 
-def _family() -> Family:
+def _family() -> DraftFamily:
     (family,) = families(ask(open_shelf(), subjects, Filters()))
     return family
 
 
-def _drafts() -> tuple[Accepted, ...]:
-    return of_family(ask(open_shelf(), accepted, Filters()), _family())
+def _drafts() -> tuple[DraftAcceptance, ...]:
+    return acceptance_of_family(ask(open_shelf(), accepted, Filters()), _family())
 
 
 @pytest.mark.usefixtures("tuned_warehouse")
@@ -323,7 +322,7 @@ def test_a_link_reproduces_what_is_asked_of_the_draft(link: dict[str, str]) -> N
 
 
 def test_an_acceptance_that_is_unknown_is_said() -> None:
-    bare = Accepted((), "code", "eagle3", 3, 8, "eagle3 K=3", None, None, (), ())
+    bare = DraftAcceptance((), "code", "eagle3", 3, 8, "eagle3 K=3", None, None, (), ())
 
     assert headline([bare], 3) == "With K = 3 the tokens of a step are unknown"
     assert accepted_lines([bare], Accepting("position", "of_all", 3)) == ()
@@ -333,13 +332,13 @@ def test_an_acceptance_that_is_unknown_is_said() -> None:
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_every_encoded_field_is_a_column() -> None:
-    sheet, drawn = _drawn(Asked(3, 16), "itl")
-    line = Line("code", ((1, 0.5), (2, 0.25)))
+    sheet, drawn = _drawn(ForecastQuestion(3, 16), "itl")
+    line = AcceptanceLine("code", ((1, 0.5), (2, 0.25)))
     charts = [
         forecast.over_load(sheet, drawn),
         forecast.over_k(sheet, drawn),
         withheld(sheet),
-        textbook(Parameters(0.7, 4, "code", 0.6, 0.1)),
+        textbook(TextbookParameters(0.7, 4, "code", 0.6, 0.1)),
         *(acceptance([line], over, measure, "eagle3 K=3", ("Draft", ""))
           for over, measure in (("position", "of_all"), ("k", "length"), ("concurrency", "rate"))),
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from answers.decide.answer import decide
 from answers.decide.tables import fields
-from answers.decide.values import Decision, Question
+from answers.decide.values import DecideQuestion, Decision
 from dashboard.charts import decide as charts
 from dashboard.links import cell_link
 from dashboard.views.decide import SQUARE, rows_of
@@ -39,7 +39,7 @@ LOAD = "16"
 def decisions(root: Path, load: str | None = None) -> dict[str, Decision]:
     """Dataset -> its decision."""
     with Reader(root) as reader:
-        found = decide(reader, Question(load=load)).decisions
+        found = decide(reader, DecideQuestion(load=load)).decisions
     return {str(one.traffic.dataset): one for one in found if not one.traffic.mix}
 
 
@@ -166,7 +166,7 @@ def test_every_encoded_field_is_a_column(tuned_warehouse: Path) -> None:
     from answers.decide.overview import overviews
 
     with Reader(tuned_warehouse) as reader:
-        (overview,) = overviews(decide(reader, Question()).decisions)
+        (overview,) = overviews(decide(reader, DecideQuestion()).decisions)
     for chart in (
         charts.heat_map(overview.decisions[-1]), charts.load_map(overview, overview.leads[0]),
     ):  # fmt: skip
