@@ -30,7 +30,7 @@ from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.rows import Flag
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: What is only likely is told from this share of the answers on.
 _WORTH_SAYING = 0.01

@@ -7,10 +7,11 @@ from analysis.matching.reference import BASELINE, against
 from answers import facts
 from answers.facts_code import code_hash
 from answers.ground import deciding_cells, judged_pairs, only_studies, rows_of
-from warehouse import queries, store_derived
+from warehouse import queries
+from warehouse.beside import drop_other_derived, is_derived, note_derived_upto
 from warehouse.filters import Filters
-from warehouse.store_lock import WriterLock
-from warehouse.store_read import Reader
+from warehouse.store import Reader
+from warehouse.store_files import WriterLock
 
 
 def derive(root: Path) -> int:
@@ -23,15 +24,15 @@ def derive(root: Path) -> int:
         cells = queries.cells(reader, Filters()).to_pandas()
         deciding = against(deciding_cells(reader, cells), BASELINE)
         basis = facts.bases(deciding)
-        missing = [one for one in basis.unique() if not store_derived.is_kept(root, one)]
+        missing = [one for one in basis.unique() if not is_derived(root, one)]
         with WriterLock(root).held(wait=False, on_wait=None):
             if missing:
                 changed = deciding[basis.isin(missing).to_numpy()].reset_index(drop=True)
                 rows = rows_of(reader, changed, only_studies(Filters(), changed))
                 found = compare(changed, rows.measurements, (), rows.flags)
                 facts.keep(root, judged_pairs(found), changed)
-            store_derived.drop_others(root, set(basis))
+            drop_other_derived(root, set(basis))
             if len(cells):
                 newest = cells["ingested_at"].max().to_pydatetime()
-                store_derived.note_upto(root, code_hash(), newest)
+                note_derived_upto(root, code_hash(), newest)
     return len(missing)

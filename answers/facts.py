@@ -15,7 +15,7 @@ import pyarrow as pa
 from analysis.evidence.effects import Effects, effects, studies_of
 from analysis.matching.comparison import Comparison
 from answers.facts_code import code_hash
-from warehouse import store_derived
+from warehouse.beside import derived_facts, keep_derived
 
 _PLACE = ["setting", "arm_id", "load"]
 _BY = ["setting", "arm_id", "metric", "statistic"]
@@ -43,7 +43,7 @@ def _hash(cells: Sequence[str]) -> str:
 def known_effects(root: Path, judged: Comparison, cells: pd.DataFrame) -> Effects:
     """Return what ``effects`` does, read from kept facts where there are any."""
     basis = bases(cells)
-    tables = {one: store_derived.kept(root, one) for one in basis.unique()}
+    tables = {one: derived_facts(root, one) for one in basis.unique()}
     told = {one: table for one, table in tables.items() if table is not None}
     if not told:
         return effects(judged, cells)
@@ -80,7 +80,7 @@ def keep(root: Path, judged: Comparison, cells: pd.DataFrame) -> None:
     for one in basis.unique():
         # Nothing to compare is kept as well: no rows.
         kept = rows[of_row == one].drop(columns=_PLACE)
-        store_derived.keep(root, one, pa.Table.from_pandas(kept, preserve_index=False))
+        keep_derived(root, one, pa.Table.from_pandas(kept, preserve_index=False))
 
 
 def _named(rows: pd.DataFrame, place: pd.DataFrame, by: list[str]) -> pd.DataFrame:

@@ -25,7 +25,7 @@ from answers.decide.values import Excluded
 from answers.facts import known_effects
 from warehouse import queries
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: metric, statistic
 Line = tuple[str, str]

@@ -17,15 +17,15 @@ def audit(warehouse: Path | None, as_json: bool) -> None:
     Example: draftboard audit --json
     """
     from commands.output import show_table
-    from warehouse import audit
-    from warehouse.store import warehouse_path
+    from warehouse.annotations import deeds
+    from warehouse.store_cache import warehouse_path
 
-    deeds = audit.read(warehouse_path(warehouse))
+    done = deeds(warehouse_path(warehouse))
     if as_json:
-        told = [{**vars(deed), "at": deed.at.isoformat()} for deed in deeds]
+        told = [{**vars(deed), "at": deed.at.isoformat()} for deed in done]
         click.echo(json_text({"schema_version": 1, "deeds": told}))
         return
-    if not deeds:
+    if not done:
         click.echo("Nobody has noted, excluded, accepted or kept anything yet.")
         return
     show_table(
@@ -39,6 +39,6 @@ def audit(warehouse: Path | None, as_json: bool) -> None:
                 deed.about,
                 deed.why,
             ]
-            for deed in deeds
+            for deed in done
         ],
     )

@@ -70,7 +70,8 @@ def _beside(
 
     from answers.published.checked import measured_here
     from warehouse.errors import WarehouseMissing
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     try:
         with Reader(warehouse_path(warehouse)) as reader:

@@ -46,7 +46,8 @@ def compare(
     from answers.compare.values import Question
     from warehouse.catalogue import line_of
     from warehouse.errors import UnknownKey
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     also, reference = tuple(line_of(text) for text in metrics), given["reference"]
     with Reader(warehouse_path(warehouse)) as reader:

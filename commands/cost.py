@@ -137,7 +137,8 @@ def _answer(warehouse: Path | None, given: dict[str, Any]) -> "Costs":
     from answers.cost.answer import cost as cost_of
     from answers.cost.answer import with_energy
     from answers.decide.answer import decide
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     question, terms = question_from(given), _terms(given)
     with Reader(warehouse_path(warehouse)) as reader:

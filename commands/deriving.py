@@ -9,7 +9,7 @@ LEAST_CELLS = 1000
 def derive_facts(root: Path) -> None:
     """Derive the facts of the studies that changed, where the warehouse is large."""
     from warehouse.errors import DraftboardError
-    from warehouse.store import cells_held
+    from warehouse.store_current import cells_held
 
     if cells_held(root) < LEAST_CELLS:
         return
@@ -27,10 +27,11 @@ def derive_facts(root: Path) -> None:
 def derive_new_facts(root: Path) -> None:
     """Do the same after an ingest, once the studies that have grown since the last time are large."""
     from answers.facts_code import code_hash
+    from warehouse.beside import derived_upto
     from warehouse.errors import DraftboardError
     from warehouse.queries import cells_of_grown_studies
-    from warehouse.store import Reader, cells_held
-    from warehouse.store_derived import derived_upto
+    from warehouse.store import Reader
+    from warehouse.store_current import cells_held
 
     if cells_held(root) < LEAST_CELLS:
         return

@@ -42,7 +42,8 @@ def _records(warehouse: Path | None) -> list[dict[str, Any]]:
     """Return every cell joined with the run it belongs to: what was set, and how it was started."""
     from warehouse import queries
     from warehouse.filters import Filters
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     with Reader(warehouse_path(warehouse), everything=True) as reader:
         cells = queries.cells(reader, Filters()).to_pylist()

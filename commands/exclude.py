@@ -11,7 +11,7 @@ from commands.deriving import derive_facts
 from commands.options import whole_warehouse_option
 
 if TYPE_CHECKING:
-    from warehouse.annotations import Action, Target
+    from warehouse.annotations import Action, AnnotationTarget
 
 
 # --- What the commands share that write notes and exclusions: their author, and the run they mean.
@@ -34,10 +34,10 @@ def author_or_unknown(given: str | None) -> str:
     return (given or "").strip() or "unknown"
 
 
-def target_of_run(root: Path, word: str) -> "Target":
+def target_of_run(root: Path, word: str) -> "AnnotationTarget":
     """Return the run that ``word`` names. Raises UnknownKey, with the nearest ids, unless it names
     exactly one."""
-    from warehouse.exclusions import find_run
+    from warehouse.queries import find_run
 
     return find_run(all_runs(root), word)
 
@@ -103,7 +103,7 @@ def _write(
     action: "Action", words: Sequence[str], warehouse: Path | None, given: dict[str, Any]
 ) -> None:
     from warehouse import annotations
-    from warehouse.store import warehouse_path
+    from warehouse.store_cache import warehouse_path
 
     if bool(words) == (given["night"] is not None):
         raise click.UsageError("Name one or more RUN_ID, or a --night, not both.")
@@ -121,8 +121,8 @@ def _write(
     click.echo("\n".join(f"{done}: {one.name}" for one in targets))
 
 
-def _targets(root: Path, words: Sequence[str], given: dict[str, Any]) -> "list[Target]":
-    from warehouse.exclusions import find_run
+def _targets(root: Path, words: Sequence[str], given: dict[str, Any]) -> "list[AnnotationTarget]":
+    from warehouse.queries import find_run
 
     rows = all_runs(root)
     if given["night"] is not None:
@@ -130,7 +130,9 @@ def _targets(root: Path, words: Sequence[str], given: dict[str, Any]) -> "list[T
     return list(dict.fromkeys(find_run(rows, word) for word in words))
 
 
-def _of_night(rows: Sequence[dict[str, Any]], night: datetime, study: str | None) -> "list[Target]":
+def _of_night(
+    rows: Sequence[dict[str, Any]], night: datetime, study: str | None
+) -> "list[AnnotationTarget]":
     from analysis.nightly.nights import NOON
     from warehouse import annotations
     from warehouse.errors import UnknownKey
@@ -150,7 +152,9 @@ def _of_night(rows: Sequence[dict[str, Any]], night: datetime, study: str | None
     return found
 
 
-def _excluded_ones(root: Path, targets: "list[Target]", named: bool) -> "list[Target]":
+def _excluded_ones(
+    root: Path, targets: "list[AnnotationTarget]", named: bool
+) -> "list[AnnotationTarget]":
     """Return those of ``targets`` that are excluded. Raises UnknownKey where none is, or where one
     of the runs that were ``named`` is not."""
     from warehouse import annotations

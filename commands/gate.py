@@ -104,7 +104,8 @@ def accept(
     """
     from answers.trend.read import Meant
     from answers.trend.read import accept as accept_night
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     parent = ctx.parent.params.get("warehouse") if ctx.parent else None
     day = None if night is None else f"{night:%Y-%m-%d}"
@@ -120,7 +121,8 @@ def _judge(
     from analysis.nightly.regressions import budgets
     from answers.trend import read
     from answers.trend.answer import trend
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     allowed, root = budgets(max_regression), warehouse_path(warehouse)
     with Reader(root) as reader:
@@ -164,7 +166,8 @@ def _tell_others(found: "Trend", warehouse: Path | None, given: dict[str, Any]) 
     from answers.decide.overview import overviews
     from answers.decide.values import Question
     from commands.gate_files import comment, pull_request
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     try:
         there = pull_request()

@@ -18,7 +18,8 @@ def mcp(warehouse: Path | None) -> None:
     Example: draftboard mcp --warehouse /data/warehouse
     """
     from warehouse.errors import InvalidInput
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     try:
         from answers.doors.agents import serve

@@ -11,7 +11,7 @@ from commands.options import json_option, whole_warehouse_option
 from warehouse.json_text import json_text
 
 if TYPE_CHECKING:
-    from warehouse.annotations import Annotation, Target
+    from warehouse.annotations import Annotation, AnnotationTarget
 
 _WORDS = {
     "note": "noted", "exclude": "excluded", "include": "taken back", "accept": "accepted",
@@ -40,7 +40,7 @@ def note(text: str | None, warehouse: Path | None, **given: Any) -> None:
 
     Example: draftboard note "driver updated to 580.95" --night 2026-11-21 --author Ann
     """
-    from warehouse.store import warehouse_path
+    from warehouse.store_cache import warehouse_path
 
     root = warehouse_path(warehouse)
     if given["as_list"]:
@@ -65,7 +65,7 @@ def _write(root: Path, text: str | None, given: dict[str, Any]) -> None:
         click.echo(f"Noted on {target.name} by {event.author}.{left_out}")
 
 
-def _target(root: Path, given: dict[str, Any]) -> "Target":
+def _target(root: Path, given: dict[str, Any]) -> "AnnotationTarget":
     from warehouse import annotations
 
     night: datetime | None = given["night"]

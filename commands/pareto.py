@@ -27,7 +27,8 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
     """
     from answers.cost.capacity import trade
     from answers.cost.words import trade_json
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:
         found = trade(reader, filters_from(given))

@@ -30,9 +30,9 @@ def publish(warehouse: Path | None, out: Path, key: Path, **given: Any) -> None:
 
     Example: draftboard publish --out set --title "EAGLE-3 on H200" --licence CC-BY-4.0 --by "Example Lab" --key key.pem
     """
+    from commands.publishing.attestation import private_key
     from commands.publishing.write import Asked, write
-    from warehouse.attestation import private_key
-    from warehouse.store import warehouse_path
+    from warehouse.store_cache import warehouse_path
 
     secret = private_key(key)
     asked = Asked(filters_from(given), given["title"], given["licence"], given["by"])

@@ -54,7 +54,8 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     Example: draftboard runs --dataset code --json
     """
     from warehouse import queries
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     with Reader(warehouse_path(warehouse), everything=True) as reader:
         rows = queries.runs(reader, filters_from(given)).to_pylist()

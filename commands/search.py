@@ -116,7 +116,8 @@ def _only(given: dict[str, Any], names: Sequence[str], why: str) -> None:
 def _replay(warehouse: Path, given: dict[str, Any]) -> None:
     from answers.search.contract import as_json as contract
     from answers.search.replay import replay
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:
         found = replay(reader, filters_from(given), _terms(given), given["parallel"] or 1)
@@ -164,7 +165,7 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
 def _telling(warehouse: Path | None) -> "Telling":
     """Return what tells of a search, also where a folder that somebody named is no warehouse yet."""
     from commands.search_board import Telling
-    from warehouse.store_files import named_warehouse, warehouse_path
+    from warehouse.store_cache import named_warehouse, warehouse_path
 
     # What a URL names is not the folder itself.
     root = warehouse_path(warehouse)

@@ -67,13 +67,13 @@ class Telling:
 
     def _keep(self, one: "Board") -> None:
         from answers.search.board import as_text
-        from warehouse import searches
-        from warehouse.store_files import pointer
+        from warehouse.beside import write_search
+        from warehouse.store_current import current_name
 
         self._last = one
         try:
-            if self._named or pointer(self._root) is not None:
-                searches.write(self._root, str(one.told.study), as_text(one))
+            if self._named or current_name(self._root) is not None:
+                write_search(self._root, str(one.told.study), as_text(one))
         except (OSError, DraftboardError) as error:
             if not self._warned:
                 click.echo(f"The dashboard does not show this search: {error}", err=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from warehouse.arms import TABLE
+from warehouse.contract import TABLE
 from warehouse.errors import InvalidInput, RunnerError
 
 if TYPE_CHECKING:

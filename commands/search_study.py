@@ -21,7 +21,7 @@ from filelock import FileLock, Timeout
 
 from commands.ours import PROGRAM, asked, rejected
 from commands.search_plan import dataset_and_load, planned, write_proof
-from warehouse.attempts import failed_of
+from warehouse.contract import failed_of
 from warehouse.errors import InvalidInput, RunnerError
 
 if TYPE_CHECKING:
@@ -391,7 +391,7 @@ def _ingest(drops: Path, warehouse: Path) -> None:
 
 def _outlived(warehouse: Path) -> bool:
     """Return whether a warehouse holds something of which the drop is gone, or two of one place."""
-    from warehouse.store_old import known_sources
+    from warehouse.store_tables import known_sources
 
     paths = [one.path for one in known_sources(warehouse)]
     return len(set(paths)) < len(paths) or not all(path.exists() for path in paths)

@@ -42,8 +42,8 @@ def share(
 
 
 def _bundle(warehouse: Path | None, out: Path, with_texts: bool, given: dict[str, Any]) -> None:
-    from warehouse.store import warehouse_path
-    from warehouse.store_bundle import bundle
+    from warehouse.store_cache import warehouse_path
+    from warehouse.store_copies import bundle
 
     made = bundle(warehouse_path(warehouse), out, filters_from(given), with_texts)
     click.echo(

@@ -31,7 +31,8 @@ def slo(
     from analysis.money.paying import Paying
     from answers.cost.capacity import capacity
     from answers.cost.words import capacity_json
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     with Reader(warehouse_path(warehouse)) as reader:
         found = capacity(reader, filters_from(given), requirement, Paying(), not no_goodput)

@@ -29,14 +29,14 @@ def new(account: str, days: int, author: str | None, warehouse: Path | None) -> 
 
     The token is printed once and kept nowhere: in the warehouse stands a hash of it.
     """
-    from warehouse import tokens
+    from warehouse.annotations import make_token
     from warehouse.errors import InvalidInput
-    from warehouse.store import warehouse_path
+    from warehouse.store_cache import warehouse_path
 
     if account.count("@") != 1 or account.strip() != account:
         raise InvalidInput(f"{account!r} is no address; write one like ada@example.com.")
     root, who = warehouse_path(warehouse), author_or_unknown(author)
-    made, secret = tokens.make(root, account, days, who)
+    made, secret = make_token(root, account, days, who)
     click.echo(secret)
     click.echo(
         f"Token {made.id} of {made.account}, until {made.ends:%Y-%m-%d}. It is not shown again. "
@@ -49,10 +49,10 @@ def new(account: str, days: int, author: str | None, warehouse: Path | None) -> 
 def list_(warehouse: Path | None) -> None:
     """List the tokens that count."""
     from commands.output import show_table
-    from warehouse import tokens
-    from warehouse.store import warehouse_path
+    from warehouse.annotations import tokens_held
+    from warehouse.store_cache import warehouse_path
 
-    held = tokens.held(warehouse_path(warehouse))
+    held = tokens_held(warehouse_path(warehouse))
     if not held:
         click.echo("There is no token that counts. Make one: draftboard token new ADDRESS")
         return
@@ -68,8 +68,8 @@ def list_(warehouse: Path | None) -> None:
 @whole_warehouse_option
 def revoke(number: str, author: str | None, warehouse: Path | None) -> None:
     """Take a token back, by the name under which it is listed; it counts no more at once."""
-    from warehouse import tokens
-    from warehouse.store import warehouse_path
+    from warehouse.annotations import revoke_token
+    from warehouse.store_cache import warehouse_path
 
-    gone = tokens.revoke(warehouse_path(warehouse), number, author_or_unknown(author))
+    gone = revoke_token(warehouse_path(warehouse), number, author_or_unknown(author))
     click.echo(f"Token {gone.id} of {gone.account} counts no more.")

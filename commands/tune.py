@@ -39,7 +39,8 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     """
     from answers.decide.accepted import accepted
     from answers.decide.answer import decide
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     question = question_from(given)
     with Reader(warehouse_path(warehouse)) as reader:

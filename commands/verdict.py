@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from answers.decide.accepted import Outputs
     from answers.decide.overview import Overview
     from answers.decide.values import Decision, Decisions
-    from warehouse.store_read import Reader
+    from warehouse.store import Reader
 
 _WIDTH = 80
 
@@ -45,13 +45,14 @@ def verdict(
     """
     from answers.decide.accepted import changes
     from answers.decide.answer import decide
-    from warehouse import decisions
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.annotations import last_decisions
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     root = warehouse_path(warehouse)
     with Reader(root) as reader:
         found = decide(reader, question_from(given))
-        told = changes(found.decisions, decisions.last(root))
+        told = changes(found.decisions, last_decisions(root))
         if as_json:
             _print_json(found, told)
         else:
@@ -68,9 +69,9 @@ def _print_json(found: "Decisions", told: "Sequence[str]") -> None:
 
 def _record(root: Path, found: "Decisions") -> None:
     from answers.decide.accepted import recorded
-    from warehouse import decisions
+    from warehouse.annotations import record_decisions
 
-    decisions.record(root, recorded(found.decisions, datetime.now(UTC)))
+    record_decisions(root, recorded(found.decisions, datetime.now(UTC)))
 
 
 def _show(reader: "Reader", found: "Decisions", told: "Sequence[str]", everything: bool) -> None:

@@ -13,7 +13,7 @@ from warehouse.json_text import json_text
 if TYPE_CHECKING:
     from answers.predict.values import Answer, Asked, Refused, Table
     from warehouse.filters import Filters
-    from warehouse.store_read import Reader
+    from warehouse.store import Reader
 
 _OPTIONS = (
     click.option("--k", type=click.IntRange(min=0), help="Draft tokens; 0: no speculation."),
@@ -85,7 +85,8 @@ def _measured(warehouse: Path | None, given: Mapping[str, Any], as_json: bool) -
     from answers.predict.values import Refused
     from answers.predict.values import as_json as as_json_object
     from warehouse.errors import InvalidInput
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     paying, filters = paying_from(given), filters_from(dict(given))
     with Reader(warehouse_path(warehouse)) as reader:

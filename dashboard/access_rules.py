@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from dashboard.ledger import Limits
 from dashboard.user import LoginNeeded, NotAllowed, Refused, Role, User
-from warehouse.tokens import account_of
+from warehouse.annotations import account_of
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 #: A shorter secret can be guessed, and who knows it can sign any login.

@@ -17,7 +17,7 @@ from dashboard.addresses import AGENTS, METRICS, base
 from dashboard.api.problems import problem
 from dashboard.turns import SQL
 from dashboard.user import User
-from warehouse.store import warehouse_path
+from warehouse.store_cache import warehouse_path
 
 _TEXT = """# Draftboard
 

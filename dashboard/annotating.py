@@ -12,10 +12,11 @@ from answers.runs.values import OneRun
 from dashboard.access import current_user, may_edit, require_editor
 from dashboard.components import Shown, listing, plain, sentence
 from dashboard.shelf import Shelf, ask
-from warehouse import annotations, exclusions
-from warehouse.annotations import LONGEST_AUTHOR, LONGEST_TEXT, Action, Annotation, Target
+from warehouse import annotations
+from warehouse.annotations import LONGEST_AUTHOR, LONGEST_TEXT, Action, Annotation, AnnotationTarget
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
+from warehouse.queries import exclusions_sentence, left_out_of
 
 _HELP = {
     "exclude": "Its cells are left out of every comparison, trend, verdict, gate and report, which "
@@ -30,7 +31,7 @@ _NOTES = {
 
 def excluded_here(shelf: Shelf, filters: Filters) -> None:
     """Say which runs an answer leaves out, and why; nothing where none is excluded."""
-    sentence = exclusions.sentence(left_out(shelf, filters))
+    sentence = exclusions_sentence(left_out(shelf, filters))
     if sentence:
         st.caption(f"{plain(sentence)} They stand, marked, on the page Data.")
 
@@ -39,7 +40,7 @@ def left_out(shelf: Shelf, filters: Filters) -> Sequence[Annotation]:
     """Return the exclusions of the runs that the filters would keep, newest run first."""
     if not shelf.excluded:
         return ()
-    return ask(shelf.with_excluded(), exclusions.left_out_of, filters)
+    return ask(shelf.with_excluded(), left_out_of, filters)
 
 
 def of_view(shelf: Shelf, filters: Filters) -> tuple[Placed, ...]:
@@ -100,7 +101,7 @@ def author() -> str:
     return " ".join((user.name or user.email).split())[:LONGEST_AUTHOR] or "unknown"
 
 
-def _form(shelf: Shelf, action: Action, target: Target, button: str) -> None:
+def _form(shelf: Shelf, action: Action, target: AnnotationTarget, button: str) -> None:
     # A form for each run: what was typed for one is not taken for another that is chosen then.
     own = f"{action}-{target.source_id}-{target.run_id}"
     label, hint = ("Note", None) if action == "note" else ("Reason", _HELP[action])
@@ -110,7 +111,7 @@ def _form(shelf: Shelf, action: Action, target: Target, button: str) -> None:
             _write(shelf, action, target, text)
 
 
-def _write(shelf: Shelf, action: Action, target: Target, text: str | None) -> None:
+def _write(shelf: Shelf, action: Action, target: AnnotationTarget, text: str | None) -> None:
     name = author()
     try:
         event = annotations.annotation(action, target, text or "", name)

@@ -14,11 +14,11 @@ from dashboard import annotating, links, offered
 from dashboard.access import configured_login, current_user
 from dashboard.components import copied, plain, sentence, tab
 from dashboard.filters import DAYS, LABELS, sidebar
-from dashboard.turnover import shown_shelf
+from dashboard.shown_generation import shown_shelf
 from dashboard.user import NotAllowed, Refused, User
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError, WarehouseMissing
-from warehouse.store_remote import not_fresh
+from warehouse.store_current import not_fresh
 
 _logger = logging.getLogger("draftboard.dashboard")
 

@@ -25,12 +25,12 @@ from answers.trend.answer import Line, Trend, watch
 from dashboard.api.problems import refused
 from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, queries
+from warehouse.beside import WatchHealth, complaint, read_health
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store import Reader
-from warehouse.store_cache import read_at, url_of
-from warehouse.store_remote import not_fresh
-from warehouse.watch_health import Health, complaint, read_health
+from warehouse.store_cache import is_copy, read_at
+from warehouse.store_current import not_fresh
 
 #: What tells the series of a night apart.
 LABELS = (
@@ -88,7 +88,7 @@ class _Told(Collector):
 
 def _of_bucket(root: Path) -> Iterator[Metric]:
     """Yield how fresh the copy of a bucket is; nothing for a folder."""
-    if url_of(root) is None:
+    if not is_copy(root):
         return
     reached, at = float(not_fresh(root) is None), read_at(root).timestamp()
     yield GaugeMetricFamily("draftboard_bucket_up", "1: the bucket is in reach.", value=reached)
@@ -123,7 +123,7 @@ def _labels(line: Line) -> list[str]:
     return [line.name, *("unknown" if one is None else str(one) for one in known)]
 
 
-def _of_watcher(health: Health) -> Iterator[Metric]:
+def _of_watcher(health: WatchHealth) -> Iterator[Metric]:
     up = float(complaint(health) is None)
     yield GaugeMetricFamily("draftboard_watcher_up", "1: it reports in time.", value=up)
     waiting = health.waiting

@@ -10,14 +10,14 @@ from answers.published.answer import studies
 from answers.published.values import BADGE, Line, Study
 from dashboard.components import plain, shown, table
 from dashboard.shelf import Shelf, ask
-from warehouse import published
+from warehouse.beside import tables_version
 from warehouse.filters import Filters
 
 
 def kept(shelf: Shelf, filters: Filters) -> tuple[Study, ...]:
     """Return the published studies, but for those that a filter of model, GPU or dataset rules
     out."""
-    version = published.version(Path(shelf.root))
+    version = tables_version(Path(shelf.root))
     known = ask(shelf, studies, version) if version else ()
     return tuple(one for one in known if one.meets(filters))
 

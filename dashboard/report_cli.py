@@ -34,7 +34,8 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     from answers.report.answer import report as collected
     from answers.report.words import Wanted
     from dashboard.report import html, library
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
     from warehouse.store_files import private_beside, publish
 
     library()

@@ -19,7 +19,8 @@ from typing import Any
 
 from answers.compare.uploaded import Held, Read, hold
 from warehouse.errors import InvalidInput
-from warehouse.store import Reader, current_generation
+from warehouse.store import Reader
+from warehouse.store_current import current_generation
 
 #: What may be dropped at once: MB a file, files, MB of all. A GuideLLM report has about 5 MB per 1,000
 #: requests; three launches of three arms at five loads are 45 files.

@@ -113,7 +113,7 @@ class _Runs:
 
 def _published(root: Path) -> list[str]:
     # Not above: it loads the database, and few results are of several files.
-    from warehouse.store_old import known_sources
+    from warehouse.store_tables import known_sources
 
     try:
         return [source.source_id for source in known_sources(root)]

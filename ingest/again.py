@@ -8,13 +8,13 @@ from ingest.pipeline import Intake, Options, Outcome, Store
 from ingest.settings import checked_facts
 from ingest.table import column_map
 from warehouse.errors import InvalidInput
-from warehouse.store_old import Known
+from warehouse.store_tables import KnownSource
 
 _NAMED = 3
 
 
 def read_again(
-    known: Sequence[Known],
+    known: Sequence[KnownSource],
     store: Store,
     options: Options,
     advance: Callable[[Unit], None] = lambda unit: None,
@@ -38,7 +38,7 @@ def read_again(
     return outcome
 
 
-def _units(known: Sequence[Known], options: Options) -> Iterator[tuple[Unit, Options]]:
+def _units(known: Sequence[KnownSource], options: Options) -> Iterator[tuple[Unit, Options]]:
     read = set()
     for source in known:
         said = source.settings.get("columns")
@@ -54,7 +54,7 @@ def _units(known: Sequence[Known], options: Options) -> Iterator[tuple[Unit, Opt
                 yield unit, replace(options, settings=settings, columns=columns)
 
 
-def _incomplete(lost: Sequence[Known], total: int, outcome: Outcome) -> InvalidInput:
+def _incomplete(lost: Sequence[KnownSource], total: int, outcome: Outcome) -> InvalidInput:
     reasons = {rejection.path: rejection.reason for rejection in outcome.rejected}
     named = [
         f"{source.path}: {reasons.get(str(source.path), 'not there, or changed since')}"

@@ -8,12 +8,10 @@ import msgspec
 import pyarrow as pa
 
 from ingest.prompts import Body, prompt_text, read_arguments
-from warehouse.contract import Facts
-from warehouse.controls import on_one_line
-from warehouse.prompt_hash import MARKER, hash_text
+from warehouse.contract import MARKER, Facts, hash_text
+from warehouse.json_text import on_one_line
 from warehouse.rows import Cell
-from warehouse.secrets.texts import scrub_text
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub, scrub_text
 
 # --- Replaces the texts of a GuideLLM report by their hashes, so that it can be published.
 

@@ -188,8 +188,9 @@ def _run(
     from ingest.discovery import Unit, find_units
     from ingest.guess_cli import with_told
     from ingest.pipeline import ingest_each
-    from warehouse.store import open_writer, warehouse_path
-    from warehouse.store_old import known_sources
+    from warehouse.store import open_writer
+    from warehouse.store_cache import warehouse_path
+    from warehouse.store_tables import known_sources
 
     root = warehouse_path(given["warehouse"])
     known = () if paths else known_sources(root)

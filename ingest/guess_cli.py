@@ -196,7 +196,7 @@ def _marked(found: "Found") -> str:
 
 def _arm(facts: Mapping[str, "Found"]) -> str:
     from ingest.guessing import SEVERAL
-    from warehouse.arms import arm_label
+    from warehouse.contract import arm_label
 
     method, k = facts["spec_method"], facts["num_speculative_tokens"]
     if method.value == SEVERAL:

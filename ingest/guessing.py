@@ -17,7 +17,7 @@ from analysis.matching.guess_drafts import (
     words_apart,
 )
 from analysis.matching.guess_paths import concurrency, datasets, named, rate, repeat, without_sizes
-from warehouse.arms import arm_label
+from warehouse.contract import arm_label
 from warehouse.loads import Load, load_of
 
 #: Who says a fact: the report itself, the user, a name, or nobody.

@@ -1,4 +1,4 @@
-"""The prompt of a request, however a report writes it down: its hash is ``warehouse.prompt_hash``'s.
+"""The prompt of a request, however a report writes it down: its hash is ``warehouse.contract``'s.
 
 Messages are flattened: one line ``role: text`` per message, the parts of a message joined without
 separator.
@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from warehouse.prompt_hash import flatten_messages, is_redacted
+from warehouse.contract import flatten_messages, is_redacted
 
 
 class Body(msgspec.Struct, gc=False):

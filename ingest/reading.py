@@ -24,10 +24,10 @@ from ingest.settings import facts_beside
 from ingest.sniff import is_report, sniff
 from ingest.table import ColumnMap
 from ingest.unreadable import BROKEN, sentence
+from warehouse.beside import is_published_table
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
-from warehouse.published import is_table
 from warehouse.rows import Cell, Source
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 from warehouse.store_draft import Draft, write_draft
 from warehouse.store_files import full_disk_explained
 
@@ -114,7 +114,7 @@ def _apart(
 
 def _may_be_table(path: Path) -> bool:
     """Return whether a YAML file is meant as a published table: by its name, or by its rows."""
-    return is_table(path) or _ROW.search(bytes(_open(path).data)) is not None
+    return is_published_table(path) or _ROW.search(bytes(_open(path).data)) is not None
 
 
 def _table(unit: Unit) -> Result:

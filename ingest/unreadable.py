@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from warehouse.errors import InvalidInput
-from warehouse.secrets.texts import scrub_text
+from warehouse.secrets import scrub_text
 
 #: What decoding a JSON text may raise.
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -21,12 +21,13 @@ from ingest.formats.drop import RECORD
 from ingest.pipeline import Options, Outcome, ingest_units
 from ingest.watch_cli import Lines, Stop
 from ingest.watch_memory import Memory, Scan, Sighting, keep, recall
+from warehouse.beside import WATCH_FILE, WatchHealth, WatchTrouble, this_host, write_health
 from warehouse.errors import DraftboardError, WarehouseBusy
 from warehouse.rows import Rejection
-from warehouse.store import current_generation, open_writer
+from warehouse.store import open_writer
 from warehouse.store_cache import bring_in, name_of
+from warehouse.store_current import current_generation
 from warehouse.store_files import full_disk_explained
-from warehouse.watch_health import NAME, Health, Trouble, this_host, write_health
 
 #: The pause between two looks doubles while nothing happens, up to so many times the shortest.
 _LONGEST_PAUSE = 12
@@ -70,7 +71,7 @@ class Watcher:
         self._begun: list[Sighting] = []
         self._patience = 0.0
         now = datetime.now(UTC)
-        self._health = Health(
+        self._health = WatchHealth(
             pid=os.getpid(),
             host=this_host(),
             folders=tuple(clean_text(str(folder.absolute())) for folder in asked.folders),
@@ -193,7 +194,7 @@ class Watcher:
         text = None if trouble is None else clean_text(trouble)
         self._lines.trouble(text)
         now = datetime.now(UTC)
-        last = self._health.last_error if text is None else Trouble(at=now, text=text)
+        last = self._health.last_error if text is None else WatchTrouble(at=now, text=text)
         self._update(
             last_pass=now,
             passes=self._health.passes + 1,
@@ -218,7 +219,7 @@ def _only_watcher(root: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         raise DraftboardError(
-            f"Another watcher is at work for {name_of(root)} ({root / NAME} names it); "
+            f"Another watcher is at work for {name_of(root)} ({root / WATCH_FILE} names it); "
             "give all folders to one watcher, or stop the other."
         ) from None
     try:

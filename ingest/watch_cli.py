@@ -14,12 +14,12 @@ import click
 from ingest.pipeline import Outcome
 from warehouse.errors import DraftboardError
 from warehouse.json_text import json_text
-from warehouse.secrets.texts import scrub_text
-from warehouse.store_files import warehouse_path
+from warehouse.secrets import scrub_text
+from warehouse.store_cache import warehouse_path
 
 if TYPE_CHECKING:
     from ingest.pipeline import Options
-    from warehouse.watch_health import Health
+    from warehouse.beside import WatchHealth
 
 
 # --- What a watcher prints: a line when something happened, none when nothing did.
@@ -143,7 +143,7 @@ def show_health(given: dict[str, Any]) -> int:
     """Print how the watcher of this warehouse is; return the exit status: 0 it works, 1 it does
     not."""
     # Not above: an ingest that watches nothing would wait for it before it starts what reads.
-    from warehouse.watch_health import complaint, read_health
+    from warehouse.beside import complaint, read_health
 
     try:
         health = read_health(warehouse_path(given["warehouse"]))
@@ -158,7 +158,7 @@ def show_health(given: dict[str, Any]) -> int:
     return 0 if why is None else 1
 
 
-def _sentences(health: "Health", why: str | None) -> list[str]:
+def _sentences(health: "WatchHealth", why: str | None) -> list[str]:
     lines = [] if why is None else [why]
     lines.append(
         f"process {health.pid} on {health.host} watches {', '.join(health.folders)} since "

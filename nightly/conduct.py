@@ -10,9 +10,9 @@ from nightly.messages import Settings, flush
 from nightly.nights import Book, Place, State, date_of, places, read_state
 from nightly.stages import Came, Night, end_left_over
 from nightly.words import EXIT, outcome_of
+from warehouse.beside import STAGES, NightSummary, Stage, StageName
 from warehouse.errors import RunnerError
-from warehouse.nights import STAGES, NightSummary, Stage, StageName
-from warehouse.secrets.texts import scrub_text
+from warehouse.secrets import scrub_text
 
 #: A night that is not whole is taken up again by a call so soon after its start; a timer's next
 #: call, a day later, begins a new one.

@@ -19,8 +19,8 @@ from answers.wording import size
 from nightly import words
 from nightly.nights import write_whole
 from nightly.words import Drift, Judged, cells, changes, cost, counted, identity, sized, troubles
-from warehouse.nights import Limits, NightSummary, Part, Regression, folder
-from warehouse.secrets.texts import scrub_text
+from warehouse.beside import NightLimits, NightSummary, Regression, StrictPart, nights_folder
+from warehouse.secrets import scrub_text
 
 # --- What of a night is worth a message, and the message: regressions, drifts, failures, a spent budget,
 # another decision.
@@ -181,7 +181,7 @@ KEPT = timedelta(days=7)
 _REMEMBERED = 200
 
 
-class Message(Part):
+class Message(StrictPart):
     """A message and the names of those that have not got it yet."""
 
     kind: Kind
@@ -191,7 +191,7 @@ class Message(Part):
     made: AwareDatetime
 
 
-class Outbox(Part):
+class Outbox(StrictPart):
     """What was told and what waits, as the file in the warehouse's ``nights/<study>`` holds it."""
 
     keys: tuple[str, ...] = ()
@@ -257,7 +257,7 @@ def deliver(box: Outbox, by: Deliver, known: Sequence[str]) -> tuple[Outbox, lis
 
 
 def _file(root: Path, study: str) -> Path:
-    return folder(root) / study / FILE
+    return nights_folder(root) / study / FILE
 
 
 # --- Messages by Apprise. Its addresses are secrets: they come from the environment and go nowhere else.
@@ -345,7 +345,7 @@ class Settings:
     results: Path
     warehouse: Path
     echo: Callable[[str], None]
-    limits: Limits = Limits()
+    limits: NightLimits = NightLimits()
     gate: tuple[str, ...] = ()
     open_exit: int = 2
     run: tuple[str, ...] = ()

@@ -127,8 +127,8 @@ def _night(study: Path, as_json: bool, given: dict[str, Any]) -> int:
 
 def _settings(study: Path, given: dict[str, Any]) -> "Settings":
     from nightly.messages import Settings
-    from warehouse.nights import Limits
-    from warehouse.store_files import warehouse_path
+    from warehouse.beside import NightLimits
+    from warehouse.store_cache import warehouse_path
 
     link = given["link_base"] or os.environ.get(LINK_VARIABLE) or ""
     return Settings(
@@ -136,7 +136,7 @@ def _settings(study: Path, given: dict[str, Any]) -> "Settings":
         results=given["results"],
         warehouse=warehouse_path(given["warehouse"]),
         echo=_echo,
-        limits=Limits(hours=given["max_hours"], usd=given["max_usd"]),
+        limits=NightLimits(hours=given["max_hours"], usd=given["max_usd"]),
         gate=_gate_options(given),
         open_exit=given["open_exit"],
         run=given["run_arguments"],
@@ -173,10 +173,10 @@ def name_of(study: Path) -> str:
 
 
 def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
-    from warehouse import nights
-    from warehouse.store_files import warehouse_path
+    from warehouse.beside import nights_history
+    from warehouse.store_cache import warehouse_path
 
-    found = nights.history(warehouse_path(warehouse))
+    found = nights_history(warehouse_path(warehouse))
     name = None if study is None else name_of(study)
     chosen = [night for night in found.nights if name in (None, night.study)]
     if as_json:

@@ -13,10 +13,17 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from warehouse.attempts import failed_of
-from warehouse.contract import FACT_KEYS
+from warehouse.beside import (
+    Cells,
+    Changed,
+    Failure,
+    NightLimits,
+    NightSummary,
+    StageName,
+    StrictPart,
+)
+from warehouse.contract import FACT_KEYS, failed_of
 from warehouse.errors import RunnerError
-from warehouse.nights import Cells, Changed, Failure, Limits, NightSummary, Part, StageName
 from warehouse.store_files import publish
 
 # --- What a night may take: hours and money, all its calls together.
@@ -27,7 +34,7 @@ class Budget:
     """What a night may take, in hours and USD. ``usd_per_hour``: of the node, from the study; None
     where the study states no price."""
 
-    limits: Limits
+    limits: NightLimits
     usd_per_hour: float | None
 
     def __post_init__(self) -> None:
@@ -71,7 +78,7 @@ STATE = ".nightly.json"
 NOON = timedelta(hours=12)
 
 
-class Child(Part):
+class Child(StrictPart):
     """A stage at work, as far as it takes to find its process again when this one was killed."""
 
     pid: int
@@ -80,7 +87,7 @@ class Child(Part):
     the process alone may be another one's."""
 
 
-class State(Part):
+class State(StrictPart):
     """All that a later call needs to go on. ``planned``: keys of the study's cells."""
 
     summary: NightSummary

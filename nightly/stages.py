@@ -19,8 +19,8 @@ import psutil
 from nightly import nights, words
 from nightly.messages import Settings, notify, without_addresses
 from nightly.nights import Book, Budget, Child, Place, places
+from warehouse.beside import StageName, StageStatus
 from warehouse.errors import NothingToReport, RunnerError
-from warehouse.nights import StageName, StageStatus
 
 # --- A stage as a process: a session of its own, its words in a log, ended with this one.
 #

@@ -10,8 +10,8 @@ from typing import Any
 from answers.trend import words as trend
 from answers.wording import markdown as as_markdown
 from nightly.nights import plain, write_whole
-from warehouse.nights import STAMP, Changed, NightSummary, Regression, Verdict, folder
-from warehouse.secrets.values import scrub
+from warehouse.beside import NIGHT_STAMP, Changed, NightSummary, Regression, Verdict, nights_folder
+from warehouse.secrets import scrub
 from warehouse.store_cache import changed_aside
 
 # --- What `draftboard gate --json` said, as a summary keeps it and a message tells it.
@@ -229,14 +229,14 @@ def _section(title: str, found: Sequence[str]) -> list[str]:
     return [f"## {title}", "", *(f"- {as_markdown(line)}" for line in found), ""]
 
 
-# --- Writes the nights' history into the warehouse folder; ``warehouse/nights.py`` reads it.
+# --- Writes the nights' history into the warehouse folder; ``warehouse/beside.py`` reads it.
 
 
 def write(root: Path, night: NightSummary) -> Path:
     """Put a summary in place, as JSON and as Markdown; a night that goes on replaces its own."""
     night = NightSummary.model_validate(scrub(night.model_dump()))
-    name = night.started.astimezone(UTC).strftime(STAMP)
-    path = folder(root) / night.study / f"{name}.json"
+    name = night.started.astimezone(UTC).strftime(NIGHT_STAMP)
+    path = nights_folder(root) / night.study / f"{name}.json"
     write_whole(path.with_suffix(".md"), markdown(night))
     write_whole(path, night.model_dump_json(indent=1) + "\n")
     changed_aside(root, [path.with_suffix(".md"), path])

@@ -18,7 +18,7 @@ from warehouse import queries
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 Floats = NDArray[np.float64]
 #: What says when, where and by which command something was measured: what matters of it is a fact, and

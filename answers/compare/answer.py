@@ -30,7 +30,7 @@ from answers.decide.values import Subject
 from answers.ground import Asked, Ground, ground
 from answers.wording import badges
 from warehouse.loads import Load
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 # --- What a comparison stands on, cut to what is shown: whole studies are read and judged first.
 

@@ -15,7 +15,7 @@ from answers.compare.words import load_name
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.rows import COMPLETED
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: The metrics of single requests that are told as distributions.
 DISTRIBUTIONS = ("ttft", "itl", "request_latency")

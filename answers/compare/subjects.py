@@ -11,7 +11,7 @@ from answers.decide.subjects import subjects as named
 from answers.decide.values import Decision
 from answers.wording import percent
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: The line by which arms are ranked where nothing is decided.
 _SPEED = ("output_throughput", "mean")

@@ -19,7 +19,7 @@ from answers.ground import Rows, ground_of, rows_of
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.loads import Load
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 _TEXTS = ("path", "model", "gpu", "dataset", "spec_method", "arm_label", "draft_model")
 _NUMBERS = ("tensor_parallel_size", "num_speculative_tokens", "repeat", "completed", "errored")

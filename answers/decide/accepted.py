@@ -12,9 +12,9 @@ from answers.decide.values import Cell, Decision
 from answers.decide.words import change, k_by_batch
 from answers.wording import UNKNOWN, known, percent
 from warehouse import queries
-from warehouse.decisions import About, Recorded
+from warehouse.annotations import DecisionSubject, RecordedDecision
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,14 +92,14 @@ def _greedy(reader: Reader, ids: set[str]) -> bool | None:
 _MOVED = 0.02
 
 
-def recorded(found: Iterable[Decision], at: datetime) -> tuple[Recorded, ...]:
+def recorded(found: Iterable[Decision], at: datetime) -> tuple[RecordedDecision, ...]:
     """Return the decisions as they are recorded, at a moment (UTC)."""
     return tuple(_recorded(one, at) for one in found)
 
 
-def _recorded(one: Decision, at: datetime) -> Recorded:
+def _recorded(one: Decision, at: datetime) -> RecordedDecision:
     operating = one.operating
-    return Recorded(
+    return RecordedDecision(
         at, _about(one), one.subject.engine_version, one.answer, one.arm, one.table,
         tuple((level.load.text, level.difference.word) for level in one.levels),
         None if operating is None else operating.load.text,
@@ -107,16 +107,16 @@ def _recorded(one: Decision, at: datetime) -> Recorded:
     )  # fmt: skip
 
 
-def _about(one: Decision) -> About:
+def _about(one: Decision) -> DecisionSubject:
     known_of = one.subject
-    return About(
+    return DecisionSubject(
         known_of.study, known_of.model, known_of.gpu, known_of.engine,
         known_of.tensor_parallel_size, known_of.evidence, one.traffic.name, one.objective,
         known_of.configuration,
     )  # fmt: skip
 
 
-def changes(found: Iterable[Decision], last: Iterable[Recorded]) -> tuple[str, ...]:
+def changes(found: Iterable[Decision], last: Iterable[RecordedDecision]) -> tuple[str, ...]:
     """Return a sentence for each decision that differs from the last recorded one; none where none
     was recorded."""
     told = []
@@ -135,7 +135,7 @@ def _where(one: Decision) -> str:
     return told if about.configuration is None else f"{told}, {about.configuration}"
 
 
-def _changed(one: Decision, before: Recorded) -> Iterator[str]:
+def _changed(one: Decision, before: RecordedDecision) -> Iterator[str]:
     # At another operating load the arm and the answer may differ although nothing is new.
     same = before.operating_load == (one.operating_load.text if one.operating_load else None)
     if same and one.answer != before.answer:
@@ -159,7 +159,7 @@ def _table(entries: tuple[tuple[int, int, int], ...] | None) -> str:
     return "one K for all" if entries is None else k_by_batch(entries)
 
 
-def _moved(one: Decision, before: Recorded) -> Iterator[str]:
+def _moved(one: Decision, before: RecordedDecision) -> Iterator[str]:
     """Say how the gain at the operating load moved, where the load is the same and the move can be
     seen."""
     if one.operating is None or one.operating.load.text != before.operating_load:

@@ -63,7 +63,7 @@ from answers.decide.values import (
 )
 from answers.decide.words import AtLoad, losses, met, served
 from answers.wording import listed
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 Table = tuple[Entry, ...]
 

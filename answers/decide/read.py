@@ -14,7 +14,7 @@ from answers.ground import ground as read
 from answers.ground import ground_of as ground_of
 from warehouse import queries
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 
 def ground(reader: Reader, question: Question, slo: Slo | None) -> Ground:

@@ -16,7 +16,7 @@ from answers.decide.overview import Overview, System, names_apart, narrowed, ove
 from answers.decide.values import Decisions, Question, Subject
 from answers.ground import MOST_KEPT, deciding_cells, studies_key, whole_studies
 from warehouse.filters import UNKNOWN, Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 
 @dataclass(frozen=True)

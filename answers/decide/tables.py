@@ -11,7 +11,7 @@ from warehouse import queries
 from warehouse.catalogue import METRICS, percentile_label
 from warehouse.filters import Filters
 from warehouse.loads import Load
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 Rows = tuple[list[str], list[list[str]]]
 #: What stands where an arm has no gain to tell: at this load nothing is drafted, or the arm was not

@@ -13,7 +13,7 @@ from answers.decide.answer import decide
 from answers.decide.subjects import Asked, Named, decide_one, subjects
 from answers.decide.values import Decisions, Question
 from warehouse.errors import UnknownKey
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 Value = TypeVar("Value")
 #: In the place of a name: all subjects.

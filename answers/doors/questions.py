@@ -43,7 +43,8 @@ from answers.predict.values import Answer, Refused
 from answers.published.answer import beside
 from answers.trend import plain, read
 from answers.trend.answer import Trend, trend
-from warehouse import published, queries
+from warehouse import queries
+from warehouse.beside import PublishedTable, published_tables
 from warehouse.catalogue import line_of
 from warehouse.json_text import finite
 from warehouse.store import Reader
@@ -97,10 +98,10 @@ def _trends(reader: Reader, asked: Watched) -> Trend:
 
 
 def _claims(reader: Reader, asked: Filtered) -> list[Table]:
-    return [_table(reader, asked, kept) for kept in published.kept(reader.root)]
+    return [_table(reader, asked, kept) for kept in published_tables(reader.root)]
 
 
-def _table(reader: Reader, asked: Filtered, kept: published.Kept) -> Table:
+def _table(reader: Reader, asked: Filtered, kept: PublishedTable) -> Table:
     tables = read_claims(kept.text, kept.name)
     judged = judge(tables)
     found = beside(reader, judged.findings, tables.model, asked.filters())

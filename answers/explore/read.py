@@ -24,9 +24,8 @@ from answers.explore.values import (
 )
 from warehouse import annotations
 from warehouse.filters import Filters
-from warehouse.store import Reader
+from warehouse.store import Opened, Reader
 from warehouse.store_question import documented
-from warehouse.store_read import Opened
 
 _MARK, _CELL = ({field.name for field in fields(kind)} for kind in (Mark, Behind))
 

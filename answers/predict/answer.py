@@ -30,7 +30,7 @@ from answers.predict.values import (
 )
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 
 def predict(

@@ -28,7 +28,7 @@ from answers.wording import badges, known
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.loads import load_of
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: Flags of cells whose times or acceptance are not those of the arm. Acceptance set by hand is
 #: marked in every title instead: the times of such steps are as good as any.

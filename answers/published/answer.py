@@ -28,10 +28,10 @@ from answers.published.values import (
     Table,
     Value,
 )
-from warehouse import published
-from warehouse.arms import arm_label
+from warehouse.beside import PublishedTable, published_tables
+from warehouse.contract import arm_label
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 
 def studies(reader: Reader, version: str = "") -> tuple[Study, ...]:
@@ -40,10 +40,10 @@ def studies(reader: Reader, version: str = "") -> tuple[Study, ...]:
     ``version`` is ``published.version(root)``: for whoever remembers the answer, since a new table
     makes no new generation.
     """
-    return tuple(_study(reader, one) for one in published.kept(reader.root))
+    return tuple(_study(reader, one) for one in published_tables(reader.root))
 
 
-def _study(reader: Reader, kept: published.Kept) -> Study:
+def _study(reader: Reader, kept: PublishedTable) -> Study:
     tables = read_claims(kept.text, kept.name)
     return study(tables, judge(tables), measured_here(reader, tables.model))
 

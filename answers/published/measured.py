@@ -8,7 +8,7 @@ from answers.compare.values import Arm, Question, Setting
 from answers.published.values import MEAN, Line, Measured
 from warehouse.catalogue import METRICS
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 _MS_IN_S = 1000.0
 

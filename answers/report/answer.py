@@ -26,11 +26,12 @@ from answers.report import words
 from answers.report.words import Curve, Map, Report, Section, Wanted
 from answers.runs import notes
 from answers.wording import bracketed
-from warehouse import annotations, exclusions, queries
+from warehouse import annotations, queries
 from warehouse.catalogue import METRICS
 from warehouse.errors import NothingToReport, UnknownKey
 from warehouse.filters import UNKNOWN, Filters
-from warehouse.store_read import Reader
+from warehouse.queries import exclusions_sentence, left_out
+from warehouse.store import Reader
 
 #: Load maps that are drawn, and rows that they may have together; tables of loads that are printed.
 _MAPS, _MAP_ROWS, _TABLES = 4, 32, 3
@@ -49,7 +50,7 @@ def report(reader: Reader, wanted: Wanted) -> Report:
     filters = narrowed(overview.decisions[0].subject, chosen)
     cells = queries.cells(reader, filters).to_pandas()
     badge = overview.name.partition("  [")[2].partition("]")[0]
-    left = exclusions.sentence(exclusions.left_out(reader.root, filters))
+    left = exclusions_sentence(left_out(reader.root, filters))
     return Report(
         question=words.question(overview, chosen),
         headline=overview.headline,

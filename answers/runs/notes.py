@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.nightly.nights import NOON
 from warehouse import annotations, queries
-from warehouse.annotations import Annotation, Target
+from warehouse.annotations import Annotation, AnnotationTarget
 from warehouse.filters import Filters
 from warehouse.store import Reader
 
@@ -100,7 +100,9 @@ def night_of(started: datetime | None) -> str:
     return UNKNOWN_NIGHT if started is None else f"{started - NOON:%Y-%m-%d}"
 
 
-def of_run(reader: Reader, target: Target, night: str, study: str | None) -> tuple[Annotation, ...]:
+def of_run(
+    reader: Reader, target: AnnotationTarget, night: str, study: str | None
+) -> tuple[Annotation, ...]:
     """Return everything that was ever said of a run, and the notes on its ``night``, oldest
     first."""
     return tuple(
@@ -192,14 +194,16 @@ def _is_of(event: Annotation, studies: Collection[str | None]) -> bool:
     return event.target.study is None or event.target.study in studies
 
 
-def _nights_of_runs(cells: pd.DataFrame, wanted: set[Target]) -> dict[Target, list[str]]:
+def _nights_of_runs(
+    cells: pd.DataFrame, wanted: set[AnnotationTarget]
+) -> dict[AnnotationTarget, list[str]]:
     """Return each wanted run with the nights in which its cells started."""
     mine = cells[cells["run_id"].isin([target.run_id for target in wanted])]
     targets = [
         annotations.run(run_id, source_id)
         for run_id, source_id in zip(mine["run_id"], mine["source_id"], strict=True)
     ]
-    found: dict[Target, list[str]] = {}
+    found: dict[AnnotationTarget, list[str]] = {}
     for target, night in zip(targets, _nights_of(mine["started_at"]), strict=True):
         if target in wanted and night not in found.setdefault(target, []):
             found[target].append(night)

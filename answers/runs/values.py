@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from warehouse.annotations import Annotation, Target, run
+from warehouse.annotations import Annotation, AnnotationTarget, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Run:
     report_config: str
 
     @property
-    def target(self) -> Target:
+    def target(self) -> AnnotationTarget:
         """The run as a target of annotations."""
         return run(self.run_id, self.source_id)
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from answers.search.values import Played, Proof
 from answers.search.words import Rows, because, candidate_rows, cost_so_far, terms
 from warehouse.filters import Filters
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 if TYPE_CHECKING:
     from answers.search.live import Live

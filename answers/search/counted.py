@@ -9,7 +9,7 @@ from analysis.search.space import Floats, Space
 from analysis.service.slo import Slo
 from warehouse import queries
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 
 def bounded(reader: Reader, filters: Filters, slo: Slo) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from answers.search.recorded import LINE, spans_of, timed
 from answers.search.values import Terms
 from warehouse import queries
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: Flags of a machine on which nothing is to be measured until it is itself again.
 _TROUBLES = ("throttled", "gpu_neighbour")

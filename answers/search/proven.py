@@ -16,7 +16,7 @@ from answers.search.live import Live, Planned, bare
 from answers.search.measured import measured
 from answers.search.values import Out, Played, Proof, ProofAnswer, Proven, Terms
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: How often the winner, the runner-up and the baseline are launched.
 LAUNCHES = 2

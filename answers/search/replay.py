@@ -20,7 +20,7 @@ from answers.search.values import Played, Step, Terms
 from answers.search.words import ended, headline
 from warehouse import queries
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 
 def replay(reader: Reader, filters: Filters, terms: Terms, at_once: int = 1) -> tuple[Played, ...]:

@@ -18,7 +18,7 @@ from answers.decide.words import k_by_batch
 from answers.search.values import Out
 from warehouse import queries
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 
 def answering_otherwise(reader: Reader, study: str, baseline: str) -> tuple[Out, ...]:

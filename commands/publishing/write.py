@@ -18,14 +18,15 @@ from answers.decide.answer import decide
 from answers.decide.values import Question
 from answers.publication.claims import claims_json
 from answers.wording import listed
+from commands.publishing import attestation
 from commands.publishing import croissant as table
 from commands.publishing.croissant import About, card, croissant
-from warehouse import annotations, attestation, queries
+from warehouse import annotations, queries
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
-from warehouse.secrets.texts import scrub_text
+from warehouse.secrets import scrub_text
 from warehouse.store import Reader
-from warehouse.store_bundle import bundle
+from warehouse.store_copies import bundle
 from warehouse.store_files import private_beside, publish
 
 DATA, CLAIMS = "data", "claims.json"

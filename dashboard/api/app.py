@@ -26,10 +26,11 @@ from dashboard.api import forms
 from dashboard.api.openapi import document
 from dashboard.api.problems import handled, problem
 from dashboard.shelf import Shelf, ask, open_shelf
-from warehouse import annotations, published
+from warehouse import annotations
+from warehouse.beside import tables_version
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.store import Reader
-from warehouse.store_remote import not_fresh
+from warehouse.store_current import not_fresh
 
 # --- One address of the API: words in, an answer out, in pages, known by its generation.
 
@@ -95,7 +96,7 @@ def _place(asking: Asking, form: str, request: Request) -> _Place:
     """Return the newest generation. Raises WarehouseMissing."""
     shelf = open_shelf()
     root = Path(shelf.root)
-    versions = annotations.version(root), published.version(root)
+    versions = annotations.version(root), tables_version(root)
     shelf = shelf.with_excluded() if asking.everything else shelf
     asked = (request.url.path, request.url.query, form)
     stale = not_fresh(root)

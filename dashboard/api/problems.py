@@ -16,7 +16,7 @@ from dashboard.addresses import is_for_programs
 from dashboard.components import sentence
 from dashboard.turns import TooManyWait
 from dashboard.user import LoginNeeded, Refused, User
-from warehouse import tokens
+from warehouse.annotations import find_token
 from warehouse.errors import (
     DraftboardError,
     WarehouseBusy,
@@ -24,7 +24,7 @@ from warehouse.errors import (
     WarehouseMissing,
     WarehouseOutdated,
 )
-from warehouse.store import warehouse_path
+from warehouse.store_cache import warehouse_path
 
 # --- Who asks with a token: its owner, who reads and does nothing else with it.
 
@@ -45,7 +45,7 @@ def user_of(host: str, secret: str) -> User:
     Raises LoginNeeded for a token that does not count, and NotAllowed for an owner whom the settings
     of the login do not name by the address.
     """
-    token = tokens.find(warehouse_path(None), secret)
+    token = find_token(warehouse_path(None), secret)
     if token is None:
         raise LoginNeeded(_UNKNOWN)
     login = access.configured_login()

@@ -29,8 +29,7 @@ from ingest.unreadable import UNREADABLE, refusal
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Flag, Measurement
-from warehouse.secrets.texts import scrub_text
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub, scrub_text
 
 # --- What an AIPerf report says of its cell: model, endpoint, dataset, load.
 #

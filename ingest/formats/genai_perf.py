@@ -14,7 +14,7 @@ from ingest.model import Content, Context, Parsed
 from ingest.stated import count, decoded, in_its_unit, positive, section
 from ingest.unreadable import UNREADABLE, refusal
 from warehouse.rows import Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 NAME, KIND = "genai-perf", "a GenAI-Perf report"
 

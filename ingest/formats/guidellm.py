@@ -22,7 +22,7 @@ from ingest.unreadable import UNREADABLE, refusal
 from ingest.window import active
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 NAME, KIND = "guidellm", "a GuideLLM report"
 _HEAD = 1 << 20

@@ -12,8 +12,7 @@ from ingest.formats.guidellm_requests import Asked
 from ingest.formats.guidellm_shape import Benchmark, Metrics, Report, Request, Summary
 from ingest.prompts import Body
 from warehouse.catalogue import METRICS, PERCENTILES
-from warehouse.contract import FACT_KEYS, Facts
-from warehouse.prompt_hash import prompt_set_hash
+from warehouse.contract import FACT_KEYS, Facts, prompt_set_hash
 from warehouse.rows import Flag, Measurement
 
 # --- What a GuideLLM report says of itself, in the catalogue's words; its units are already ours.

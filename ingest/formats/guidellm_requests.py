@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ingest.formats.guidellm_shape import Benchmark, Request, Speculation, Timings
 from ingest.prompts import Body, prompt_text, read_arguments
+from warehouse.contract import hash_text
 from warehouse.errors import InvalidInput
-from warehouse.prompt_hash import hash_text
 from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, REQUEST_SCHEMA
 
 Columns = dict[str, NDArray[Any]]

@@ -22,10 +22,10 @@ from ingest.prompts import Body, prompt_text
 from ingest.read import json_bytes
 from ingest.stated import count, decoded, number, positive, section
 from ingest.unreadable import UNREADABLE, refusal
+from warehouse.contract import hash_text, prompt_set_hash
 from warehouse.errors import InvalidInput
-from warehouse.prompt_hash import hash_text, prompt_set_hash
 from warehouse.rows import Cell, Flag, Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 # --- What the settings of an inference-perf run and the load of a stage say of a cell.
 

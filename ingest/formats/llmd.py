@@ -24,7 +24,7 @@ from ingest.stated import count, decoded, held_by, in_its_unit, number, positive
 from ingest.unreadable import UNREADABLE, refusal
 from warehouse.errors import InvalidInput, UnknownKey
 from warehouse.rows import Flag, Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 # --- What an llm-d benchmark report says of the servers and the load: its scenario.
 

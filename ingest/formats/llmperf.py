@@ -22,7 +22,7 @@ from ingest.read import json_bytes
 from ingest.stated import decoded, number, positive
 from ingest.unreadable import UNREADABLE, refusal
 from warehouse.rows import Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 NAME, KIND = "llmperf", "an LLMPerf result"
 

@@ -22,7 +22,7 @@ from ingest.stated import count, number, positive
 from ingest.unreadable import part
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag, Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 # --- What a line of SGLang's ``bench_serving`` says beside its measurements: server, load, dataset.
 

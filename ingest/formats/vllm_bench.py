@@ -26,7 +26,7 @@ from ingest.window import activity, outlived
 from warehouse.catalogue import QUANTILES
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Cell, Flag, Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 # --- The per-request lists of ``vllm bench serve --save-detailed`` as request rows.
 

@@ -18,7 +18,7 @@ from ingest.stated import count, decoded, number, section
 from ingest.unreadable import UNREADABLE, refusal
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 NAME, KIND = "vllm-offline", "a result of vllm bench throughput or vllm bench latency"
 

@@ -6,7 +6,7 @@ from typing import Any
 from runners.checks.finding import Finding, Situation, Status, configurations, engine_arguments
 from runners.checks.methods import method
 from runners.planning.plan import Launch
-from warehouse.arms import TABLE
+from warehouse.contract import TABLE
 
 CHECK = "drafting"
 _HIDDEN_STATES = ("eagle", "eagle3", "mtp", "dflash", "dspark")

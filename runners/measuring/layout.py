@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runners.planning.study import Study
-from warehouse.attempts import failed_name, failed_of
+from warehouse.contract import failed_name, failed_of
 from warehouse.errors import RunnerError
+from warehouse.secrets import scrub_text
 from warehouse.secrets.shapes import REMOVED, is_secret_name
-from warehouse.secrets.texts import scrub_text
 
 
 @contextmanager

@@ -22,9 +22,8 @@ from runners.surroundings.machine import near_gpus
 from runners.surroundings.tools import public, tool
 from runners.texts import prompts
 from runners.texts.prompts import PromptFile
-from warehouse.arms import EQUAL_ENGINE
-from warehouse.contract import Record
-from warehouse.secrets.values import scrub
+from warehouse.contract import EQUAL_ENGINE, Record
+from warehouse.secrets import scrub
 
 # --- What a drop keeps beside its measurement, so that the cell can be measured again.
 #

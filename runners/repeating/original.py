@@ -17,8 +17,8 @@ from runners.planning.study import Study
 from runners.planning.study_file import read_study
 from runners.texts import prompts
 from runners.texts.prompts import PromptFile, PromptFiles, Prompts
+from warehouse.contract import prompt_set_hash
 from warehouse.errors import RunnerError
-from warehouse.prompt_hash import prompt_set_hash
 from warehouse.secrets.shapes import REMOVED
 
 _REPEAT = re.compile(r"-r\d+$")

@@ -13,7 +13,7 @@ from runners.planning.study import Study
 from runners.serving import endpoint
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import SILENT
-from warehouse.arms import TABLE, steps_of, table_of
+from warehouse.contract import TABLE, steps_of, table_of
 
 # --- What a server says of itself, in values; vLLM's words for counters, cache and configuration.
 

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from runners.planning.study import Study
 from runners.probes import interpreter
 from warehouse.errors import RunnerError
+from warehouse.secrets import scrub
 from warehouse.secrets.shapes import REMOVED, is_secret_name
-from warehouse.secrets.values import scrub
 
 _HOME = re.compile(r"(?<![\w.])/(?:home|Users)/[^/\s\"':,]+|(?<![\w.])/root(?=[/\s\"':,]|$)")
 #: credentials that came from elsewhere, e.g. the file of an API key

@@ -16,8 +16,8 @@ from runners.planning.datasets import Dataset, Filter
 from runners.planning.study import Study
 from runners.probes import interpreter
 from runners.texts import generators
+from warehouse.contract import flatten_messages
 from warehouse.errors import RunnerError, StudyError
-from warehouse.prompt_hash import flatten_messages
 
 # --- Conversations: each turn of a user is a request, with all that was said before it.
 #

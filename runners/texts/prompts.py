@@ -24,8 +24,8 @@ from runners.planning.plan import Plan, PlannedCell
 from runners.planning.study import Study
 from runners.texts import datasets
 from runners.texts.datasets import prompt_texts
+from warehouse.contract import flatten_messages, hash_text, prompt_set_hash
 from warehouse.errors import StudyError
-from warehouse.prompt_hash import flatten_messages, hash_text, prompt_set_hash
 
 #: Columns of a level's file, by names that GuideLLM takes for nothing else.
 PROMPT, WHEN, MOST = "prompt", "relative_timestamp", "output_tokens_count"

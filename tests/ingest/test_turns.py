@@ -11,8 +11,9 @@ from ingest import pipeline
 from ingest.discovery import Unit, find_units
 from ingest.pipeline import Options, Outcome, ingest_units
 from warehouse.errors import WarehouseBusy
-from warehouse.store import current_generation, open_writer
-from warehouse.store_old import known_sources
+from warehouse.store import open_writer
+from warehouse.store_current import current_generation
+from warehouse.store_tables import known_sources
 
 MANY = 24
 

@@ -20,11 +20,11 @@ from ingest.pipeline import Options
 from ingest.watch import Asked, watch
 from ingest.watch_cli import Lines, Stop
 from warehouse import queries
+from warehouse.beside import WatchHealth, read_health
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.maintenance import check
 from warehouse.store import Reader, open_writer
-from warehouse.watch_health import Health, read_health
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ class Watching:
         self.said += said
         return self.process.returncode
 
-    def health(self) -> Health:
+    def health(self) -> WatchHealth:
         return read_health(self.root)
 
     def until(self, ready: Callable[[], bool]) -> None:

@@ -9,14 +9,14 @@ import streamlit as st
 from dashboard.access import require_admin
 from dashboard.components import shown, table
 from dashboard.shelf import Shelf
-from warehouse import audit
+from warehouse import annotations
 from warehouse.filters import Filters
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the trail, the newest deed first. Raises NotAllowed for who is no admin."""
     require_admin()
-    deeds = audit.read(Path(shelf.root))
+    deeds = annotations.deeds(Path(shelf.root))
     if not deeds:
         st.info("Nobody has noted, excluded, accepted or kept anything yet.")
         return

@@ -15,7 +15,7 @@ from dashboard.downloads import rows_menu
 from dashboard.shelf import Shelf
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
-from warehouse.store_question import VIEWS, Answer, Bounds, ask
+from warehouse.store_question import VIEWS, Bounds, QuestionAnswer, ask
 
 _LONGEST = 8000
 _PRESSED = "the question that was run"
@@ -97,7 +97,7 @@ def _answer(shelf: Shelf, sql: str) -> None:
     rows_menu("answer", functools.partial(flat, rows), rows)
 
 
-def _asked(shelf: Shelf, sql: str) -> Answer:
+def _asked(shelf: Shelf, sql: str) -> QuestionAnswer:
     """Return the answer to a reader's own question. Raises InvalidInput or TooManyWait, one
     sentence."""
     known = _known(repr(shelf), sql)
@@ -116,7 +116,7 @@ def _asked(shelf: Shelf, sql: str) -> Answer:
 
 
 @functools.lru_cache(4)
-def _known(shelf: str, sql: str) -> list[Answer]:
+def _known(shelf: str, sql: str) -> list[QuestionAnswer]:
     """Return a list for the answer that all sessions share; empty until somebody has the answer.
 
     The cache may not hold the waiting itself, which draws.

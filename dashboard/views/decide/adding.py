@@ -28,13 +28,14 @@ from dashboard.charts.spec import specification
 from dashboard.components import plain, sentence, table, texts
 from dashboard.downloads import charts_menu
 from dashboard.shelf import Shelf, ask
-from dashboard.turnover import show_newest
+from dashboard.shown_generation import show_newest
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
 from dashboard.views.decide.details import against, bullets, load_map, paste, tiles
-from warehouse import audit, queries
+from warehouse import queries
+from warehouse.annotations import add_deed
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 # --- What a reader states of dropped files: filled in as guessed, dropdowns for the rest.
 
@@ -414,7 +415,7 @@ def _keep(shelf: Shelf, reports: list[Report]) -> None:
     show_newest()
     kept = ", ".join(sorted({one.name for one in reports} - {name for name, _ in refused}))
     if kept:
-        audit.add(Path(shelf.root), user.name, user.email or None, "keep", kept)
+        add_deed(Path(shelf.root), user.name, user.email or None, "keep", kept)
     for name, reason in refused:
         st.warning(plain(f"{name}: {reason}"))
     if not refused:

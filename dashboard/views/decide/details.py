@@ -30,7 +30,7 @@ from dashboard.components import copied, plain, table, texts
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.links import cell_link
 from dashboard.shelf import Shelf, ask, cached
-from warehouse import decisions
+from warehouse.annotations import last_decisions
 from warehouse.filters import Filters
 
 # --- The parts in which a decision is shown, of the warehouse's results or of a reader's own files.
@@ -137,7 +137,7 @@ def draw(shelf: Shelf, told: Told) -> None:
     """Draw every part, folded; then the files."""
     question, overview, one = told.question, told.overview, told.one
     drawn = drawings(shelf, question, told.about, told.traffic)
-    changed = changes(overview.decisions, decisions.last(Path(shelf.root)))
+    changed = changes(overview.decisions, last_decisions(Path(shelf.root)))
     left = tuple(tables.left_out(one))
     _fold("which_k", "Which method and K at which load?", lambda: _which_k(shelf, one, drawn[_HEAT_MAP]),
           SQUARE in st.query_params)  # fmt: skip

@@ -12,8 +12,8 @@ from answers.trend import nights
 from dashboard import annotating
 from dashboard.components import copied, folded, listing, plain, shown, table
 from dashboard.shelf import Shelf, ask
+from warehouse.beside import NightsHistory, NightSummary, nights_history, nights_version
 from warehouse.filters import Filters
-from warehouse.nights import History, NightSummary, history, version
 
 #: Nights that can be chosen at once; the others are behind filters.
 _MOST = 200
@@ -34,7 +34,7 @@ _HOW = (
 
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the part, folded; its label says how the last night went."""
-    known = _history(shelf.root, version(Path(shelf.root)))
+    known = _history(shelf.root, nights_version(Path(shelf.root)))
     chosen = nights.chosen(known.nights, filters)
     part = folded(plain(nights.headline(chosen)), "last_nights")
     if part is None:
@@ -52,11 +52,11 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 
 @lru_cache(4)
-def _history(root: str, version: str) -> History:
+def _history(root: str, version: str) -> NightsHistory:
     """Return the nights. A night that ends makes no new generation, so the answer is kept by the
     files' version."""
     del version
-    return history(Path(root))
+    return nights_history(Path(root))
 
 
 def _shown(shelf: Shelf, chosen: tuple[NightSummary, ...]) -> None:

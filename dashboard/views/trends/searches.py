@@ -10,7 +10,7 @@ import streamlit as st
 from answers.search import board, words
 from dashboard.components import folded, plain, table, texts
 from dashboard.shelf import Shelf
-from warehouse import searches
+from warehouse.beside import read_searches, searches_version
 from warehouse.filters import Filters
 
 #: While a search measures, what is shown of it follows it, so often.
@@ -65,7 +65,7 @@ def _shown(root: str, filters: Filters) -> None:
 
 
 def _chosen(root: str, filters: Filters) -> tuple[board.Board, ...]:
-    return board.chosen(_known(root, searches.version(Path(root))), filters)
+    return board.chosen(_known(root, searches_version(Path(root))), filters)
 
 
 @lru_cache(4)
@@ -73,7 +73,7 @@ def _known(root: str, version: str) -> tuple[board.Board, ...]:
     """Return the searches. One that goes on makes no new generation, so the answer is kept by the
     files' version."""
     del version
-    return board.from_texts(searches.read(Path(root)))
+    return board.from_texts(read_searches(Path(root)))
 
 
 def _now() -> datetime:

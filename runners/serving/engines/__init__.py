@@ -6,7 +6,7 @@ from runners.planning.study import Study
 from runners.serving.agreement import Said, read, resolved
 from runners.serving.engines import llama_cpp, openai_compatible, sglang, vllm
 from runners.serving.engines.engine import Engine
-from warehouse.series import engine_in
+from warehouse.contract import engine_in
 
 #: By the name that a study gives it.
 ENGINES: dict[str, Engine] = {

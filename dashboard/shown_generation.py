@@ -20,7 +20,7 @@ _LONG_S = 2.0
 _RECENT_S = 15 * 60.0
 
 
-class Turn:
+class ShownGeneration:
     """What the pages show of one warehouse, and the generation that is about to follow it.
 
     Answers that took less than ``long_s`` seconds of a processor are not made ahead.
@@ -83,19 +83,19 @@ class Turn:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _turn(root: str, _newest: Shelf) -> Turn:
-    return Turn(_newest)
+def _shown_of(root: str, _newest: Shelf) -> ShownGeneration:
+    return ShownGeneration(_newest)
 
 
 def shown_shelf() -> tuple[Shelf, bool]:
     """Return the generation that the pages show, and whether a newer one is there. Raises
     WarehouseMissing where there is none."""
     newest = open_shelf()
-    shown = _turn(newest.root, newest).shelf(newest)
+    shown = _shown_of(newest.root, newest).shelf(newest)
     return shown, shown != newest
 
 
 def show_newest() -> None:
     """Show the newest generation from here on: a page has just taken results in."""
     newest = open_shelf()
-    _turn(newest.root, newest).show(newest)
+    _shown_of(newest.root, newest).show(newest)

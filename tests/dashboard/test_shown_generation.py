@@ -10,13 +10,12 @@ import pytest
 
 from answers.runs import read
 from dashboard.shelf import Shelf, ask, open_shelf
-from dashboard.turnover import Turn
+from dashboard.shown_generation import ShownGeneration
 from warehouse import annotations
 from warehouse.annotations import annotation
 from warehouse.contract import Facts
 from warehouse.filters import Filters
-from warehouse.kept import Kept
-from warehouse.store import Reader
+from warehouse.store import Kept, Reader
 
 Fill = Callable[[Path, str, list[Facts]], None]
 
@@ -63,16 +62,16 @@ def held() -> Iterator[Held]:
     one.may_answer.set()
 
 
-def _asked(root: Path, held: Held) -> tuple[Shelf, Turn]:
+def _asked(root: Path, held: Held) -> tuple[Shelf, ShownGeneration]:
     """The generation that pages show, and its turn, where the question was asked and would now take
     long."""
     old = open_shelf(root)
     assert ask(old, held.question) == old.generation
     held.may_answer.clear()
-    return old, Turn(old, long_s=0.0)
+    return old, ShownGeneration(old, long_s=0.0)
 
 
-def _comes(turn: Turn, newest: Shelf) -> bool:
+def _comes(turn: ShownGeneration, newest: Shelf) -> bool:
     """Whether the pages come to show the newest generation."""
     end = time.monotonic() + 60
     while turn.shelf(newest) != newest:
@@ -101,7 +100,7 @@ def test_pages_stay_on_a_generation_until_the_newest_has_answered(
 
 def test_a_small_warehouse_is_followed_at_once(opened: Path, add: Callable[[], Shelf]) -> None:
     old = open_shelf(opened)
-    turn = Turn(old)
+    turn = ShownGeneration(old)
     ask(old, read.runs, Filters())
 
     newest = add()
