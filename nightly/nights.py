@@ -14,9 +14,9 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from warehouse.beside import (
-    Cells,
     Changed,
     Failure,
+    NightCells,
     NightLimits,
     NightSummary,
     StageName,
@@ -259,12 +259,12 @@ _ENVIRONMENT = (
 _TEXT = 300
 
 
-def count(place: Place, planned: Sequence[str]) -> Cells:
+def count(place: Place, planned: Sequence[str]) -> NightCells:
     """Count the planned cells: each is good, failed or missing."""
     good = [key for key in planned if _is_good(place, key)]
     failed = [key for key in planned if key not in set(good) and _last_attempt(place, key)]
     missing = len(planned) - len(good) - len(failed)
-    return Cells(planned=len(planned), good=len(good), failed=len(failed), missing=missing)
+    return NightCells(planned=len(planned), good=len(good), failed=len(failed), missing=missing)
 
 
 def failures(place: Place, planned: Sequence[str]) -> tuple[Failure, ...]:

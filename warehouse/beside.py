@@ -74,7 +74,7 @@ class Stage(StrictPart):
     said: str = ""
 
 
-class Cells(StrictPart):
+class NightCells(StrictPart):
     """The cells of the study in this night; ``missing``: not measured, and not failed either."""
 
     planned: int = Count
@@ -156,7 +156,7 @@ class NightSummary(StrictPart):
     exit_status: int | None = None
     calls: int = Count
     stages: tuple[Stage, ...] = tuple(Stage(name=name) for name in STAGES)
-    cells: Cells = Cells()
+    cells: NightCells = NightCells()
     failures: tuple[Failure, ...] = ()
     #: Against the night before, whatever became of the values.
     changed: tuple[Changed, ...] = ()

@@ -16,7 +16,7 @@ from warehouse.errors import InvalidInput, WarehouseBusy
 from warehouse.store import Reader, open_newest
 from warehouse.store_cache import is_copy, name_of, store_of
 from warehouse.store_collect import collect
-from warehouse.store_current import have, listed_files, placed, require_current, save
+from warehouse.store_current import have, placed, require_current, save
 from warehouse.store_draft import BATCHES, parquet_writer, private_requests, row_of
 from warehouse.store_files import (
     PRIVATE,
@@ -27,7 +27,7 @@ from warehouse.store_files import (
     sha256_of,
     sync,
 )
-from warehouse.store_list import Segment, generations, is_old, lists, load, retire
+from warehouse.store_list import Segment, generations, is_old, listed_requests, lists, load, retire
 from warehouse.store_tables import attach_parts, merged, sql_text, write_table
 
 #: Requests of a file, and cells of a segment, where there are so many.
@@ -295,7 +295,9 @@ def check(root: Path, on_busy: Callable[[str], None] | None = None) -> list[Ware
         return findings  # A bucket keeps what older generations list.
     try:
         with WriterLock(root).held(wait=False, on_wait=None):
-            listed = {file.file for one in lists(root) for file in one.files()} | listed_files(root)
+            held = lists(root)
+            listed = {file.file for one in held for file in one.files()}
+            listed |= listed_requests(root, held)
             for path in (*_parquet(root / TABLES), *_parquet(root / REQUESTS)):
                 if path.name not in listed:
                     orphan = "No generation lists this file; gc removes it."
@@ -350,7 +352,7 @@ def collect_garbage(root: Path, current: int, grace: float = GRACE) -> list[str]
         removed = retire(root, current)
         # What a conversion left: CURRENT names a list by now.
         old = [root / name for name in generations(root) if is_old(name)]
-        listed = listed_files(root)
+        listed = listed_requests(root, lists(root))
         oldest = time.time() - grace
         for path in _parquet(root / REQUESTS):
             if path.name not in listed and path.stat().st_mtime <= oldest:

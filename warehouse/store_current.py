@@ -458,10 +458,8 @@ def collecting_elsewhere(store: "ObjectStore") -> WarehouseBusy:
     )
 
 
-# --- Request files get their names with the list that names them; what a kill in between left goes.
-#
-# A request file is private until its generation is published. Before it gets its name, that name is
-# noted in a journal; whoever finds the journal later removes those of them that no list holds.
+# --- A request file is private until its generation is published. Before it gets its name, that name is noted
+# in a journal; whoever finds the journal later removes those of them that no list holds.
 
 
 @contextmanager
@@ -499,15 +497,6 @@ def take_back(root: Path) -> None:
     except ValueError:
         names = []
     with suppress(WarehouseDamaged):
-        for name in set(names) - listed_files(root):
+        for name in set(names) - listed_requests(root, lists(root)):
             (root / REQUESTS / Path(name).name).unlink(missing_ok=True)
         journal.unlink()
-
-
-def listed_files(root: Path) -> set[str]:
-    """Return the request files of every generation that is there: readers may still be at work on
-    an old one.
-
-    Raises WarehouseDamaged where one of them cannot be read.
-    """
-    return listed_requests(root, lists(root))

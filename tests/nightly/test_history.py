@@ -8,7 +8,7 @@ import pytest
 from nightly import words
 from nightly.words import markdown, outcome_of
 from warehouse import beside
-from warehouse.beside import Cells, Changed, Failure, NightSummary, Regression, Stage, Verdict
+from warehouse.beside import Changed, Failure, NightCells, NightSummary, Regression, Stage, Verdict
 
 BEGAN = datetime(2026, 11, 21, 22, 0, tzinfo=UTC)
 
@@ -25,7 +25,7 @@ def night(**changes: object) -> NightSummary:
         study="lab", night="2026-11-21", started=BEGAN, ended=BEGAN + timedelta(hours=2), calls=2,
         outcome="regression", exit_status=1,
         stages=tuple(Stage(name=name, status="done", seconds=60) for name in beside.STAGES),
-        cells=Cells(planned=24, good=22, failed=1, missing=1),
+        cells=NightCells(planned=24, good=22, failed=1, missing=1),
         failures=(Failure(cell="draft/tp1/code/c8-r0", said="The server ran out of memory."),),
         changed=(Changed(field="engine_version", before="0.31.0", after="0.32.0"),),
         verdict=Verdict(status="regression", series=6, fine=5, regressions=1),

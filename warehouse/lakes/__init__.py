@@ -135,7 +135,7 @@ class PublishedGeneration:
     identity: str
 
 
-class Content:
+class PublishedContent:
     """One generation, whose files stay until it is let go of. ``held``: what a target holds once it is
     published; ``request_files``: the names of all that it lists."""
 
@@ -187,13 +187,15 @@ class Content:
 
 
 @contextmanager
-def newest(root: Path) -> Iterator[Content]:
+def newest(root: Path) -> Iterator[PublishedContent]:
     """Open what there is to publish. Raises as ``Reader`` does."""
     with open_newest(root) as opened:
-        yield Content(root, opened)
+        yield PublishedContent(root, opened)
 
 
-def is_new(content: Content, held: PublishedGeneration | None, order: PublicationOrder) -> bool:
+def is_new(
+    content: PublishedContent, held: PublishedGeneration | None, order: PublicationOrder
+) -> bool:
     """Return whether there is something to publish. Raises InvalidInput where the target is ahead of
     this warehouse, unless it is to be replaced."""
     if held is None:

@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.lakes import (
     NAMES,
-    Content,
     Progress,
     PublicationOrder,
+    PublishedContent,
     PublishedGeneration,
     foreign,
     is_new,
@@ -124,7 +124,9 @@ class Lake:
         )
 
 
-def publish(content: Content, order: PublicationOrder, shown: Progress, python: Path) -> bool:
+def publish(
+    content: PublishedContent, order: PublicationOrder, shown: Progress, python: Path
+) -> bool:
     """Publish a generation into a catalogue; return whether there was something to publish.
 
     Raises InvalidInput for a target that cannot take it, and DraftboardError where it fails; then
@@ -166,7 +168,9 @@ def _catalogue(order: PublicationOrder) -> str:
     return str(Path(uri).absolute())
 
 
-def _tables(content: Content, place: Path, advance: Callable[[int], None]) -> dict[str, str]:
+def _tables(
+    content: PublishedContent, place: Path, advance: Callable[[int], None]
+) -> dict[str, str]:
     """Write every table as a file; of requests only how their table looks."""
     paths = {}
     for name, rows in (*content.tables(), (REQUESTS, request_schema().empty_table())):

@@ -29,9 +29,9 @@ from warehouse.lakes import (
     FILE,
     NAMES,
     CatalogueTarget,
-    Content,
     Progress,
     PublicationOrder,
+    PublishedContent,
     PublishedGeneration,
     foreign,
     is_new,
@@ -61,7 +61,7 @@ _RACES = (
 )  # fmt: skip
 
 
-def publish(content: Content, order: PublicationOrder, shown: Progress) -> bool:
+def publish(content: PublishedContent, order: PublicationOrder, shown: Progress) -> bool:
     """Publish a generation into a catalogue; return whether there was something to publish.
 
     Raises InvalidInput for a target that cannot take it, and DraftboardError where it fails; then
@@ -140,7 +140,7 @@ def _make_schema(catalog: SqlCatalog, order: PublicationOrder) -> None:
 
 
 def _staged(
-    catalog: SqlCatalog, schema: str, content: Content, shown: Progress
+    catalog: SqlCatalog, schema: str, content: PublishedContent, shown: Progress
 ) -> list[Transaction]:
     """Write the data files of every table; nobody sees them yet. Of requests those of files that are not
     there yet, and those of files that have gone are left out."""
@@ -234,7 +234,7 @@ def _commit_together(catalog: SqlCatalog, staged: list[Transaction]) -> None:
 
 
 @contextmanager
-def _explained(target: CatalogueTarget, content: Content) -> Iterator[None]:
+def _explained(target: CatalogueTarget, content: PublishedContent) -> Iterator[None]:
     """Turn what pyiceberg and the database say into one sentence, without a password."""
     nothing = nothing_of(content.held.generation)
     try:
