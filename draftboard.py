@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from warehouse.controls import for_terminal
 from warehouse.errors import DraftboardError, WarehouseUnreachable
+from warehouse.json_text import for_terminal
 
 if TYPE_CHECKING:
     from commands.notebook import RemoteWarehouse, Warehouse
@@ -85,7 +85,8 @@ def open(path: str | Path | None = None, token: str | None = None) -> "Warehouse
 
         return RemoteWarehouse(path, token)
     from commands.notebook import Warehouse
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
 
     root = warehouse_path(None if path is None else Path(path))
     with Reader(root):
@@ -146,7 +147,7 @@ def cli(context: click.Context) -> None:
 def _say_what_is_not_fresh(began: float) -> None:
     """Say of which bucket a command has read only this machine's copy, because it could not be
     reached."""
-    from warehouse.store_remote import not_fresh_since
+    from warehouse.store_current import not_fresh_since
 
     if isinstance(sys.exception(), WarehouseUnreachable):
         return  # The command ends with this sentence, and has shown nothing.

@@ -20,7 +20,7 @@ from warehouse import queries
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 # --- A cell measured again beside its original, as values: the command and its JSON render these.
 

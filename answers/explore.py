@@ -16,9 +16,8 @@ from answers.wording import badges, bracketed
 from warehouse import annotations
 from warehouse.catalogue import METRICS
 from warehouse.filters import FILTER_FIELDS, UNKNOWN, Filters
-from warehouse.store import Reader
+from warehouse.store import Opened, Reader
 from warehouse.store_question import documented
-from warehouse.store_read import Opened
 
 # --- A free chart as typed values: panels of marks, and the cells behind them.
 

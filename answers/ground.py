@@ -40,12 +40,12 @@ from analysis.matching.reference import BASELINE, against
 from answers import code_hash
 from answers.decide.values import ExcludedCell
 from answers.wording import percent
-from warehouse import queries, store_derived
+from warehouse import beside, queries
 from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.rows import Flag
-from warehouse.store_lock import WriterLock
-from warehouse.store_read import Reader
+from warehouse.store import Reader
+from warehouse.store_files import WriterLock
 
 # --- Arms whose answers break where the baseline's do not, found once for all that are compared.
 
@@ -419,7 +419,7 @@ def _bases(cells: pd.DataFrame) -> pd.Series:
 def known_effects(root: Path, judged: Comparison, cells: pd.DataFrame) -> Effects:
     """Return what ``effects`` does, read from kept facts where there are any."""
     basis = _bases(cells)
-    tables = {one: store_derived.kept(root, one) for one in basis.unique()}
+    tables = {one: beside.derived_facts(root, one) for one in basis.unique()}
     known = {one: table for one, table in tables.items() if table is not None}
     if not known:
         return effects(judged, cells)
@@ -468,17 +468,17 @@ def derive(root: Path) -> int:
         cells = queries.cells(reader, Filters()).to_pandas()
         deciding = against(deciding_cells(reader, cells), BASELINE)
         basis = _bases(deciding)
-        missing = [one for one in basis.unique() if not store_derived.is_kept(root, one)]
+        missing = [one for one in basis.unique() if not beside.is_derived(root, one)]
         with WriterLock(root).held(wait=False, on_wait=None):
             if missing:
                 changed = deciding[basis.isin(missing).to_numpy()].reset_index(drop=True)
                 rows = rows_of(reader, changed, _only_studies(Filters(), changed))
                 found = compare(changed, rows.measurements, (), rows.flags)
                 _keep_facts(root, _judged_pairs(found), changed)
-            store_derived.drop_others(root, set(basis))
+            beside.drop_other_derived(root, set(basis))
             if len(cells):
                 newest = cells["ingested_at"].max().to_pydatetime()
-                store_derived.note_upto(root, code_hash(), newest)
+                beside.note_derived_upto(root, code_hash(), newest)
     return len(missing)
 
 
@@ -495,4 +495,4 @@ def _keep_facts(root: Path, judged: Comparison, cells: pd.DataFrame) -> None:
     for one in basis.unique():
         # Nothing to compare is kept as well: no rows.
         kept = rows[of_row == one].drop(columns=_PLACE)
-        store_derived.keep(root, one, pa.Table.from_pandas(kept, preserve_index=False))
+        beside.keep_derived(root, one, pa.Table.from_pandas(kept, preserve_index=False))

@@ -33,11 +33,11 @@ from answers.decide.tables import TextRows, outputs
 from answers.decide.values import DecideQuestion, Decision, Decisions
 from answers.runs import notes
 from answers.wording import UNKNOWN, bracketed, interval, known, percent
-from warehouse import annotations, exclusions, queries
+from warehouse import annotations, queries
 from warehouse.catalogue import METRICS
 from warehouse.errors import NothingToReport, UnknownKey
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 # --- A report as values: words, tables and figures, before they become a page.
 
@@ -259,7 +259,7 @@ def report(reader: Reader, wanted: ReportRequest) -> StakeholderReport:
     filters = narrowed(about, chosen)
     cells = queries.cells(reader, filters).to_pandas()
     badge = overview.name.partition("  [")[2].partition("]")[0]
-    left = exclusions.sentence(exclusions.left_out(reader.root, filters))
+    left = queries.exclusions_sentence(queries.left_out(reader.root, filters))
     where = f" on {', '.join(chosen.dataset)}" if chosen.dataset else ""
     losses = dict.fromkeys(loss.sentence for one in overview.leads for loss in one.against)
     try:

@@ -23,7 +23,8 @@ from benchmarks.result import Result, progress
 from benchmarks.seaweed import BUCKET, DELAY_S, Machine, far_away, started
 from warehouse import queries
 from warehouse.rows import Source
-from warehouse.store import Reader, open_writer, warehouse_path
+from warehouse.store import Reader, open_writer
+from warehouse.store_cache import warehouse_path
 
 LARGE, RACE = f"s3://{BUCKET}/large", f"s3://{BUCKET}/race"
 WRITERS, INGESTS = 4, 50
@@ -227,7 +228,7 @@ def race(number: int, count: int, done: Any) -> None:
 
 def _note_lost_races(raced: Raced) -> None:
     """Stand around every attempt to publish."""
-    from warehouse import store_write
+    from warehouse import store as store_write
     from warehouse.errors import LostRace
 
     publish = store_write.publish_generation

@@ -14,7 +14,8 @@ from commands.options import filter_options, filters_from, json_option, warehous
 from commands.output import show_table
 from warehouse.errors import InvalidInput, WarehouseMissing
 from warehouse.json_text import json_text
-from warehouse.store import Reader, warehouse_path
+from warehouse.store import Reader
+from warehouse.store_cache import warehouse_path
 
 #: A table that somebody typed; no more is read.
 MOST_BYTES = 10_000_000

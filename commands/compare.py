@@ -20,7 +20,8 @@ from commands.output import show_table
 from warehouse.catalogue import line_of
 from warehouse.errors import UnknownKey
 from warehouse.json_text import json_text
-from warehouse.store import Reader, warehouse_path
+from warehouse.store import Reader
+from warehouse.store_cache import warehouse_path
 
 
 @click.command()

@@ -8,12 +8,10 @@ import click
 from analysis.money.cost import Demand, fleet
 from analysis.money.cost import cost as cost_of_throughput
 from analysis.money.paying import Hardware, Paying, basis_or_raise
-from answers.cost import capacity as capacity_
-from answers.cost import values
-from answers.cost import words as tables
+from answers.cost import values, words
 from answers.cost.answer import cost as cost_of
 from answers.cost.answer import with_energy
-from answers.cost.capacity import ServiceCapacity, capacity, trade
+from answers.cost.capacity import ServiceCapacity, capacity, capacity_json, trade, trade_json
 from answers.cost.values import Costs, Terms
 from answers.decide.answer import decide
 from answers.wording import known
@@ -31,7 +29,8 @@ from commands.options import (
 )
 from commands.output import show_table
 from warehouse.json_text import json_text
-from warehouse.store import Reader, warehouse_path
+from warehouse.store import Reader
+from warehouse.store_cache import warehouse_path
 
 NO_CELL = "No cell matches. `draftboard runs` lists what there is."
 
@@ -130,13 +129,13 @@ def _of_throughput(
 def _show(found: Costs) -> None:
     click.echo(click.wrap_text(found.headline, width=100))
     click.echo()
-    show_table(*tables.costs(found.rows))
+    show_table(*words.costs(found.rows))
     demand = found.terms.demand
     if demand is not None:
         click.echo()
         title = f"{demand.tokens_per_day:,.0f} output tokens a day"
-        show_table(*tables.demands(found.rows), title=title)
-    header, rows = tables.others(found.rows)
+        show_table(*words.demands(found.rows), title=title)
+    header, rows = words.others(found.rows)
     if rows:
         click.echo()
         show_table(header, rows)
@@ -167,7 +166,7 @@ def slo(
     with Reader(warehouse_path(warehouse)) as reader:
         found = capacity(reader, filters_from(given), requirement, Paying(), not no_goodput)
     if as_json:
-        click.echo(json_text(capacity_.capacity_json(found)))
+        click.echo(json_text(capacity_json(found)))
     elif not found.arms:
         click.echo(NO_CELL)
     else:
@@ -176,9 +175,9 @@ def slo(
 
 def _show_capacity(found: ServiceCapacity) -> None:
     click.echo(f"SLO: {found.slo.text}")
-    show_table(*tables.arms(found))
+    show_table(*words.arms(found))
     click.echo()
-    show_table(*tables.loads(found))
+    show_table(*words.loads(found))
     if not found.counted:
         click.echo("Goodput: nothing was counted (no request records, or no bound on requests).")
 
@@ -202,7 +201,7 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
     with Reader(warehouse_path(warehouse)) as reader:
         found = trade(reader, filters_from(given))
     if as_json:
-        click.echo(json_text(capacity_.trade_json(found, front)))
+        click.echo(json_text(trade_json(found, front)))
         return
     if not found.groups and not found.left_out:
         click.echo(NO_CELL)
@@ -211,7 +210,7 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
         place = group[0].place
         title = ", ".join(map(known, (place.model, place.dataset, place.on.gpu, place.evidence)))
         shown = [point for point in group if not (front and point.dominated_by)]
-        show_table(*tables.trade_points(shown), title=title)
+        show_table(*words.trade_points(shown), title=title)
         click.echo()
     if found.left_out:
         click.echo(

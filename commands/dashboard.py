@@ -16,9 +16,9 @@ import click
 
 from commands.options import author_option, warehouse_option, whole_warehouse_option
 from commands.output import show_table
-from warehouse import tokens
+from warehouse import annotations
 from warehouse.errors import InvalidInput
-from warehouse.store_files import warehouse_path
+from warehouse.store_cache import warehouse_path
 
 #: The name in ``dashboard.access.OPEN``, which this package may not import.
 _OPEN = "DRAFTBOARD_OPEN_TO_EVERYONE"
@@ -155,7 +155,7 @@ def new(account: str, days: int, author: str, warehouse: Path | None) -> None:
     """
     if account.count("@") != 1 or account.strip() != account:
         raise InvalidInput(f"{account!r} is no address; write one like ada@example.com.")
-    made, secret = tokens.make(warehouse_path(warehouse), account, days, author)
+    made, secret = annotations.make_token(warehouse_path(warehouse), account, days, author)
     click.echo(secret)
     click.echo(
         f"Token {made.id} of {made.account}, until {made.ends:%Y-%m-%d}. It is not shown again. "
@@ -167,7 +167,7 @@ def new(account: str, days: int, author: str, warehouse: Path | None) -> None:
 @whole_warehouse_option
 def list_(warehouse: Path | None) -> None:
     """List the tokens that count."""
-    held = tokens.held(warehouse_path(warehouse))
+    held = annotations.tokens_held(warehouse_path(warehouse))
     if not held:
         click.echo("There is no token that counts. Make one: draftboard token new ADDRESS")
         return
@@ -183,7 +183,7 @@ def list_(warehouse: Path | None) -> None:
 @whole_warehouse_option
 def revoke(number: str, author: str, warehouse: Path | None) -> None:
     """Take a token back, by the name under which it is listed; it counts no more at once."""
-    gone = tokens.revoke(warehouse_path(warehouse), number, author)
+    gone = annotations.revoke_token(warehouse_path(warehouse), number, author)
     click.echo(f"Token {gone.id} of {gone.account} counts no more.")
 
 
@@ -200,7 +200,7 @@ def mcp(warehouse: Path | None) -> None:
 
     Example: draftboard mcp --warehouse /data/warehouse
     """
-    from warehouse.store_read import Reader
+    from warehouse.store import Reader
 
     try:
         from answers.doors.agents import serve

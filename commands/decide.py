@@ -32,9 +32,10 @@ from commands.options import (
     warehouse_option,
 )
 from commands.output import show_table
-from warehouse import decisions
+from warehouse import annotations
 from warehouse.json_text import json_text
-from warehouse.store import Reader, warehouse_path
+from warehouse.store import Reader
+from warehouse.store_cache import warehouse_path
 
 _WIDTH = 80
 
@@ -71,12 +72,12 @@ def verdict(
 def decided(reader: Reader, question: DecideQuestion) -> tuple[Decisions, list[str]]:
     """Return what is decided, and what is decided otherwise than it was last recorded."""
     found = decide(reader, question)
-    return found, list(changes(found.decisions, decisions.last(reader.root)))
+    return found, list(changes(found.decisions, annotations.last_decisions(reader.root)))
 
 
 def record(root: Path, found: Decisions) -> None:
     """Keep what is decided as what was decided last."""
-    decisions.record(root, recorded(found.decisions, datetime.now(UTC)))
+    annotations.record_decisions(root, recorded(found.decisions, datetime.now(UTC)))
 
 
 def _show_verdict(reader: Reader, found: Decisions, everything: bool) -> None:

@@ -28,7 +28,8 @@ from commands.output import show_table
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
-from warehouse.store import Reader, warehouse_path
+from warehouse.store import Reader
+from warehouse.store_cache import warehouse_path
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}

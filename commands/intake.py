@@ -35,7 +35,7 @@ def take_in(
 
 def derive_facts(root: Path) -> None:
     """Derive the facts of the studies that changed, where the warehouse is large."""
-    from warehouse.store import cells_held
+    from warehouse.store_current import cells_held
 
     if cells_held(root) < LEAST_CELLS:
         return
@@ -52,14 +52,14 @@ def derive_facts(root: Path) -> None:
 
 def derive_new_facts(root: Path) -> None:
     """Do the same after an ingest, once the studies that have grown since the last time are large."""
-    from warehouse.store import cells_held
+    from warehouse.store_current import cells_held
 
     if cells_held(root) < LEAST_CELLS:
         return
     from answers import code_hash
+    from warehouse.beside import derived_upto
     from warehouse.queries import cells_of_grown_studies
     from warehouse.store import Reader
-    from warehouse.store_derived import derived_upto
 
     try:
         with Reader(root) as reader:

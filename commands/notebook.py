@@ -31,7 +31,7 @@ from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters
 from warehouse.json_text import json_text
 from warehouse.store import Reader
-from warehouse.store_remote import not_fresh
+from warehouse.store_current import not_fresh
 
 if TYPE_CHECKING:
     import pandas as pd

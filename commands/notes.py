@@ -12,13 +12,13 @@ from commands.intake import derive_facts
 from commands.options import author_option, json_option, whole_warehouse_option, with_options
 from commands.output import show_table
 from warehouse import annotations, queries
-from warehouse import audit as deeds_of
-from warehouse.annotations import Action, Annotation, Target
+from warehouse.annotations import Action, Annotation, AnnotationTarget
 from warehouse.errors import UnknownKey
-from warehouse.exclusions import find_run
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
-from warehouse.store import Reader, warehouse_path
+from warehouse.queries import find_run
+from warehouse.store import Reader
+from warehouse.store_cache import warehouse_path
 
 _DONE = {
     "note": "noted", "exclude": "excluded", "include": "taken back", "accept": "accepted",
@@ -183,7 +183,9 @@ def _write(
     click.echo("\n".join(f"{done}: {target.name}" for target in targets))
 
 
-def _of_night(rows: Sequence[dict[str, Any]], night: datetime, study: str | None) -> list[Target]:
+def _of_night(
+    rows: Sequence[dict[str, Any]], night: datetime, study: str | None
+) -> list[AnnotationTarget]:
     found = [
         annotations.run(row["run_id"], row["source_id"])
         for row in rows
@@ -199,7 +201,9 @@ def _of_night(rows: Sequence[dict[str, Any]], night: datetime, study: str | None
     return found
 
 
-def _excluded_among(root: Path, targets: list[Target], named: bool) -> list[Target]:
+def _excluded_among(
+    root: Path, targets: list[AnnotationTarget], named: bool
+) -> list[AnnotationTarget]:
     """Return those of ``targets`` that are excluded. Raises UnknownKey where none is, or where one
     of the runs that were ``named`` is not."""
     excluded = annotations.excluded_runs(root)
@@ -223,7 +227,7 @@ def audit(warehouse: Path | None, as_json: bool) -> None:
 
     Example: draftboard audit --json
     """
-    deeds = deeds_of.read(warehouse_path(warehouse))
+    deeds = annotations.deeds(warehouse_path(warehouse))
     if as_json:
         told = [{**vars(deed), "at": deed.at.isoformat()} for deed in deeds]
         click.echo(json_text({"schema_version": 1, "deeds": told}))

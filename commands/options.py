@@ -26,17 +26,17 @@ def _tell_excluded_at_the_end(ctx: click.Context, _: click.Parameter, value: Any
 
 def _tell_excluded(given: dict[str, Any]) -> None:
     from warehouse import annotations
-    from warehouse.store_files import warehouse_path
+    from warehouse.store_cache import warehouse_path
 
     root = warehouse_path(given.get("warehouse"))
     # Whatever is wrong with the warehouse, the command itself has said it.
     with suppress(DraftboardError):
         if annotations.excluded_runs(root):
-            from warehouse import exclusions
+            from warehouse.queries import exclusions_sentence, left_out
 
             whole = set(FILTER_FIELDS) <= set(given)
             filters = filters_from(given) if whole else Filters()
-            sentence = exclusions.sentence(exclusions.left_out(root, filters))
+            sentence = exclusions_sentence(left_out(root, filters))
             if sentence:
                 click.echo(sentence, err=True)
 

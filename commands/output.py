@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warehouse.controls import for_terminal
+from warehouse.json_text import for_terminal
 
 # --- One progress bar for people, shown only when a command takes longer than a second.
 

@@ -12,7 +12,8 @@ from warehouse import queries
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
-from warehouse.store import Reader, warehouse_path
+from warehouse.store import Reader
+from warehouse.store_cache import warehouse_path
 
 Row = dict[str, Any]
 #: A path is shown with at least so many letters of its end.

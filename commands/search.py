@@ -21,8 +21,8 @@ from commands.output import ended_by_signals, show_table
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS
 from warehouse.json_text import json_text
-from warehouse.store import Reader, warehouse_path
-from warehouse.store_files import named_warehouse
+from warehouse.store import Reader
+from warehouse.store_cache import named_warehouse, warehouse_path
 
 _WIDTH = 80
 #: Options of a search that measures.

@@ -16,9 +16,9 @@ from answers.search import words
 from answers.search.board import Board, as_text, board, lines
 from answers.search.values import LiveSearch
 from commands.output import show_table
-from warehouse import searches
+from warehouse import beside
 from warehouse.errors import DraftboardError
-from warehouse.store_files import pointer
+from warehouse.store_current import current_name
 
 
 class Telling:
@@ -63,8 +63,8 @@ class Telling:
     def _keep(self, standing: Board) -> None:
         self._last = standing
         try:
-            if self._named or pointer(self._root) is not None:
-                searches.write(self._root, str(standing.told.study), as_text(standing))
+            if self._named or current_name(self._root) is not None:
+                beside.write_search(self._root, str(standing.told.study), as_text(standing))
         except (OSError, DraftboardError) as error:
             if not self._warned:
                 click.echo(f"The dashboard does not show this search: {error}", err=True)

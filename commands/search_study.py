@@ -44,11 +44,10 @@ from commands.search_board import Telling
 from runners.executors.local import fitting
 from runners.planning.estimate import PlanEstimate
 from runners.planning.plan import Launch, Plan
-from warehouse.arms import TABLE
-from warehouse.attempts import failed_of
+from warehouse.contract import TABLE, failed_of
 from warehouse.errors import InvalidInput, RunnerError
 from warehouse.store import Reader
-from warehouse.store_old import known_sources
+from warehouse.store_tables import known_sources
 
 
 @dataclass(frozen=True)

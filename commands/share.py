@@ -51,8 +51,8 @@ def share(
 
         ctx.invoke(command_named("share report"), warehouse=warehouse, out=out, **given)
         return
-    from warehouse.store import warehouse_path
-    from warehouse.store_bundle import bundle
+    from warehouse.store_cache import warehouse_path
+    from warehouse.store_copies import bundle
 
     made = bundle(warehouse_path(warehouse), out, filters_from(given), with_texts)
     click.echo(
@@ -82,9 +82,9 @@ def publish(warehouse: Path | None, out: Path, key: Path, **given: Any) -> None:
 
     Example: draftboard publish --out set --title "EAGLE-3 on H200" --licence CC-BY-4.0 --by "Example Lab" --key key.pem
     """
+    from commands.publishing.attestation import private_key
     from commands.publishing.write import PublishedSet, write
-    from warehouse.attestation import private_key
-    from warehouse.store import warehouse_path
+    from warehouse.store_cache import warehouse_path
 
     secret = private_key(key)
     about = PublishedSet(filters_from(given), given["title"], given["licence"], given["by"])

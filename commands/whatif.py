@@ -33,7 +33,8 @@ from commands.output import show_table
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
-from warehouse.store import Reader, warehouse_path
+from warehouse.store import Reader
+from warehouse.store_cache import warehouse_path
 
 _whatif_options = with_options(
     click.option("--k", type=click.IntRange(min=0), help="Draft tokens; 0: no speculation."),

@@ -30,8 +30,8 @@ from dashboard.access_rules import (
     login_from,
     require_role,
 )
-from warehouse import tokens
-from warehouse.store import warehouse_path
+from warehouse import annotations
+from warehouse.store_cache import warehouse_path
 
 #: Set to ``viewer`` or ``editor``: what everybody may who reaches a server without a login.
 OPEN = "DRAFTBOARD_OPEN_TO_EVERYONE"
@@ -80,7 +80,7 @@ def owner_of(host: str, secret: str) -> User:
     Raises LoginNeeded for a token that does not count, and NotAllowed for an owner whom the settings
     of the login do not name by the address.
     """
-    token = tokens.find(warehouse_path(None), secret)
+    token = annotations.find_token(warehouse_path(None), secret)
     if token is None:
         raise LoginNeeded(_UNKNOWN_TOKEN)
     login = configured_login()

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from warehouse.annotations import account_of
 from warehouse.errors import DraftboardError
-from warehouse.tokens import account_of
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 #: A shorter secret can be guessed, and who knows it can sign any login.

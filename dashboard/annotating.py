@@ -12,8 +12,8 @@ from answers.runs.read import OneRun
 from dashboard.access import current_user, may_edit, require_editor
 from dashboard.components import TableRows, listing, plain, sentence
 from dashboard.shelf import Shelf, ask
-from warehouse import annotations, exclusions
-from warehouse.annotations import LONGEST_AUTHOR, LONGEST_TEXT, Action, Annotation, Target
+from warehouse import annotations, queries
+from warehouse.annotations import LONGEST_AUTHOR, LONGEST_TEXT, Action, Annotation, AnnotationTarget
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 
@@ -30,7 +30,7 @@ _NOTES = {
 
 def excluded_here(shelf: Shelf, filters: Filters) -> None:
     """Say which runs an answer leaves out, and why; nothing where none is excluded."""
-    text = exclusions.sentence(left_out(shelf, filters))
+    text = queries.exclusions_sentence(left_out(shelf, filters))
     if text:
         st.caption(f"{plain(text)} They stand, marked, on the page Data.")
 
@@ -39,7 +39,7 @@ def left_out(shelf: Shelf, filters: Filters) -> Sequence[Annotation]:
     """Return the exclusions of the runs that the filters would keep, newest run first."""
     if not shelf.excluded:
         return ()
-    return ask(shelf.with_excluded(), exclusions.left_out_of, filters)
+    return ask(shelf.with_excluded(), queries.left_out_of, filters)
 
 
 def of_view(shelf: Shelf, filters: Filters) -> tuple[PlacedNote, ...]:
@@ -100,7 +100,7 @@ def author() -> str:
     return " ".join((user.name or user.email).split())[:LONGEST_AUTHOR] or "unknown"
 
 
-def _form(shelf: Shelf, action: Action, target: Target, button: str) -> None:
+def _form(shelf: Shelf, action: Action, target: AnnotationTarget, button: str) -> None:
     # A form for each run: what was typed for one is not taken for another that is chosen then.
     own = f"{action}-{target.source_id}-{target.run_id}"
     label, hint = ("Note", None) if action == "note" else ("Reason", _HELP[action])
@@ -110,7 +110,7 @@ def _form(shelf: Shelf, action: Action, target: Target, button: str) -> None:
             _write(shelf, action, target, text)
 
 
-def _write(shelf: Shelf, action: Action, target: Target, text: str | None) -> None:
+def _write(shelf: Shelf, action: Action, target: AnnotationTarget, text: str | None) -> None:
     name = author()
     try:
         event = annotations.annotation(action, target, text or "", name)

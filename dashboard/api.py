@@ -36,11 +36,12 @@ from dashboard.downloads import csv_bytes
 from dashboard.openapi import ARROW, CSV, JSON, VALUES, Form, document
 from dashboard.shelf import ask, open_shelf
 from dashboard.turns import SQL
-from warehouse import annotations, published
+from warehouse import annotations, beside
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.json_text import json_text
-from warehouse.store import Reader, warehouse_path
-from warehouse.store_remote import not_fresh
+from warehouse.store import Reader
+from warehouse.store_cache import warehouse_path
+from warehouse.store_current import not_fresh
 
 Row = dict[str, Any]
 #: A question has a few words; in SQL at most 8,000 letters.
@@ -120,7 +121,7 @@ def endpoint(asking: Asking) -> Callable[[Request], Response]:
         shelf = open_shelf()
         root = Path(shelf.root)
         # What people say and published tables: an answer stands on them besides the generation.
-        versions, stale = (annotations.version(root), published.version(root)), not_fresh(root)
+        versions, stale = (annotations.version(root), beside.tables_version(root)), not_fresh(root)
         shelf = shelf.with_excluded() if asking.everything else shelf
         address = (request.url.path, request.url.query, form)
         key = repr((version("draftboard"), shelf, versions, stale, address))

@@ -18,7 +18,7 @@ from dashboard.filters import DAYS, LABELS, filter_options, sidebar
 from dashboard.shelf import shown_shelf
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError, WarehouseMissing
-from warehouse.store_remote import not_fresh
+from warehouse.store_current import not_fresh
 
 _logger = logging.getLogger("draftboard.dashboard")
 

@@ -25,12 +25,12 @@ from answers.trend.answer import Trend, TrendLine, watch
 from dashboard.addresses import problem_of
 from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, queries
+from warehouse.beside import WatchHealth, complaint, read_health
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store import Reader
-from warehouse.store_cache import read_at, url_of
-from warehouse.store_remote import not_fresh
-from warehouse.watch_health import Health, complaint, read_health
+from warehouse.store_cache import name_of, read_at
+from warehouse.store_current import not_fresh
 
 #: What tells the series of a night apart.
 LABELS = (
@@ -75,7 +75,7 @@ class _Families(Collector):
         yield about
         yield _gauge("generation", "Number of the newest.", generation)
         yield _gauge("refused_files", "Files refused.", self._refusals)
-        if url_of(root) is not None:
+        if name_of(root) is not None:
             # How fresh the copy of a bucket is.
             reached, at = float(not_fresh(root) is None), read_at(root).timestamp()
             yield _gauge("bucket_up", "1: the bucket is in reach.", reached)
@@ -117,7 +117,7 @@ def _of_nights(lines: tuple[TrendLine, ...]) -> Iterator[Metric]:
     yield from families.values()
 
 
-def _of_watcher(health: Health) -> Iterator[Metric]:
+def _of_watcher(health: WatchHealth) -> Iterator[Metric]:
     yield _gauge("watcher_up", "1: it reports in time.", float(complaint(health) is None))
     yield _gauge("watcher_waiting_files", "Not yet read.", health.waiting)
     if health.last_pass is not None:

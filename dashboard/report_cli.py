@@ -34,7 +34,8 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     from answers.report import ReportRequest
     from answers.report import report as collected
     from dashboard.report import html, library
-    from warehouse.store import Reader, warehouse_path
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
     from warehouse.store_files import private_beside, publish
 
     library()

@@ -82,7 +82,8 @@ def take_in(reports: Sequence[Report]) -> Uploaded:
 
 def _held(root: Path) -> "UploadedResults | None":
     from answers.compare.answer import hold
-    from warehouse.store import Reader, current_generation
+    from warehouse.store import Reader
+    from warehouse.store_current import current_generation
 
     if current_generation(root) is None:
         return None

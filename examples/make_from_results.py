@@ -18,8 +18,8 @@ import zstandard
 
 from ingest.clean import Body, prompt_text, read_arguments
 from runners.surroundings.layout import AFTER, BEFORE, RECORD, REPORT, SAMPLES, records_under
-from warehouse.prompt_hash import MARKER, hash_text
-from warehouse.secrets.values import scrub
+from warehouse.contract import MARKER, hash_text
+from warehouse.secrets import scrub
 
 #: What ingest reads of an exposition; the rest is of the web server and of Python.
 _KEPT = re.compile(

@@ -7,14 +7,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from warehouse.contract import Facts
-from warehouse.controls import on_one_line
-from warehouse.prompt_hash import flatten_messages, is_redacted
+from warehouse.contract import Facts, flatten_messages, is_redacted
+from warehouse.json_text import on_one_line
 from warehouse.rows import Cell
-from warehouse.secrets.texts import scrub_text
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub, scrub_text
 
-# --- The prompt of a request, however a report writes it down: its hash is ``warehouse.prompt_hash``'s.
+# --- The prompt of a request, however a report writes it down: its hash is ``warehouse.contract``'s.
 #
 # Messages are flattened: one line ``role: text`` per message, the parts of a message joined without
 # separator.

@@ -16,12 +16,12 @@ import msgspec
 
 from analysis.drafts.acceptance import Counters, from_counters
 from ingest.stated import UNREADABLE
+from warehouse.contract import ENGINES, OWN, one_name
 from warehouse.rows import Acceptance, Flag, Measurement, Sample
-from warehouse.series import ENGINES, OWN, one_name
 
 # --- The text exposition of ``/metrics``: speculation counters, load gauges, the KV cache.
 #
-# Names are vLLM's; what SGLang and llama.cpp's server call otherwise is renamed (``warehouse/series.py``).
+# Names are vLLM's; what SGLang and llama.cpp's server call otherwise is renamed (``warehouse/contract.py``).
 #
 # Formulas: acceptance rate = accepted / draft tokens, mean length = 1 + accepted / drafts, both from
 # the difference of two snapshots. Series of several engines are added up; the ``_created`` series

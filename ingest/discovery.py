@@ -11,8 +11,8 @@ from ingest.formats.bench_text import is_repeated
 from ingest.formats.drop import is_drop
 from ingest.formats.not_read import is_summary
 from ingest.model import Unit
+from warehouse.beside import is_published_table
 from warehouse.errors import InvalidInput
-from warehouse.published import is_table
 from warehouse.rows import Rejection
 
 _PACKED = ("", ".gz", ".zst")
@@ -62,7 +62,7 @@ def find_units(
 
 def is_wanted(path: Path) -> bool:
     """Return whether a file that lies in a folder is taken as a result."""
-    if is_table(path):
+    if is_published_table(path):
         return True
     if path.name.endswith(SUFFIXES):
         return not is_by_product(path)

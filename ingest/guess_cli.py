@@ -31,7 +31,7 @@ from ingest.model import IngestOptions, Unit
 from ingest.pipeline import IngestOutcome, ingest_units
 from ingest.settings import checked_facts
 from warehouse import queries
-from warehouse.arms import arm_label
+from warehouse.contract import arm_label
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.json_text import json_text

@@ -22,11 +22,10 @@ from analysis.evidence.answer_texts import is_json, repeats
 from ingest.model import Context
 from ingest.stated import in_its_unit, number, part, refusal, section
 from warehouse.catalogue import METRICS, QUANTILES, REQUEST_METRICS
-from warehouse.contract import Facts
+from warehouse.contract import Facts, is_redacted
 from warehouse.errors import InvalidInput
-from warehouse.prompt_hash import is_redacted
 from warehouse.rows import COMPLETED, ERRORED, REQUEST_SCHEMA, Acceptance, Cell, Flag, Measurement
-from warehouse.secrets.texts import scrub_text
+from warehouse.secrets import scrub_text
 
 Columns = dict[str, NDArray[Any]]
 

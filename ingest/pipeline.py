@@ -18,11 +18,13 @@ from ingest.settings import checked_facts
 from ingest.table import column_map
 from warehouse.errors import InvalidInput, WarehouseBusy
 from warehouse.rows import Rejection
+from warehouse.store import Writer
 from warehouse.store_draft import Draft
-from warehouse.store_write import Writer
 
 if TYPE_CHECKING:
-    from warehouse.store_old import Known
+    from warehouse.store_tables import KnownSource
+
+    pass
 
 #: A batch is published after this many seconds, so that a long ingest shows up while it runs.
 BATCH_SECONDS = 10.0
@@ -259,7 +261,7 @@ class Intake:
 
 
 def read_again(
-    sources: Sequence["Known"],
+    sources: Sequence["KnownSource"],
     store: Writer,
     options: IngestOptions,
     advance: Callable[[Unit], None] = lambda unit: None,
@@ -289,7 +291,7 @@ def read_again(
     return outcome
 
 
-def _units_again(sources: Sequence["Known"], options: IngestOptions) -> UnitsWithOptions:
+def _units_again(sources: Sequence["KnownSource"], options: IngestOptions) -> UnitsWithOptions:
     read = set()
     for source in sources:
         columns = source.settings.get("columns")

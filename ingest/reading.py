@@ -29,10 +29,10 @@ from ingest.model import ClaimsTable, Context, FileContent, IngestOptions, Parse
 from ingest.read import open_content
 from ingest.settings import facts_beside
 from ingest.stated import BROKEN, sentence
+from warehouse.beside import is_published_table
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
-from warehouse.published import is_table
 from warehouse.rows import Cell, Source
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 from warehouse.store_draft import Draft, write_draft
 from warehouse.store_files import full_disk_explained
 
@@ -60,7 +60,7 @@ def read_unit(
     if unit.is_drop:
         return _drop(unit, options, root, known)
     is_yaml = unit.path.suffix in _TABLES and not is_report(unit.path)
-    if is_yaml and (is_table(unit.path) or _ROW.search(bytes(_open(unit.path).data))):
+    if is_yaml and (is_published_table(unit.path) or _ROW.search(bytes(_open(unit.path).data))):
         return _table(unit.path)
     return _file(unit, options, root, known)
 

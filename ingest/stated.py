@@ -21,7 +21,7 @@ from ingest.read import json_bytes
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag
-from warehouse.secrets.texts import scrub_text
+from warehouse.secrets import scrub_text
 
 # --- What cannot be read, and why, in words for whoever gave it: never in those of a library.
 

@@ -32,14 +32,15 @@ from ingest.formats.drop import RECORD
 from ingest.model import IngestOptions, Unit
 from ingest.pipeline import IngestOutcome, ingest_units
 from warehouse import queries
+from warehouse.beside import WATCH_FILE, WatchHealth, WatchTrouble, this_host, write_health
 from warehouse.errors import DraftboardError, WarehouseBusy
 from warehouse.json_text import json_text
 from warehouse.rows import Rejection
-from warehouse.secrets.texts import scrub_text
-from warehouse.store import Reader, current_generation, open_writer
+from warehouse.secrets import scrub_text
+from warehouse.store import Reader, open_writer
 from warehouse.store_cache import bring_in, name_of
+from warehouse.store_current import current_generation
 from warehouse.store_files import full_disk_explained
-from warehouse.watch_health import NAME, Health, Trouble, this_host, write_health
 
 # --- Looks over watched folders: two looks per known drop, whatever it holds and however large.
 #
@@ -366,7 +367,7 @@ def watch(plan: WatchPlan, stop: Stop, log: WatchLog) -> None:
             lock.acquire(timeout=0)
         except Timeout:
             raise DraftboardError(
-                f"Another watcher is at work for {name_of(root)} ({root / NAME} names it); "
+                f"Another watcher is at work for {name_of(root)} ({root / WATCH_FILE} names it); "
                 "give all folders to one watcher, or stop the other."
             ) from None
         try:
@@ -387,7 +388,7 @@ class _Watcher:
         self._begun: list[Sighting] = []
         self._patience = 0.0
         now = datetime.now(UTC)
-        self._health = Health(
+        self._health = WatchHealth(
             pid=os.getpid(),
             host=this_host(),
             folders=tuple(clean_text(str(folder.absolute())) for folder in plan.folders),
@@ -497,7 +498,7 @@ class _Watcher:
             )
         self._log.trouble(trouble)
         now = datetime.now(UTC)
-        last = self._health.last_error if trouble is None else Trouble(at=now, text=trouble)
+        last = self._health.last_error if trouble is None else WatchTrouble(at=now, text=trouble)
         self._update(
             last_pass=now,
             passes=self._health.passes + 1,

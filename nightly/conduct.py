@@ -8,9 +8,9 @@ from nightly import stages, words
 from nightly.messages import Settings, flush
 from nightly.nights import NightFolder, NightState, date_of, night_folders
 from nightly.stages import NightRun, StageEnd, end_left_over
+from warehouse.beside import STAGES, NightSummary, Stage, StageName
 from warehouse.errors import RunnerError
-from warehouse.nights import STAGES, NightSummary, Stage, StageName
-from warehouse.secrets.texts import scrub_text
+from warehouse.secrets import scrub_text
 
 #: A night that is not whole is taken up again by a call so soon after its start; a timer's next
 #: call, a day later, begins a new one.

@@ -28,8 +28,8 @@ from nightly.words import (
     sized,
     troubles,
 )
-from warehouse.nights import Limits, NightSummary, Part, Regression, folder
-from warehouse.secrets.texts import scrub_text
+from warehouse.beside import NightLimits, NightSummary, Regression, StrictPart, nights_folder
+from warehouse.secrets import scrub_text
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Settings:
     results: Path
     warehouse: Path
     echo: Callable[[str], None]
-    limits: Limits = Limits()
+    limits: NightLimits = NightLimits()
     max_regression: tuple[str, ...] = ()
     since: datetime | None = None
     open_exit: int = 2
@@ -68,7 +68,7 @@ KEPT = timedelta(days=7)
 _REMEMBERED = 200
 
 
-class Message(Part):
+class Message(StrictPart):
     """A message and the names of those that have not got it yet."""
 
     kind: Kind
@@ -78,7 +78,7 @@ class Message(Part):
     made: AwareDatetime
 
 
-class Outbox(Part):
+class Outbox(StrictPart):
     """What was told and what waits, as the file in the warehouse's ``nights/<study>`` holds it.
     ``keys``: of events that were told; ``series``: of each series, the night in which it was told."""
 
@@ -91,14 +91,14 @@ def read(root: Path, study: str) -> Outbox:
     """Read the outbox of a study; a missing or damaged one is empty: rather tell twice than
     never."""
     try:
-        return Outbox.model_validate_json((folder(root) / study / FILE).read_bytes())
+        return Outbox.model_validate_json((nights_folder(root) / study / FILE).read_bytes())
     except (OSError, ValidationError):
         return Outbox()
 
 
 def write(root: Path, study: str, box: Outbox) -> None:
     """Write the outbox of a study into the warehouse."""
-    write_whole(folder(root) / study / FILE, box.model_dump_json(indent=1) + "\n")
+    write_whole(nights_folder(root) / study / FILE, box.model_dump_json(indent=1) + "\n")
 
 
 # --- What of a night is worth a message, and the message: regressions, drifts, failures, a spent budget,

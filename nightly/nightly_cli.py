@@ -16,11 +16,11 @@ from nightly import words
 from nightly.conduct import conduct
 from nightly.messages import Settings
 from nightly.nights import AnotherNight, one_night
-from warehouse import nights
+from warehouse import beside
+from warehouse.beside import NightLimits
 from warehouse.errors import DraftboardError, StudyError
 from warehouse.json_text import json_text
-from warehouse.nights import Limits
-from warehouse.store_files import warehouse_path
+from warehouse.store_cache import warehouse_path
 
 #: The address of the dashboard, for links in messages.
 LINK_VARIABLE = "DRAFTBOARD_LINK_BASE"
@@ -107,7 +107,7 @@ def _night(study: Path, as_json: bool, given: dict[str, Any]) -> int:
     name = name_of(study)
     settings = Settings(
         study=study, results=given["results"], warehouse=warehouse_path(given["warehouse"]),
-        echo=_echo, limits=Limits(hours=given["max_hours"], usd=given["max_usd"]),
+        echo=_echo, limits=NightLimits(hours=given["max_hours"], usd=given["max_usd"]),
         max_regression=given["max_regression"], since=given["since"],
         open_exit=given["open_exit"], run=given["run_arguments"],
         link=(given["link_base"] or os.environ.get(LINK_VARIABLE) or "").rstrip("/"),
@@ -137,7 +137,7 @@ def name_of(study: Path) -> str:
 
 
 def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
-    found = nights.history(warehouse_path(warehouse))
+    found = beside.nights_history(warehouse_path(warehouse))
     name = None if study is None else name_of(study)
     chosen = [night for night in found.nights if name in (None, night.study)]
     if as_json:

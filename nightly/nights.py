@@ -13,10 +13,17 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from warehouse.attempts import failed_of
-from warehouse.contract import FACT_KEYS
+from warehouse.beside import (
+    Changed,
+    Failure,
+    NightCells,
+    NightLimits,
+    NightSummary,
+    StageName,
+    StrictPart,
+)
+from warehouse.contract import FACT_KEYS, failed_of
 from warehouse.errors import RunnerError
-from warehouse.nights import Cells, Changed, Failure, Limits, NightSummary, Part, StageName
 from warehouse.store_files import publish
 
 # --- What a night may take: hours and money, all its calls together.
@@ -27,7 +34,7 @@ class Budget:
     """What a night may take, in hours and USD. ``usd_per_hour``: of the node, from the study; None
     where the study states no price."""
 
-    limits: Limits
+    limits: NightLimits
     usd_per_hour: float | None
 
     def __post_init__(self) -> None:
@@ -66,7 +73,7 @@ STATE = ".nightly.json"
 NOON = timedelta(hours=12)
 
 
-class Child(Part):
+class Child(StrictPart):
     """A stage at work, as far as it takes to find its process again when this one was killed."""
 
     pid: int
@@ -75,7 +82,7 @@ class Child(Part):
     the process alone may be another one's."""
 
 
-class NightState(Part):
+class NightState(StrictPart):
     """All that a later call needs to go on. ``planned``: keys of the study's cells."""
 
     summary: NightSummary
@@ -210,7 +217,7 @@ _ENVIRONMENT = (
 _TEXT = 300
 
 
-def cells_of(folder: NightFolder, planned: Sequence[str]) -> tuple[Cells, tuple[Failure, ...]]:
+def cells_of(folder: NightFolder, planned: Sequence[str]) -> tuple[NightCells, tuple[Failure, ...]]:
     """Count the planned cells: each is good, failed or missing. Return also why they failed, as the
     runner diagnosed their last attempt, at most MOST."""
     failures, good = [], 0
@@ -226,7 +233,7 @@ def cells_of(folder: NightFolder, planned: Sequence[str]) -> tuple[Cells, tuple[
             why = str(record.get("failure") or "its record gives no diagnosis")
             failures.append(Failure(cell=key, said=" ".join(why.split())[:_TEXT]))
     missing = len(planned) - good - len(failures)
-    cells = Cells(planned=len(planned), good=good, failed=len(failures), missing=missing)
+    cells = NightCells(planned=len(planned), good=good, failed=len(failures), missing=missing)
     return cells, tuple(failures[:MOST])
 
 

@@ -36,9 +36,9 @@ from nightly.nights import (
     night_folders,
     write_whole,
 )
-from warehouse.controls import for_terminal
+from warehouse.beside import NightSummary, StageName, StageStatus
 from warehouse.errors import DraftboardError, NothingToReport, RunnerError
-from warehouse.nights import NightSummary, StageName, StageStatus
+from warehouse.json_text import for_terminal
 
 #: How long a stage may take to end when it is asked to; `run` ends its servers in that time.
 GRACE_S = 180.0

@@ -11,8 +11,16 @@ from pydantic import ValidationError
 from answers.trend import words as trend_words
 from answers.wording import markdown as as_markdown
 from nightly.nights import plain, write_whole
-from warehouse.nights import STAMP, Changed, NightSummary, Part, Regression, Verdict, folder
-from warehouse.secrets.values import scrub
+from warehouse.beside import (
+    NIGHT_STAMP,
+    Changed,
+    NightSummary,
+    Regression,
+    StrictPart,
+    Verdict,
+    nights_folder,
+)
+from warehouse.secrets import scrub
 from warehouse.store_cache import changed_aside
 
 if TYPE_CHECKING:
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
 MOST = 50
 
 
-class Decline(Part):
+class Decline(StrictPart):
     """A series that drifts downwards ``since`` a night; ``key``: what it is remembered by."""
 
     key: str
@@ -35,7 +43,7 @@ class Decline(Part):
     said: str
 
 
-class Judgement(Part):
+class Judgement(StrictPart):
     """What the gate says of the nights. ``regressions``: all, the worst first."""
 
     verdict: Verdict
@@ -231,14 +239,14 @@ def _section(title: str, found: Sequence[str]) -> list[str]:
     return [f"## {title}", "", *(f"- {as_markdown(line)}" for line in found), ""]
 
 
-# --- Writes the nights' history into the warehouse folder; ``warehouse/nights.py`` reads it.
+# --- Writes the nights' history into the warehouse folder; ``warehouse/beside.py`` reads it.
 
 
 def write(root: Path, night: NightSummary) -> Path:
     """Put a summary in place, as JSON and as Markdown; a night that goes on replaces its own."""
     night = NightSummary.model_validate(scrub(night.model_dump()))
-    name = night.started.astimezone(UTC).strftime(STAMP)
-    path = folder(root) / night.study / f"{name}.json"
+    name = night.started.astimezone(UTC).strftime(NIGHT_STAMP)
+    path = nights_folder(root) / night.study / f"{name}.json"
     write_whole(path.with_suffix(".md"), markdown(night))
     write_whole(path, night.model_dump_json(indent=1) + "\n")
     changed_aside(root, [path.with_suffix(".md"), path])

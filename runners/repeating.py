@@ -17,8 +17,8 @@ from runners.surroundings.layout import PROMPTS, RECORD, STUDY, Layout
 from runners.texts import prompts
 from runners.texts.loads import RATES, with_frozen_rates
 from runners.texts.prompts import PromptFile, PromptFiles
+from warehouse.contract import prompt_set_hash
 from warehouse.errors import RunnerError
-from warehouse.prompt_hash import prompt_set_hash
 from warehouse.secrets.shapes import REMOVED
 
 _REPEAT = re.compile(r"-r\d+$")

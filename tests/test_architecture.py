@@ -28,14 +28,13 @@ FLOORS = (
     "surroundings", "planning", "texts", "serving", "watching", "measuring", "executors", "checks",
 )  # fmt: skip
 WORDS = {
-    f"warehouse.{name}"
-    for name in ("arms", "catalogue", "rows", "contract", "errors", "filters", "loads")
+    f"warehouse.{name}" for name in ("catalogue", "rows", "contract", "errors", "filters", "loads")
 }
 #: library -> the only files that may import it
 HOMES = {
     "streamlit": r"dashboard/.*",
     "altair": r"dashboard/charts/.*",
-    "duckdb": r"warehouse/(store.*|export)\.py",
+    "duckdb": r"warehouse/store.*\.py",
     "guidellm": r"nowhere",
     "torch": r"runners/lab/.*",
     "vllm": r"nowhere",

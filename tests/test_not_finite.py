@@ -27,9 +27,8 @@ from tests.commands.asking import run
 from tests.dashboard.opening import opened
 from tests.test_one_answer import Study, generated
 from warehouse.json_text import json_text
-from warehouse.kept import Kept
 from warehouse.loads import Load
-from warehouse.store import Reader
+from warehouse.store import Kept, Reader
 
 ROOT = Path(__file__).parents[1]
 ODD = (math.inf, -math.inf, math.nan)

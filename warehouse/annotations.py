@@ -1,39 +1,120 @@
-"""What people say of runs and nights, kept apart from results: notes, exclusions, acceptances.
+"""What people and commands say beside the results: notes, exclusions, acceptances, deeds, decisions.
 
-One file in the warehouse's folder, one JSON object a line, only ever added to. Nothing here changes
-a result: a reader leaves out the runs whose last word is an exclusion (``store_read.Reader``).
+Files in the warehouse's folder, one JSON object a line, only ever added to. Nothing here changes a result: a
+reader leaves out the runs whose last word is an exclusion (``store.Reader``).
 """
 
+import os
 import re
+import secrets
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from hashlib import sha256
+from hmac import compare_digest
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
+import idna
 import msgspec
+from filelock import FileLock, Timeout
 
-from warehouse.controls import CONTROL
-from warehouse.errors import InvalidInput
-from warehouse.lines import append
-from warehouse.secrets.texts import scrub_text
-from warehouse.store_files import full_disk_explained
+from warehouse.errors import InvalidInput, UnknownKey, WarehouseBusy
+from warehouse.json_text import CONTROL
+from warehouse.secrets import scrub_text
+from warehouse.store_cache import append as append_remote
+from warehouse.store_cache import is_copy
+from warehouse.store_current import follow, require_current
+from warehouse.store_files import full_disk_explained, refuse_bundle, sync
 
 FILE = "annotations.jsonl"
-#: What ``lines.append`` locks.
+#: What ``append_lines`` locks.
 LOCK = "annotations.lock"
+AUDIT_FILE = "audit.jsonl"
+DECISIONS_FILE = "decisions.jsonl"
 LONGEST_TEXT = 1000
 LONGEST_AUTHOR = 80
+#: Nobody holds the lock for longer than a few lines take to write.
+_LOCK_S = 10.0
 _NIGHT = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 Action = Literal["note", "exclude", "include", "accept"]
 _OF_RUNS: tuple[Action, ...] = ("exclude", "include")
+Line = TypeVar("Line")
+
+
+def append_lines(root: Path, name: str, lines: bytes) -> None:
+    """Write lines behind the others, durably; several processes may do so at once.
+
+    Raises WarehouseMissing where there is no warehouse, WarehouseBusy where another process keeps
+    the file locked, and a sentence for a full disk.
+    """
+    refuse_bundle(root)
+    require_current(root)
+    if is_copy(root):
+        append_remote(root, name, lines)
+        return
+    path = root / name
+    lock = FileLock(path.with_suffix(".lock"), fallback_to_soft=False, preserve_lock_file=True)
+    with full_disk_explained(root):
+        try:
+            with lock.acquire(timeout=_LOCK_S):
+                _write_behind(path, lines)
+        except Timeout as error:
+            raise WarehouseBusy(
+                f"Another process has kept {lock.lock_file} locked for {_LOCK_S:g} s; try again."
+            ) from error
+
+
+def _write_behind(path: Path, lines: bytes) -> None:
+    new = not path.exists()
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+    size = os.fstat(descriptor).st_size
+    try:
+        # The last line has no end where a writer was killed in the middle of it.
+        if size and os.pread(descriptor, 1, size - 1) != b"\n":
+            lines = b"\n" + lines
+        while lines:
+            lines = lines[os.write(descriptor, lines) :]
+        os.fsync(descriptor)
+    except OSError:
+        # A line that does not fit is taken back whole.
+        os.ftruncate(descriptor, size)
+        if new:
+            path.unlink()
+        raise
+    finally:
+        os.close(descriptor)
+    if new:
+        sync(path.parent)
+
+
+def read_lines(path: Path, kind: type[Line]) -> list[Line]:
+    """Return the lines of a file as values of one kind; none where there is no file. A line that is
+    no such value, such as one that is only half written, is passed over."""
+    if is_copy(path.parent):
+        follow(path.parent)
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    values = (_decoded(line, kind) for line in lines if line.strip())
+    return [value for value in values if value is not None]
+
+
+def _decoded(line: bytes, kind: type[Line]) -> Line | None:
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+# --- Notes, exclusions and acceptances.
 
 
 @dataclass(frozen=True)
-class Target:
+class AnnotationTarget:
     """One run of one source, or one night (``YYYY-MM-DD``, noon to noon UTC) of a study or of all.
 
     ``series``: parts of the name of those series whose night is meant (``gate accept``); None: all.
@@ -64,33 +145,32 @@ class Annotation:
     at: Annotated[datetime, msgspec.Meta(tz=True)]
     author: str
     action: Action
-    target: Target
+    target: AnnotationTarget
     text: str
     #: What a login vouched for; None where nobody logged in.
     account: str | None = None
 
 
-def annotation(action: Action, target: Target, text: str, author: str) -> Annotation:
+def annotation(action: Action, target: AnnotationTarget, text: str, author: str) -> Annotation:
     """Make an event of now, without credentials that stand in it.
 
     Raises InvalidInput for a text, an author or a target that may not be.
     """
     given = Annotation(datetime.now(UTC), author.strip(), action, target, text.strip())
-    said = replace(given, author=scrub_text(given.author), text=scrub_text(given.text))
-    for problem in filter(None, map(_problem, (given, said))):
-        raise InvalidInput(problem)
-    return said
+    scrubbed = replace(given, author=scrub_text(given.author), text=scrub_text(given.text))
+    _require_valid(given, scrubbed)
+    return scrubbed
 
 
-def run(run_id: str, source_id: str) -> Target:
+def run(run_id: str, source_id: str) -> AnnotationTarget:
     """Return one run of one source as a target."""
-    return Target(run_id=run_id, source_id=source_id)
+    return AnnotationTarget(run_id=run_id, source_id=source_id)
 
 
-def night(day: str, study: str | None = None, series: str | None = None) -> Target:
+def night(day: str, study: str | None = None, series: str | None = None) -> AnnotationTarget:
     """Return a night as a target, by the day on which it began (``2026-11-21``); of one study, or
     of every study."""
-    return Target(night=day, study=study, series=series)
+    return AnnotationTarget(night=day, study=study, series=series)
 
 
 def add(root: Path, *events: Annotation) -> None:
@@ -99,32 +179,49 @@ def add(root: Path, *events: Annotation) -> None:
     Raises InvalidInput for an event that may not be, WarehouseMissing where there is no warehouse,
     WarehouseBusy where another process keeps the file locked, and a sentence for a full disk.
     """
-    for problem in filter(None, map(_problem, events)):
-        raise InvalidInput(problem)
-    append(root, FILE, b"".join(map(_line, events)))
+    _require_valid(*events)
+    lines = b""
+    for event in events:
+        target = {name: value for name, value in vars(event.target).items() if value is not None}
+        known = {name: value for name, value in vars(event).items() if value is not None}
+        lines += msgspec.json.encode({**known, "target": target}) + b"\n"
+    append_lines(root, FILE, lines)
 
 
 def read(root: Path) -> tuple[Annotation, ...]:
     """Return every event, oldest first. A line that is only half written is passed over."""
-    return _read(root)[0]
+    return _parsed(root / FILE, version(root))[0]
 
 
 def unreadable(root: Path) -> int:
     """Return how many lines are passed over because they are no event."""
-    return _read(root)[1]
+    return _parsed(root / FILE, version(root))[1]
 
 
 def version(root: Path) -> str:
     """Return a text that changes with every event, empty where there is none. It costs one look at
     the file."""
     try:
-        found = (root / FILE).stat()
+        stat = (root / FILE).stat()
     except (FileNotFoundError, NotADirectoryError):
         return ""
-    return f"{found.st_ino}-{found.st_size}-{found.st_mtime_ns}"
+    return f"{stat.st_ino}-{stat.st_size}-{stat.st_mtime_ns}"
 
 
-def excluded_runs(root: Path) -> dict[Target, Annotation]:
+@lru_cache(maxsize=16)
+def _parsed(path: Path, file_version: str) -> tuple[tuple[Annotation, ...], int]:
+    """Return the events of the file and the number of lines that are none, remembered for a version of
+    the file."""
+    if not file_version:
+        return (), 0
+    with full_disk_explained(path.parent):
+        lines = [line for line in path.read_bytes().split(b"\n") if line.strip()]
+    events = (_decoded(line, Annotation) for line in lines)
+    valid = tuple(event for event in events if event is not None and not _problem(event))
+    return valid, len(lines) - len(valid)
+
+
+def excluded_runs(root: Path) -> dict[AnnotationTarget, Annotation]:
     """Return the runs that are left out now, each with the exclusion: of a run's events the last
     counts."""
     last = {event.target: event for event in read(root) if event.action in _OF_RUNS}
@@ -148,43 +245,15 @@ def accepted(root: Path) -> tuple[Annotation, ...]:
     return tuple(event for event in read(root) if event.action == "accept")
 
 
-def _read(root: Path) -> tuple[tuple[Annotation, ...], int]:
-    known = version(root)
-    return _parsed(root / FILE, known) if known else ((), 0)
-
-
-@lru_cache(maxsize=16)
-def _parsed(path: Path, known: str) -> tuple[tuple[Annotation, ...], int]:
-    """Return the events of the file and the number of lines that are none. ``known``: the file's
-    version, for which the answer is remembered."""
-    del known
-    with full_disk_explained(path.parent):
-        lines = [line for line in path.read_bytes().split(b"\n") if line.strip()]
-    events = [event for event in map(_event, lines) if event is not None]
-    return tuple(events), len(lines) - len(events)
-
-
-def _event(line: bytes) -> Annotation | None:
-    try:
-        found = msgspec.json.decode(line, type=Annotation)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return None if _problem(found) else found
-
-
-def _line(event: Annotation) -> bytes:
-    target = {name: value for name, value in vars(event.target).items() if value is not None}
-    known = {name: value for name, value in vars(event).items() if value is not None}
-    return msgspec.json.encode({**known, "target": target}) + b"\n"
+def _require_valid(*events: Annotation) -> None:
+    for event in events:
+        problem = _problem(event)
+        if problem:
+            raise InvalidInput(problem)
 
 
 def _problem(event: Annotation) -> str:
     """Say why an event may not be, in a sentence; empty where it may."""
-    checks: tuple[Callable[[Annotation], str], ...] = (_of_text, _of_author, _of_target)
-    return next((said for check in checks if (said := check(event))), "")
-
-
-def _of_text(event: Annotation) -> str:
     what = "note" if event.action == "note" else "reason"
     if not event.text.strip():
         return f"A {what} needs a text; write one sentence."
@@ -193,41 +262,210 @@ def _of_text(event: Annotation) -> str:
             f"This {what} has {len(event.text):,} characters and may have {LONGEST_TEXT:,}; "
             "make it shorter."
         )
-    return _unprintable(event.text, f"This {what}")
-
-
-def _of_author(event: Annotation) -> str:
+    if _is_unprintable(event.text):
+        return _unprintable(f"This {what}")
     if not event.author or len(event.author) > LONGEST_AUTHOR:
         return f"An author's name has between 1 and {LONGEST_AUTHOR} characters; give another."
-    return _unprintable(event.author, "This author's name")
+    if _is_unprintable(event.author):
+        return _unprintable("This author's name")
+    return _problem_of_target(event.action, event.target)
 
 
-def _of_target(event: Annotation) -> str:
-    target = event.target
+def _problem_of_target(action: Action, target: AnnotationTarget) -> str:
     is_run = bool(target.run_id and target.source_id and not (target.night or target.study))
     is_night = bool(target.night and not (target.run_id or target.source_id))
-    if event.action in _OF_RUNS and not is_run:
+    if action in _OF_RUNS and not is_run:
         return "Only a run can be excluded or taken back; name one."
-    if event.action == "accept" and not is_night:
+    if action == "accept" and not is_night:
         return "Only a night can be accepted; name one."
     if not (is_run or is_night):
         return "A note is about one run or about one night; name one of them."
-    if target.series is not None and event.action != "accept":
+    if target.series is not None and action != "accept":
         return "Only an acceptance is about some series; leave the series out."
-    return _of_night(target) if is_night else ""
-
-
-def _of_night(target: Target) -> str:
+    if is_run:
+        return ""
     day = str(target.night)
     try:
         date.fromisoformat(day if _NIGHT.fullmatch(day) else "")
     except ValueError:
         return f"{day!r} is no night; write the day on which it began, e.g. 2026-11-21."
-    named = ((target.study, "This study's name"), (target.series, "This series' name"))
-    return next((bad for text, what in named if (bad := _unprintable(text or "", what))), "")
+    if _is_unprintable(target.study or ""):
+        return _unprintable("This study's name")
+    return _unprintable("This series' name") if _is_unprintable(target.series or "") else ""
 
 
-def _unprintable(text: str, what: str) -> str:
-    if CONTROL.search(text) or {unicodedata.category(letter) for letter in text} & {"Cc", "Cs"}:
-        return f"{what} holds a line break or another control character; write it on one line."
-    return ""
+def _is_unprintable(text: str) -> bool:
+    kinds = {unicodedata.category(letter) for letter in text}
+    return CONTROL.search(text) is not None or bool(kinds & {"Cc", "Cs"})
+
+
+def _unprintable(what: str) -> str:
+    return f"{what} holds a line break or another control character; write it on one line."
+
+
+# --- The audit trail: who did what to the warehouse, besides measuring.
+
+
+What = Literal["keep", "token", "revoke", "note", "exclude", "include", "accept"]
+
+
+@dataclass(frozen=True)
+class Deed:
+    """Who did what, when (UTC), to what. ``account``: what the login vouched for, None without one;
+    ``who``: what they call themselves; ``why``: their own words."""
+
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    who: str
+    account: str | None
+    what: What
+    about: str
+    why: str = ""
+
+
+def add_deed(root: Path, who: str, account: str | None, what: What, about: str) -> None:
+    """Write down a deed of now that is no annotation, durably. Raises as ``append_lines`` does."""
+    deed = Deed(datetime.now(UTC), who, account, what, about)
+    append_lines(root, AUDIT_FILE, msgspec.json.encode(deed) + b"\n")
+
+
+def deeds(root: Path) -> tuple[Deed, ...]:
+    """Return every deed and every annotation, oldest first. A line that is only half written is
+    passed over."""
+    annotated = (
+        Deed(event.at, event.author, event.account, event.action, event.target.name, event.text)
+        for event in read(root)
+    )
+    return tuple(sorted((*annotated, *read_lines(root / AUDIT_FILE, Deed)), key=lambda d: d.at))
+
+
+# --- Recorded decisions: what was said last is what counts. A decision could be made again from the results;
+# what was decided on a day cannot.
+
+
+@dataclass(frozen=True)
+class DecisionSubject:
+    """What a decision is about; the engine's version is not part of it, since it moves on.
+    ``traffic`` in words."""
+
+    study: str | None
+    model: str | None
+    gpu: str | None
+    engine: str | None
+    tensor_parallel_size: int | None
+    evidence: str | None
+    traffic: str
+    objective: str
+    configuration: str | None = None
+
+
+@dataclass(frozen=True)
+class RecordedDecision:
+    """A decision as it was recorded at a moment (UTC). ``loads``: each load with its word;
+    ``gain``: the improvement at the operating load (ratio)."""
+
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    about: DecisionSubject
+    engine_version: str | None
+    answer: str
+    arm: str
+    table: tuple[tuple[int, int, int], ...] | None
+    loads: tuple[tuple[str, str], ...]
+    operating_load: str | None
+    gain: float | None
+
+
+def record_decisions(root: Path, made: tuple[RecordedDecision, ...]) -> None:
+    """Write decisions behind the others; raises what ``append_lines`` raises."""
+    append_lines(root, DECISIONS_FILE, b"".join(msgspec.json.encode(one) + b"\n" for one in made))
+
+
+def last_decisions(root: Path) -> tuple[RecordedDecision, ...]:
+    """Return the last decision about each subject; a line that is only half written is passed
+    over."""
+    recorded = read_lines(root / DECISIONS_FILE, RecordedDecision)
+    return tuple({decision.about: decision for decision in recorded}.values())
+
+
+# --- Personal tokens, by which a program asks in a person's name. Only a hash of each is kept.
+#
+# One file, a JSON object a line, only ever added to: a token is made, and one is taken back.
+
+
+TOKENS_FILE = "tokens.jsonl"
+TOKEN_PREFIX = "draftboard_"
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+@dataclass(frozen=True)
+class Token:
+    """Whose token, and until when it counts (UTC). ``digest``: SHA-256 of the secret, whose 256
+    random bits nobody guesses. ``revoked``: this line takes the token of that id back."""
+
+    id: str
+    account: str
+    made: _Time
+    ends: _Time
+    digest: str
+    revoked: bool = False
+
+
+def account_of(address: str) -> str:
+    """Return a mail address as it is compared: its domain as the rules of domain names say (IDNA), what
+    stands before it with small letters for A to Z only. ``groß`` is not ``gross``."""
+    name, at, domain = address.rpartition("@")
+    try:
+        domain = idna.encode(domain, uts46=True).decode()
+    except idna.IDNAError:
+        domain = _small(domain)
+    return f"{_small(name)}{at}{domain}"
+
+
+def _small(text: str) -> str:
+    # Of bytes only A to Z have small letters.
+    return text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
+def make_token(root: Path, account: str, days: int, who: str) -> tuple[Token, str]:
+    """Make a token, and return it with its secret, which is told once and kept nowhere. ``who``: who
+    makes it.
+
+    Raises as ``lines.append``.
+    """
+    number, word = secrets.token_hex(4), secrets.token_urlsafe(32)
+    secret, now = f"{TOKEN_PREFIX}{number}_{word}", datetime.now(UTC)
+    token = Token(number, account_of(account), now, now + timedelta(days=days), _digest_of(secret))
+    _add_token(root, token)
+    add_deed(root, who, None, "token", f"token {token.id} of {token.account}")
+    return token, secret
+
+
+def revoke_token(root: Path, number: str, who: str) -> Token:
+    """Take a token back; it counts no more from the next request on. Raises UnknownKey."""
+    token = next((one for one in tokens_held(root) if one.id == number), None)
+    if token is None:
+        known = ", ".join(one.id for one in tokens_held(root)) or "none"
+        raise UnknownKey(f"There is no token {number!r}; those that count are: {known}.")
+    _add_token(root, replace(token, revoked=True))
+    add_deed(root, who, None, "revoke", f"token {number} of {token.account}")
+    return token
+
+
+def tokens_held(root: Path) -> tuple[Token, ...]:
+    """Return the tokens that count now, oldest first."""
+    known = {token.id: token for token in read_lines(root / TOKENS_FILE, Token)}
+    now = datetime.now(UTC)
+    return tuple(one for one in known.values() if not one.revoked and now < one.ends)
+
+
+def find_token(root: Path, secret: str) -> Token | None:
+    """Return the token whose secret this is, where it counts."""
+    digest = _digest_of(secret)
+    return next((one for one in tokens_held(root) if compare_digest(one.digest, digest)), None)
+
+
+def _digest_of(secret: str) -> str:
+    return sha256(secret.encode()).hexdigest()
+
+
+def _add_token(root: Path, token: Token) -> None:
+    append_lines(root, TOKENS_FILE, msgspec.json.encode(token) + b"\n")

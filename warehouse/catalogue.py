@@ -41,8 +41,8 @@ class PerRequest:
 
     value: Callable[[Any], Any]
     counted: Counted = "in flight"
+    #: The weight of a request in means and percentiles; None: all count alike.
     weight: Callable[[Any], Any] | None = None
-    """The weight of a request in means and percentiles; None: all count alike."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +55,17 @@ class Metric:
     better: Better
     decimals: int
     definition: str
+    #: True where percentiles over requests exist; False where only a mean does.
     distribution: bool = False
-    """True where percentiles over requests exist; False where only a mean does."""
+    #: None where a single request has no value of it.
     request: PerRequest | None = None
-    """None where a single request has no value of it."""
+    #: What a change for the better and one for the worse are called.
     changes: tuple[str, str] = ("better", "worse")
-    """What a change for the better and one for the worse are called."""
     lowest: float = 0.0
+    #: What cannot be is outside, whatever is measured: it is rejected. The same holds of a request's.
     highest: float = float("inf")
-    """What cannot be is outside, whatever is measured: it is rejected. The same holds of a request's."""
+    #: Above it a value was never seen anywhere: it is taken in with a flag.
     doubtful: float = float("inf")
-    """Above it a value was never seen anywhere: it is taken in with a flag."""
 
     @property
     def statistics(self) -> tuple[str, ...]:

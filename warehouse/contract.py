@@ -4,6 +4,9 @@ Its JSON Schema is published as ``docs/record.schema.json``, so that a plain she
 somebody's cluster can write a drop too. ``None`` always means unknown, never "no".
 """
 
+import hashlib
+import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -145,3 +148,165 @@ class Record(Facts):
 
 
 FACT_KEYS: tuple[str, ...] = tuple(Facts.model_fields)
+
+
+# --- Names of the folders of failed attempts, which lie beside the cells: ``c16-r0.failed-2``.
+
+
+_FAILED = re.compile(r"(?P<cell>.+)\.failed-(?P<attempt>\d+)")
+
+
+def failed_name(cell: str, attempt: int) -> str:
+    """Return the name under which a failed attempt at a cell is kept; attempts count from 1."""
+    return f"{cell}.failed-{attempt}"
+
+
+def failed_of(name: str) -> tuple[str, int] | None:
+    """Return the cell and the number of the attempt by the name of a folder; None for a good cell."""
+    match = _FAILED.fullmatch(name)
+    return None if match is None else (match["cell"], int(match["attempt"]))
+
+
+# --- The hash of a prompt and of a set of prompts: runners and ingest must reach the same one.
+#
+# A prompt's hash is the first 32 hex digits of sha256 over its text; a conversation is flattened
+# first, one line ``role: text`` per message.
+
+
+MARKER = "sha256:"
+_MARKED = re.compile(r"sha256:([0-9a-f]{32})")
+
+
+def is_redacted(text: str) -> bool:
+    """Return whether a text was replaced by its hash."""
+    return _MARKED.fullmatch(text) is not None
+
+
+def hash_text(text: str) -> str:
+    """Return the hash of a prompt's text; a redacted text is its own hash."""
+    if text.startswith(MARKER) and (found := _MARKED.fullmatch(text)):
+        return found[1]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def flatten_messages(messages: list[tuple[str, str]]) -> str:
+    """Return role and text of each message as one text."""
+    return "\n".join(f"{role}: {text}" for role, text in messages)
+
+
+def prompt_set_hash(hashes: list[str | None]) -> str | None:
+    """Return a hash over the sorted, unique prompt hashes; None where one is unknown or there are
+    none."""
+    known = {h for h in hashes if h is not None}
+    if not known or None in hashes:
+        return None
+    return hashlib.sha256("\n".join(sorted(known)).encode()).hexdigest()[:32]
+
+
+# --- What each engine calls the series of its ``/metrics``, under one name for all: vLLM's.
+#
+# vLLM 0.32, SGLang 0.5 (its metrics collector) and llama.cpp's server (b11549); times and histograms
+# are left out, and so are averages that stand where another engine counts: nothing can be taken from
+# them for one load.
+
+
+ENGINES: tuple[str, ...] = ("vllm", "sglang", "llamacpp")
+#: Prefix of what the runners' sampler adds to what a server says.
+OWN = "draftboard"
+_PREFIX = re.compile(rf"^({'|'.join(ENGINES)}):", re.MULTILINE)
+_SAME: dict[str, dict[str, str]] = {
+    "sglang": {
+        "num_running_reqs": "num_requests_running",
+        "num_queue_reqs": "num_requests_waiting",
+        "token_usage": "kv_cache_usage_perc",
+        "num_retracted_requests": "num_preemptions",
+    },
+    "llamacpp": {
+        "requests_processing": "num_requests_running",
+        "requests_deferred": "num_requests_waiting",
+        "tokens_predicted": "generation_tokens",
+    },
+}
+
+
+def one_name(engine: str, name: str) -> str:
+    """Return the common name of an engine's series: ``("llamacpp", "tokens_predicted_total")`` as
+    ``generation_tokens``."""
+    plain = name.removesuffix("_total")
+    return _SAME.get(engine, {}).get(plain, plain)
+
+
+def engine_in(metrics: str) -> str | None:
+    """Return whose ``/metrics`` these are, by the prefix of its series; None for others'."""
+    found = _PREFIX.search(metrics)
+    return None if found is None else found[1]
+
+
+# --- What an arm is called, and whether its engine chooses how many tokens are drafted.
+
+
+#: Who sets the draft tokens of a step: a table by batch size, the engine by what it saw accepted or by
+#: the draft's confidence, or the text itself (as much as matches).
+Chooser = Literal["table", "adaptive", "match"]
+#: From batch size, to batch size, draft tokens.
+Entry = tuple[int, int, int]
+
+#: vLLM's name for K by batch size: ``[[from, to, K], …]``.
+TABLE = "num_speculative_tokens_per_batch_size"
+#: What a baseline has in place of a speculative config where it lacks what a method switches off in the
+#: engine: the names of its arguments and variables. It is an arm of its own, and no baseline unless asked.
+EQUAL_ENGINE = "equal_engine"
+EQUAL_LABEL = "baseline, equal engine"
+#: Settings that are true where the engine adapts K: vLLM's, SGLang's.
+_ADAPTIVE = ("enable_adaptive_verification", "speculative_adaptive")
+
+
+def chooser(method: str | None, config: Mapping[str, Any] | None) -> Chooser | None:
+    """Return who sets the number of draft tokens; None where it is fixed, or nothing is drafted."""
+    stated = config or {}
+    if stated.get(TABLE) is not None:
+        return "table"
+    if any(stated.get(name) is True for name in _ADAPTIVE):
+        return "adaptive"
+    return "match" if method == "suffix" else None
+
+
+def table_of(config: Mapping[str, Any] | None) -> tuple[Entry, ...]:
+    """Return the table of K by batch size in its order; empty where there is none, or none that can
+    be read."""
+    stated = (config or {}).get(TABLE)
+    entries = [
+        (entry[0], entry[1], entry[2])
+        for entry in (stated if isinstance(stated, list) else ())
+        if isinstance(entry, list | tuple)
+        and len(entry) == 3
+        and all(isinstance(number, int) and number >= 0 for number in entry)
+    ]
+    return tuple(sorted(entries))
+
+
+def steps_of(table: tuple[Entry, ...]) -> tuple[tuple[int, int], ...]:
+    """Return (first batch size, K) of each change: two tables with the same steps say the same to
+    vLLM, which goes on with a K until another one begins."""
+    found: list[tuple[int, int]] = []
+    for start, _, k in table:
+        if not found or found[-1][1] != k:
+            found.append((start, k))
+    return tuple(found)
+
+
+def arm_label(method: str | None, most: int | None, config: Mapping[str, Any] | None = None) -> str:
+    """Return the name of an arm: ``baseline``, ``eagle3 K=3``, ``draft_model K=5/3/2 by table``,
+    ``dspark K<=7 adaptive``, ``unknown``. ``most``: its draft tokens, at most."""
+    if method is None:
+        return "unknown"
+    if method == "none":
+        return EQUAL_LABEL if EQUAL_ENGINE in (config or {}) else "baseline"
+    known = "?" if most is None else str(most)
+    chosen = chooser(method, config)
+    if chosen == "table":
+        ks = "/".join(str(k) for _, k in steps_of(table_of(config)))
+        return f"{method} K={ks or known} by table"
+    if chosen is not None:
+        return f"{method} K<={known}" + (" adaptive" if chosen == "adaptive" else "")
+    return f"{method} K={known}"

@@ -21,10 +21,10 @@ class Filters:
     tensor_parallel_size: tuple[str, ...] = ()
     arm: tuple[str, ...] = ()
     study: tuple[str, ...] = ()
+    #: First day (UTC, ``2026-11-21``) on which a cell may have started; empty: any, or unknown.
     since: str = ""
-    """First day (UTC, ``2026-11-21``) on which a cell may have started; empty: any, or unknown."""
+    #: Last such day.
     until: str = ""
-    """Last such day."""
 
     def as_parameters(self) -> dict[str, list[str] | str | None]:
         """Return the named parameters of every filtered query in ``warehouse/sql``."""

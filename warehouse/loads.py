@@ -70,7 +70,8 @@ class Load:
         if self.kind == "concurrency":
             return f"{_number(self.value)} at once"
         if self.is_rate:
-            return _qualified(f"{_number(self.value)} requests/s", self._arrivals)
+            by = f" ({self._arrivals})" if self._arrivals is not None else ""
+            return f"{_number(self.value)} requests/s{by}"
         if self.kind == "shares":
             return self.name or "several loads"
         return f"trace {self.name}" if self.kind == "trace" else "as fast as it takes them"
@@ -116,14 +117,14 @@ def load_of(
     at_once = 1.0 if profile in _ONE_AT_A_TIME else _positive(concurrency)
     if trace is not None or profile in _TRACES:
         return None if trace is None else Load("trace", None, trace)
-    if profile == "throughput" or (profile is None and _is_endless(rate)):
+    endless = isinstance(rate, Real) and float(rate) == math.inf
+    if profile == "throughput" or (profile is None and endless):
         return Load("unbounded", None) if at_once is None else Load("concurrency", at_once)
     per_second = None if profile in _CLOSED else _positive(rate)
     if per_second is not None:
         return _rate(profile, per_second, at_once)
-    if at_once is None or _is_rate(profile):
-        return None
-    return Load("concurrency", at_once)
+    is_rate = profile is not None and (profile in _RATES or profile.startswith(_GAMMA))
+    return None if at_once is None or is_rate else Load("concurrency", at_once)
 
 
 def _rate(profile: str | None, per_second: float, at_once: float | None) -> Load:
@@ -137,14 +138,6 @@ def _rate(profile: str | None, per_second: float, at_once: float | None) -> Load
     return Load(kind, per_second, ", ".join(filter(None, (name, limit))) or None)
 
 
-def _is_rate(profile: str | None) -> bool:
-    return profile is not None and (profile in _RATES or profile.startswith(_GAMMA))
-
-
-def _qualified(text: str, by: str | None) -> str:
-    return text if by is None else f"{text} ({by})"
-
-
 def _number(value: float | None) -> str:
     return "?" if value is None else f"{value:.10g}"
 
@@ -152,10 +145,6 @@ def _number(value: float | None) -> str:
 def _text(value: object) -> str | None:
     """Return a name; None where a frame has none (NaN, NA)."""
     return value.strip() or None if isinstance(value, str) else None
-
-
-def _is_endless(rate: object) -> bool:
-    return isinstance(rate, Real) and float(rate) == math.inf
 
 
 def _positive(value: object) -> float | None:

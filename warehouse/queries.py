@@ -1,19 +1,44 @@
-"""One typed function per query: what the pages and commands may ask of the store."""
+"""One typed function per query: what the pages and commands may ask of the store; which runs are left out of
+an answer, in words; and a run found by what people call it."""
 
-from collections.abc import Collection, Sequence
+import difflib
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from warehouse import annotations
+from warehouse.annotations import Annotation, AnnotationTarget
 from warehouse.catalogue import REQUEST_METRICS
 from warehouse.errors import UnknownKey, WarehouseDamaged
 from warehouse.filters import Filters
 from warehouse.rows import REQUEST_SCHEMA
+from warehouse.store import Reader
 from warehouse.store_cache import name_of, said_of
-from warehouse.store_read import Reader
 
 ECDF_POINTS = 200
+#: Runs that are named in a sentence; of the others the number is told.
+_NAMED = 3
+_LONGEST_REASON = 160
+_DIGITS = 8
+_ANNOTATION_COLUMNS = pa.schema(
+    {
+        "said_at": pa.timestamp("us", "UTC"),
+        "author": pa.string(),
+        "action": pa.string(),
+        "run_id": pa.string(),
+        "source_id": pa.string(),
+        "night": pa.string(),
+        "study": pa.string(),
+        "series": pa.string(),
+        "text": pa.string(),
+    }
+)
+
+Row = Mapping[str, Any]
 
 
 def cells(reader: Reader, filters: Filters) -> pa.Table:
@@ -177,3 +202,97 @@ def request_distribution(reader: Reader, cell_id: str, metric: str) -> pa.Table:
     return reader.query(
         "request_distribution", files=files, cell_id=cell_id, metric=metric, points=ECDF_POINTS
     )
+
+
+# --- Which runs are left out of an answer, in words; and a run found by what people call it.
+
+
+def left_out(root: Path, filters: Filters) -> list[Annotation]:
+    """Return the exclusions of the runs that ``filters`` would keep, newest run first."""
+    if not annotations.excluded_runs(root):
+        return []
+    with Reader(root, everything=True) as reader:
+        return left_out_of(reader, filters)
+
+
+def left_out_of(reader: Reader, filters: Filters) -> list[Annotation]:
+    """Return the exclusions of the runs that ``filters`` would keep, newest run first. ``reader``
+    sees the excluded runs too."""
+    excluded = annotations.excluded_runs(reader.root)
+    rows = runs(reader, filters).select(["run_id", "source_id"]).to_pylist()
+    targets = (annotations.run(row["run_id"], row["source_id"]) for row in rows)
+    return [excluded[target] for target in targets if target in excluded]
+
+
+def exclusions_sentence(exclusions: Sequence[Annotation]) -> str:
+    """Say which runs are excluded and why, ``3 runs are excluded by name: GPU throttled (a, b); old
+    driver (c).``; empty where none is."""
+    if not exclusions:
+        return ""
+    names_of: dict[str, list[str]] = {}
+    for event in exclusions:
+        reason = event.text.rstrip(".")
+        if len(reason) > _LONGEST_REASON:
+            reason = f"{reason[: _LONGEST_REASON - 1]}…"
+        names_of.setdefault(reason, []).append(event.target.name)
+    parts = [f"{reason} ({_first_few(names, ', ')})" for reason, names in names_of.items()]
+    many = "1 run is" if len(exclusions) == 1 else f"{len(exclusions):,} runs are"
+    return f"{many} excluded by name: {_first_few(parts, '; ')}."
+
+
+def _first_few(names: Sequence[str], between: str) -> str:
+    """Join the first few names, and say how many more there are."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return between.join(names[:_NAMED]) + more
+
+
+def run_name(row: Row) -> str:
+    """Return a name for a run that no other run has: its id and the first digits of its source."""
+    return f"{row['run_id']}@{row['source_id'][:_DIGITS]}"
+
+
+def find_run(rows: Sequence[Row], word: str) -> AnnotationTarget:
+    """Return the run that ``word`` names: its id, ``id@source``, its path, or how one of them
+    begins; the first way of reading it that finds any counts.
+
+    ``rows``: as ``runs``. Raises UnknownKey where it names none, with the nearest ids, or
+    several, with their names.
+    """
+    plain = word.rstrip("/")
+    by_name, by_path, by_beginning = [], [], []
+    for row in rows if word else ():
+        run_id, path = row["run_id"], row["path"]
+        if word in (run_id, run_name(row), f"{run_id} ({row['source_id'][:_DIGITS]})"):
+            by_name.append(row)
+        if path.rstrip("/") == plain:
+            by_path.append(row)
+        if run_id.startswith(word) or path.startswith(word):
+            by_beginning.append(row)
+    named = by_name or by_path or by_beginning
+    if len(named) == 1:
+        return annotations.run(named[0]["run_id"], named[0]["source_id"])
+    if not named:
+        ids = list(dict.fromkeys(str(row["run_id"]) for row in rows))
+        near = difflib.get_close_matches(word, ids, _NAMED, cutoff=0.4)
+        hint = f"the nearest are {', '.join(near)}."
+        if not near:
+            hint = "`draftboard runs --json` lists run_id and path."
+        raise UnknownKey(f"There is no run {word!r}; {hint}")
+    names = []
+    for row in named:
+        when = f"{row['started_at']:%Y-%m-%d %H:%M}" if row["started_at"] else "unknown when"
+        names.append(f"{run_name(row)} ({when})")
+    raise UnknownKey(
+        f"{word!r} names {len(named):,} runs; name one of them: {_first_few(names, ', ')}."
+    )
+
+
+def annotations_table(root: Path) -> pa.Table:
+    """Return every event as a row: said_at (UTC), author, action, run_id, source_id, night, study,
+    series, text."""
+    rows = [
+        {"said_at": event.at, "author": event.author, "action": event.action, "text": event.text}
+        | vars(event.target)
+        for event in annotations.read(root)
+    ]
+    return pa.Table.from_pylist(rows, schema=_ANNOTATION_COLUMNS)

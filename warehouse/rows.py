@@ -64,8 +64,8 @@ class Acceptance:
     accepted_tokens: int | None
     rate: float | None
     mean_length: float | None
+    #: Accepted at position i / drafts (unconditional, 0-1).
     by_position: tuple[float, ...] = ()
-    """Accepted at position i / drafts (unconditional, 0-1)."""
 
 
 @dataclass(frozen=True)
@@ -90,60 +90,60 @@ class Sample:
 class Cell:
     """One arm x dataset x concurrency x repeat, with everything known of it."""
 
+    #: First 20 hex digits of sha256 over ``source_id:index``.
     cell_id: str
-    """First 20 hex digits of sha256 over ``source_id:index``."""
     index: int
     facts: Facts
+    #: ``guidellm`` or ``vllm-bench``.
     load_generator: str
-    """``guidellm`` or ``vllm-bench``."""
     load_generator_version: str | None
+    #: G1, G2a, G2b, G3a, G3b, G4, unknown (GuideLLM) or vllm-bench.
     schema_generation: str
-    """G1, G2a, G2b, G3a, G3b, G4, unknown (GuideLLM) or vllm-bench."""
+    #: Which definitions the reported values follow: guidellm<0.4, guidellm 0.4-0.7.3,
+    #: guidellm>=0.7.4, vllm-bench, unknown.
     reported_definition: str
-    """Which definitions the reported values follow: guidellm<0.4, guidellm 0.4-0.7.3,
-    guidellm>=0.7.4, vllm-bench, unknown."""
     run_id: str
+    #: UTC; start of the measured window.
     started_at: datetime | None
-    """UTC; start of the measured window."""
+    #: Length of the measured window, s.
     duration: float | None
-    """Length of the measured window, s."""
     requests_made: int | None
     completed: int
     errored: int
     incomplete: int
+    #: False for a sampled report, which holds fewer records than requests were made.
     requests_complete: bool
-    """False for a sampled report, which holds fewer records than requests were made."""
     stop_reason: str | None
     status: Literal["good", "failed"]
     measurements: tuple[Measurement, ...] = ()
     acceptance: tuple[Acceptance, ...] = ()
     flags: tuple[Flag, ...] = ()
     samples: tuple[Sample, ...] = ()
+    #: REQUEST_SCHEMA; None where the report has no request records.
     requests: pa.Table | None = None
-    """REQUEST_SCHEMA; None where the report has no request records."""
+    #: Place of the cell in the order in which its study ran.
     order: int | None = None
-    """Place of the cell in the order in which its study ran."""
 
 
 @dataclass(frozen=True)
 class Source:
     """One ingested result: a report, a drop, or a vLLM bench file."""
 
+    #: sha256 (hex) of the decompressed content; for a drop over its files' names and hashes.
     source_id: str
-    """sha256 (hex) of the decompressed content; for a drop over its files' names and hashes."""
+    #: Path of the file or drop, as given by the user.
     path: str
-    """Path of the file or drop, as given by the user."""
+    #: ``NAME`` of its module in ``ingest/formats``, or ``drop``.
     format: str
-    """``NAME`` of its module in ``ingest/formats``, or ``drop``."""
+    #: Size of the decompressed content.
     bytes: int
-    """Size of the decompressed content."""
     provenance: str | None = None
     commands: dict[str, list[str]] = field(default_factory=dict)
     environment: dict[str, Any] = field(default_factory=dict)
+    #: The facts that ``--set`` stated.
     settings: dict[str, Any] = field(default_factory=dict)
-    """The facts that ``--set`` stated."""
+    #: The report's own configuration, secrets removed, without request data.
     report_config: dict[str, Any] = field(default_factory=dict)
-    """The report's own configuration, secrets removed, without request data."""
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,23 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock
+
 from warehouse.errors import DraftboardError, InvalidInput
-from warehouse.store_files import PRIVATE, PUBLISHED, REMOTE, REQUESTS, split_url
+from warehouse.store_files import PRIVATE, PUBLISHED, REQUESTS
 
 if TYPE_CHECKING:
     from warehouse.store_object import ObjectStore
 
+#: A folder with this file is this machine's copy of a warehouse in an object store, which it names.
+REMOTE = "remote.json"
 _TAGS = "remote-tags.json"
+_URL = re.compile(r"([a-z][a-z0-9]+):(?:/+(.*))?")
 _AT_ONCE = 16
 #: Request files beyond so many MB go, those first that were not used for longest.
 SIZE_VARIABLE, SIZE_MB = "DRAFTBOARD_CACHE_MB", 10_000
@@ -35,10 +40,42 @@ _SCHEMES = ("s3", "gs", "az")
 #: Two servers, or two accounts, may have a bucket of the same name each.
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT",
               "AZURE_ENDPOINT", "GOOGLE_BASE_URL")  # fmt: skip
-_ACCOUNT = "AZURE_STORAGE_ACCOUNT_NAME"
+#: Files that lines are added to.
+LINES = ("annotations.jsonl", "audit.jsonl", "decisions.jsonl", "tokens.jsonl")
+#: Folders of small files that are replaced whole; looked at once in so many seconds.
+ASIDE, _ASIDE_S = (PUBLISHED, "nights", "searches"), 30.0
+_looked: dict[Path, float] = {}
+#: The folder of an inbox's files.
+_FILES = "files"
 
 
-def folder_of(scheme: str, rest: str, kind: str = "warehouse") -> Path:
+def named_warehouse(given: str | Path | None) -> Path | None:
+    """Return the warehouse that somebody named, by an option or by ``DRAFTBOARD_WAREHOUSE``; None for
+    nobody."""
+    named = given or os.environ.get("DRAFTBOARD_WAREHOUSE")
+    return Path(named) if named else None
+
+
+def warehouse_path(given: str | Path | None) -> Path:
+    """Return the warehouse to use: the given one, else ``DRAFTBOARD_WAREHOUSE``, else
+    data/warehouse.
+
+    For a URL (``s3://bucket/prefix``) the folder in which this machine keeps what it read of it.
+    Raises InvalidInput for a URL that can be none.
+    """
+    path = named_warehouse(given) or Path("data/warehouse")
+    url = split_url(path)
+    return path if url is None else _folder_of(*url)
+
+
+def split_url(given: Path) -> tuple[str, str] | None:
+    """Return scheme and rest of a URL that was read as a path; None for any other path."""
+    # A path has lost one of the two slashes.
+    url = _URL.fullmatch(str(given))
+    return None if url is None else (url[1], url[2] or "")
+
+
+def _folder_of(scheme: str, rest: str, kind: str = "warehouse") -> Path:
     """Return the folder for a URL, ``scheme://rest``, made if it is not there; ``file`` is the
     folder itself. Raises InvalidInput for another scheme, or where no bucket is named."""
     if scheme == "file":
@@ -54,80 +91,20 @@ def folder_of(scheme: str, rest: str, kind: str = "warehouse") -> Path:
             "The address of a warehouse holds a bucket and a prefix and nothing else: credentials "
             "are found in the environment."
         )
-    url = "://".join((scheme, "/".join(parts)))
-    folder = _home() / scheme / _server(scheme) / "/".join(parts) / kind
-    if not (folder / REMOTE).exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        private = folder / f".{REMOTE}.{os.getpid()}"
-        private.write_text(json.dumps({"url": url}) + "\n", encoding="utf-8")
-        private.replace(folder / REMOTE)
-    return folder
-
-
-def url_of(root: Path) -> str | None:
-    """Return the URL of the store whose cache this folder is; None for any other folder."""
-    try:
-        return str(json.loads((root / REMOTE).read_bytes())["url"])
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (ValueError, KeyError, TypeError) as error:
-        raise DraftboardError(
-            f"{root / REMOTE} does not say of which warehouse this folder is a copy; remove the "
-            "folder, it is read again from there."
-        ) from error
-
-
-def name_of(root: Path) -> str:
-    """Return what people call a warehouse: its URL, or its folder."""
-    return url_of(root) or str(root)
-
-
-def said_of(root: Path, error: Exception) -> str:
-    """Return the first line of an error; what it calls by the folder is called by its name."""
-    return str(error).splitlines()[0].replace(str(root.absolute()), name_of(root))
-
-
-def touch(paths: list[Path]) -> None:
-    """Note that files are in use now."""
-    for path in paths:
-        with suppress(OSError):
-            os.utime(path)
-
-
-def keep_small(root: Path) -> None:
-    """Remove request files beyond the bound. Only under the writer's lock, so that none of them
-    waits for its generation to be published."""
-    bound = _bound()
-    files = [p for p in (root / REQUESTS).glob("*.parquet") if not p.name.startswith(PRIVATE)]
-    held = sorted(((p.stat().st_mtime, p.stat().st_size, p) for p in files), reverse=True)
-    total, oldest = 0, time.time() - _IN_USE_S
-    for used, size, path in held:
-        total += size
-        if total > bound and used < oldest:
-            path.unlink(missing_ok=True)
-
-
-def _bound() -> float:
-    said = os.environ.get(SIZE_VARIABLE) or str(SIZE_MB)
-    try:
-        return float(said) * 1e6
-    except ValueError:
-        raise InvalidInput(f"{SIZE_VARIABLE} is a number of MB, not {said!r}.") from None
-
-
-def _home() -> Path:
-    said = os.environ.get(FOLDER_VARIABLE)
-    if said:
-        return Path(said).absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "draftboard"
-
-
-def _server(scheme: str) -> str:
-    said = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), "")
+    env = os.environ
+    home = env.get(FOLDER_VARIABLE)
+    if not home:
+        home = str(Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "draftboard")
+    server = next((env[name] for name in _ENDPOINTS if env.get(name)), "")
     if scheme == "az":
-        said += os.environ.get(_ACCOUNT, "")
-    return hashlib.sha256(said.encode()).hexdigest()[:8] if said else "cloud"
+        server += env.get("AZURE_STORAGE_ACCOUNT_NAME", "")
+    server = hashlib.sha256(server.encode()).hexdigest()[:8] if server else "cloud"
+    folder = Path(home).absolute() / scheme / server / "/".join(parts) / kind
+    if not is_copy(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        url = f"{scheme}://{'/'.join(parts)}"
+        replace_file(folder / REMOTE, json.dumps({"url": url}).encode() + b"\n")
+    return folder
 
 
 def is_copy(root: Path) -> bool:
@@ -135,27 +112,56 @@ def is_copy(root: Path) -> bool:
     return (root / REMOTE).exists()
 
 
+def name_of(root: Path) -> str:
+    """Return what people call a warehouse: the URL of the store whose copy the folder is, else the
+    folder. Raises DraftboardError where the copy does not say."""
+    try:
+        return str(json.loads((root / REMOTE).read_bytes())["url"])
+    except (FileNotFoundError, NotADirectoryError):
+        return str(root)
+    except (ValueError, KeyError, TypeError) as error:
+        raise DraftboardError(
+            f"{root / REMOTE} does not say of which warehouse this folder is a copy; remove the "
+            "folder, it is read again from there."
+        ) from error
+
+
+def said_of(root: Path, error: Exception) -> str:
+    """Return the first line of an error; what it calls by the folder is called by its name."""
+    return str(error).splitlines()[0].replace(str(root.absolute()), name_of(root))
+
+
 def store_of(root: Path) -> "ObjectStore":
     """Return the store whose copy this folder is."""
-    # Imported here: whoever looks at a folder does without it.
+    # Imported here: whoever looks at a folder does without its client.
     from warehouse.store_object import ObjectStore
 
-    url = url_of(root)
-    assert url is not None
-    return ObjectStore(url)
+    return ObjectStore(name_of(root))
+
+
+def keep_small(root: Path) -> None:
+    """Remove request files beyond the bound. Only under the writer's lock, so that none of them
+    waits for its generation to be published."""
+    bound = os.environ.get(SIZE_VARIABLE) or str(SIZE_MB)
+    try:
+        left = float(bound) * 1e6
+    except ValueError:
+        raise InvalidInput(f"{SIZE_VARIABLE} is a number of MB, not {bound!r}.") from None
+    oldest = time.time() - _IN_USE_S
+    files = [p for p in (root / REQUESTS).glob("*.parquet") if not p.name.startswith(PRIVATE)]
+    held = sorted(((p.stat().st_mtime, p.stat().st_size, p) for p in files), reverse=True)
+    for used, size, path in held:
+        left -= size
+        if left < 0 and used < oldest:
+            path.unlink(missing_ok=True)
 
 
 @contextmanager
-def turning(root: Path) -> Iterator[None]:
+def copy_locked(root: Path) -> Iterator[None]:
     """Let nobody else on this machine change what the copy's CURRENT names; nothing for a folder
     that is no copy."""
-    if not is_copy(root):
-        yield
-        return
-    from filelock import FileLock
-
     lock = FileLock(root / "remote.lock", fallback_to_soft=False, preserve_lock_file=True)
-    with lock:
+    with lock if is_copy(root) else nullcontext():
         yield
 
 
@@ -170,11 +176,11 @@ def each(work: Callable[[str], Any], names: Iterable[str]) -> list[tuple[str, An
 def tags_of(root: Path) -> dict[str, str]:
     """Return the tags of the changing objects that the copy holds."""
     try:
-        found = json.loads((root / _TAGS).read_bytes())
+        tags = json.loads((root / _TAGS).read_bytes())
     except (OSError, ValueError):
         return {}
     # A tag stands for what is in the folder.
-    return {name: tag for name, tag in found.items() if (root / name).exists()}
+    return {name: tag for name, tag in tags.items() if (root / name).exists()}
 
 
 def read_at(root: Path) -> datetime:
@@ -183,7 +189,7 @@ def read_at(root: Path) -> datetime:
 
 
 def keep_tags(root: Path, tags: Mapping[str, str]) -> None:
-    """Remember which content of the changing objects the copy holds. Only while ``turning``."""
+    """Remember which content of the changing objects the copy holds. Only while ``copy_locked``."""
     replace_file(root / _TAGS, json.dumps(dict(tags)).encode())
 
 
@@ -195,31 +201,23 @@ def replace_file(path: Path, content: bytes) -> None:
     private.replace(path)
 
 
-# --- What lies beside the generations of a warehouse in an object store, and changes: lines that people
-# add, published tables, the history of nights, how searches stand.
-
-
-#: Files that lines are added to.
-LINES = ("annotations.jsonl", "audit.jsonl", "decisions.jsonl", "tokens.jsonl")
-#: Folders of small files that are replaced whole; looked at once in so many seconds.
-ASIDE, _ASIDE_S = (PUBLISHED, "nights", "searches"), 30.0
-_looked: dict[Path, float] = {}
+# --- What lies beside the generations and changes: lines that people add, published tables, the history
+# of nights, how searches stand.
 
 
 def append(root: Path, name: str, lines: bytes) -> None:
     """Add lines to a file that several machines add to; here it then holds theirs too."""
     store = store_of(root)
-    with turning(root):
+    with copy_locked(root):
         while True:
-            found = store.get(name)
-            held = b"" if found is None else found.content
-            if lines in held:  # An answer that was cut: it had been written.
+            stored = store.get(name)
+            text = b"" if stored is None else stored.content
+            if lines in text:  # An answer that was cut: it had been written.
                 break
-            text = held + (b"\n" if held and not held.endswith(b"\n") else b"") + lines
-            if store.replace(name, text, None if found is None else found.tag):
-                held = text
+            text += (b"\n" if text and not text.endswith(b"\n") else b"") + lines
+            if store.replace(name, text, None if stored is None else stored.tag):
                 break
-        replace_file(root / name, held)
+        replace_file(root / name, text)
         keep_tags(root, {n: tag for n, tag in tags_of(root).items() if n != name})
 
 
@@ -242,22 +240,19 @@ def pull_aside(root: Path, store: "ObjectStore", tags: dict[str, str], moved: bo
     if not moved and now - _looked.get(root, -math.inf) < _ASIDE_S:
         return
     for folder, entries in each(store.entries, ASIDE):
-        there = {one.name: one.tag for one in entries}
+        there = {entry.name: entry.tag for entry in entries}
         for path in (p for p in (root / folder).rglob("*") if p.is_file()):
             if path.relative_to(root).as_posix() not in there and not path.name.startswith("."):
                 path.unlink()
         for name, tag in there.items():
-            found = store.get(name) if tags.get(name) != tag else None
-            if found is not None and ".." not in Path(name).parts:
-                replace_file(root / name, found.content)
+            stored = store.get(name) if tags.get(name) != tag else None
+            if stored is not None and ".." not in Path(name).parts:
+                replace_file(root / name, stored.content)
                 tags[name] = tag
     _looked[root] = now
 
 
 # --- An inbox in an object store: what nodes drop there lies in a folder here, as if they had copied it.
-
-
-_FILES = "files"
 
 
 def inbox(given: Path) -> Path:
@@ -268,7 +263,7 @@ def inbox(given: Path) -> Path:
     url = split_url(given)
     if url is None:
         return given
-    place = folder_of(*url, kind="inbox")
+    place = _folder_of(*url, kind="inbox")
     if url[0] == "file":
         return place
     (place / _FILES).mkdir(exist_ok=True)
@@ -278,35 +273,32 @@ def inbox(given: Path) -> Path:
 
 def bring_in(folder: Path) -> None:
     """Fetch what came into an inbox or changed there, and remove what is gone; nothing for a folder
-    that is none."""
+    that is none. What comes has the time of now, so that a watcher waits for what belongs to it."""
     place = folder.parent
-    if folder.name != _FILES or not (place / REMOTE).exists():
+    if folder.name != _FILES or not is_copy(place):
         return
     store = store_of(place)
-    with turning(place):
+
+    def fetch(name: str) -> bool:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        private = place / f".{os.getpid()}-{secrets.token_hex(4)}.part"
+        try:
+            whole = store.fetch(name.removeprefix(f"{_FILES}/"), private)
+            if whole:
+                private.replace(place / name)
+            return whole
+        finally:
+            private.unlink(missing_ok=True)
+
+    with copy_locked(place):
         there = {
-            f"{_FILES}/{one.name}": one
-            for one in store.entries(None)
-            if not one.name.endswith("/") and not {"", ".", ".."} & set(one.name.split("/"))
+            f"{_FILES}/{entry.name}": entry
+            for entry in store.entries(None)
+            if not entry.name.endswith("/") and not {"", ".", ".."} & set(entry.name.split("/"))
         }
         held = tags_of(place)
         for name in held.keys() - there.keys():
             (place / name).unlink()
-        new = [name for name, one in there.items() if held.get(name) != one.tag]
-        came = {name for name, whole in each(lambda n: _fetch(place, store, n), new) if whole}
-        kept = {n: one.tag for n, one in there.items() if n not in new or n in came}
-        keep_tags(place, kept)
-
-
-def _fetch(place: Path, store: "ObjectStore", name: str) -> bool:
-    """Fetch a file whole; its time is now, so that a watcher waits for what belongs to it."""
-    final = place / name
-    final.parent.mkdir(parents=True, exist_ok=True)
-    private = place / f".{os.getpid()}-{secrets.token_hex(4)}.part"
-    try:
-        if not store.fetch(name.removeprefix(f"{_FILES}/"), private):
-            return False
-        private.replace(final)
-    finally:
-        private.unlink(missing_ok=True)
-    return True
+        new = [name for name, entry in there.items() if held.get(name) != entry.tag]
+        came = {name for name, whole in each(fetch, new) if whole}
+        keep_tags(place, {n: e.tag for n, e in there.items() if n not in new or n in came})

@@ -1,15 +1,17 @@
 """Removing from an object store what nobody needs any more, beside writers on other machines.
 
-What is about to go is announced first (``store_collecting``). Then what the newest generation holds is
-published as a new one: whoever was publishing at that moment loses the race and begins again, so nobody
-lists what goes, however long an upload takes.
+One machine does it at a time: it holds the object ``collecting.json``, which names what is about to go. A
+writer that is about to list one of these names waits until it has gone, and uploads it again. Then what the
+newest generation holds is published as a new one: whoever was publishing at that moment loses the race and
+begins again, so nobody lists what goes, however long an upload takes.
 """
 
 import json
-from collections.abc import Collection, Iterable
+import secrets
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,39 +19,112 @@ from typing import TYPE_CHECKING
 
 from warehouse.errors import LostRace, WarehouseDamaged
 from warehouse.store_cache import each, store_of
-from warehouse.store_files import REQUESTS, TABLES, pointer_here
-from warehouse.store_list import Generation, current_name, is_old, load, no_current, number_of
-from warehouse.store_old import require_our_schema
-from warehouse.store_remote import have_files, pull
-from warehouse.store_turnover import (
+from warehouse.store_current import (
     COLLECTING,
-    KEPT_GENERATIONS,
-    Turn,
-    requests_named,
+    announced,
+    collecting_elsewhere,
+    have_files,
+    pull,
     require_conditions,
+    require_current,
     save,
-    turn_to_collect,
 )
+from warehouse.store_files import PRIVATE, REQUESTS, TABLES, pointer_here
+from warehouse.store_list import (
+    KEPT_GENERATIONS,
+    Generation,
+    is_old,
+    load,
+    number_of,
+    requests_named,
+)
+from warehouse.store_tables import require_our_schema
 
 if TYPE_CHECKING:
-    from warehouse.store_object import Entry, ObjectStore
+    from warehouse.store_object import ObjectStore
 
 #: In the store: since when files have no list that names them, though they had one.
 UNLISTED = "unlisted.json"
+#: In a copy: by what its store knows it, so that it goes on where it was killed.
+_NAME = "remote-name"
+#: Who has not shown for so long that it is at work was killed.
+_DEAD = timedelta(minutes=15)
 _BATCH = 200
+#: Before every moment that a store knows of.
+_NEVER = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
-Entries = dict[str, "Entry"]
+
+@dataclass
+class CollectingRight:
+    """The right to remove objects, for as long as nobody takes it away; ``tag``: of the object."""
+
+    store: "ObjectStore"
+    machine: str
+    tag: str
+
+    def announce(self, names: Collection[str]) -> None:
+        """Say what is about to be removed, and that this machine is at work. Raises WarehouseBusy where
+        another one took over."""
+        content = _content(self.machine, names)
+        tag = self.store.replace(COLLECTING, content, self.tag)
+        if tag is None:
+            # Where the answer was cut it was asked again, and met itself.
+            stored = self.store.get(COLLECTING)
+            if stored is None or stored.content != content:
+                raise collecting_elsewhere(self.store)
+            tag = stored.tag
+        self.tag = tag
+
+
+@contextmanager
+def right_to_collect(root: Path, store: "ObjectStore") -> Iterator[CollectingRight]:
+    """Be the one machine that removes. Only under the writer's lock of the copy.
+
+    Raises WarehouseBusy where another one is at work. What this machine left when it was killed is taken
+    over at once, what another one left after a quarter of an hour.
+    """
+    place = root / _NAME
+    if not place.exists():
+        place.write_text(secrets.token_hex(8), encoding="utf-8")
+    machine = place.read_text(encoding="utf-8")
+    content = _content(machine, ())
+    # Made on a condition: what is there is somebody's.
+    tag = store.replace(COLLECTING, content, None)
+    if tag is None:
+        stored = store.get(COLLECTING)
+        if stored is not None and (announced(store)[0] == machine or _is_dead(store)):
+            tag = store.replace(COLLECTING, content, stored.tag)
+        if tag is None:
+            raise collecting_elsewhere(store)
+    try:
+        yield CollectingRight(store, machine, tag)
+    finally:
+        if announced(store)[0] == machine:
+            store.remove([COLLECTING])
+
+
+def _content(machine: str, names: Collection[str]) -> bytes:
+    return json.dumps({"machine": machine, "going": sorted(names)}).encode()
+
+
+def _is_dead(store: "ObjectStore") -> bool:
+    """Return whether the holder was killed, by the clock of the store alone."""
+    probe = f"{PRIVATE}{secrets.token_hex(8)}"
+    store.replace(probe, b"", None)
+    times = {entry.name: entry.modified for entry in store.entries()}
+    store.remove([probe])
+    return COLLECTING not in times or times[probe] - times[COLLECTING] > _DEAD
 
 
 @dataclass(frozen=True)
 class _Plan:
     """What is to go. Somebody may be about to publish ``files``, lists that were never published among
-    them, but none of the old ``lists``."""
+    them, but none of the old ``lists``. ``unlisted``: since when (ISO, by the store's clock) each file that
+    stays for now is unlisted."""
 
     lists: list[str]
     files: list[str]
     unlisted: dict[str, str]
-    """Since when (ISO, by the store's clock) each file that stays for now is unlisted."""
 
 
 def collect(root: Path, grace: float) -> list[str]:
@@ -61,87 +136,65 @@ def collect(root: Path, grace: float) -> list[str]:
     """
     store = store_of(root)
     require_conditions(root, store)
-    with turn_to_collect(root, store) as turn:
+    with right_to_collect(root, store) as right:
         while True:
             pull(root)
-            name = current_name(root)
-            if name is None:
-                raise no_current(root)
+            name = require_current(root)
             require_our_schema(root, name)
-            turn.announce(())
-            found = _plan(store, name, grace)
-            if not found.files:
+            right.announce(())
+            plan = _plan(store, name, grace)
+            if not plan.files:
                 break
-            turn.announce(found.files)
+            right.announce(plan.files)
+            base = load(root / name)
             try:
-                _publish_again(root, name)
+                save(root, base.followed_by(base.segments))
             except LostRace:
                 continue
             break
-        store.send(json.dumps(found.unlisted).encode(), UNLISTED)
+        store.send(json.dumps(plan.unlisted).encode(), UNLISTED)
         # What an attempt that failed left may be the very list that is published now.
-        going = [one for one in (*found.lists, *found.files) if one != pointer_here(root)]
-        _remove(turn, going)
+        going = [name for name in (*plan.lists, *plan.files) if name != pointer_here(root)]
+        for start in range(0, len(going), _BATCH):
+            # Shows that this machine is alive, and that no other took over.
+            right.announce(going)
+            each(lambda name: store.remove([name]), going[start : start + _BATCH])
         return going
-
-
-def _publish_again(root: Path, name: str) -> None:
-    base = load(root / name)
-    save(root, Generation(base.number + 1, base.next_cell, base.segments, base.rejections))
-
-
-def _remove(turn: Turn, names: list[str]) -> None:
-    for start in range(0, len(names), _BATCH):
-        # Shows that this machine is alive, and that no other took over.
-        turn.announce(names)
-        each(lambda name: turn.store.remove([name]), names[start : start + _BATCH])
 
 
 def _plan(store: "ObjectStore", current: str, grace: float) -> _Plan:
     entries = {entry.name: entry for entry in store.entries(None)}
     now = entries[COLLECTING].modified
     latest = now - timedelta(seconds=grace)
-    lists = [name for name in entries if number_of(name) is not None and not is_old(name)]
-    old = _superseded(entries, lists, current, latest)
-    coming = {name for name in lists if _number(name) > _number(current)}
+    numbers = {
+        name: number
+        for name in entries
+        if (number := number_of(name)) is not None and not is_old(name)
+    }
+    published = number_of(current) or 0
+    came: dict[int, datetime] = {}
+    for name, number in numbers.items():
+        at = entries[name].modified
+        came[number] = max(at, came.get(number, at))
+    # Generations that were followed by the next one before ``latest``; the newest and the current stay.
+    followed = sorted(number for number in came if number <= published)
+    over = {old for old, new in pairwise(followed) if came[new] <= latest}
+    over -= set(followed[-KEPT_GENERATIONS - 1 :])
+    old = {name for name, number in numbers.items() if number in over}
+    coming = {name for name, number in numbers.items() if number > published}
     never = {name for name in coming if entries[name].modified <= latest}
-    listed = _named_by(store, set(lists) - old - coming)
+    listed = _named_by(store, numbers.keys() - old - coming)
     # Who loses a race takes his list away.
     listed |= _named_by(store, coming - never, whole=False)
-    since = {
-        **_known_since(store),
-        **dict.fromkeys(_named_by(store, old, whole=False), now),
-    }
-    unlisted = {name for name in entries if _is_file(name)} - listed
+    since = _unlisted_since(store) | dict.fromkeys(_named_by(store, old, whole=False), now)
+    unlisted = {
+        name
+        for name in entries
+        if name.rpartition("/")[0] in (TABLES, REQUESTS) and name.endswith(".parquet")
+    } - listed
     gone = {n for n in unlisted if max(entries[n].modified, since.get(n, _NEVER)) <= latest}
     stays = {name: since[name].isoformat() for name in unlisted - gone if name in since}
     return _Plan(sorted(old), sorted(gone | never), stays)
-
-
-#: Before every moment that a store knows of.
-_NEVER = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-
-
-def _is_file(name: str) -> bool:
-    folder, _, file = name.rpartition("/")
-    return folder in (TABLES, REQUESTS) and file.endswith(".parquet")
-
-
-def _number(name: str) -> int:
-    return number_of(name) or 0
-
-
-def _superseded(entries: Entries, lists: Iterable[str], current: str, latest: datetime) -> set[str]:
-    """Return the lists that may go: those of generations that were followed by the next one before
-    ``latest``. The newest ``KEPT_GENERATIONS`` and the current one stay."""
-    came: dict[int, datetime] = {}
-    for name in lists:
-        number, at = _number(name), entries[name].modified
-        came[number] = max(at, came.get(number, at))
-    published = sorted(number for number in came if number <= _number(current))
-    going = {old for old, new in pairwise(published) if came[new] <= latest}
-    going -= set(published[-KEPT_GENERATIONS - 1 :])
-    return {name for name in lists if _number(name) in going}
 
 
 def _named_by(store: "ObjectStore", lists: Collection[str], whole: bool = True) -> set[str]:
@@ -152,38 +205,37 @@ def _named_by(store: "ObjectStore", lists: Collection[str], whole: bool = True) 
     with TemporaryDirectory() as folder:
         place = Path(folder)
         (place / TABLES).mkdir()
-        found = [one for _, one in each(partial(_list, place, store, whole), lists)]
-        tables = {file.file for one in found for file in one.of("request_files")}
-        requests = each(partial(_requests, place, store, whole), tables)
-    return {f"{TABLES}/{file.file}" for one in found for file in one.files()} | {
-        f"{REQUESTS}/{name}" for _, names in requests for name in names
+
+        def generation(name: str) -> Generation:
+            try:
+                have_files(place, store, [name])
+                return load(place / name)
+            except WarehouseDamaged:
+                if whole:
+                    raise
+                return Generation(0)
+
+        def requests(table: str) -> set[str]:
+            try:
+                have_files(place, store, [f"{TABLES}/{table}"])
+                return requests_named(place, table)
+            except WarehouseDamaged:
+                if whole:
+                    raise
+                return set()
+
+        read = [one for _, one in each(generation, lists)]
+        tables = {file.file for one in read for file in one.of("request_files")}
+        named = each(requests, tables)
+    return {f"{TABLES}/{file.file}" for one in read for file in one.files()} | {
+        f"{REQUESTS}/{name}" for _, names in named for name in names
     }
 
 
-def _list(place: Path, store: "ObjectStore", whole: bool, name: str) -> Generation:
+def _unlisted_since(store: "ObjectStore") -> dict[str, datetime]:
+    stored = store.get(UNLISTED)
     try:
-        have_files(place, store, [name])
-        return load(place / name)
-    except WarehouseDamaged:
-        if whole:
-            raise
-        return Generation(0)
-
-
-def _requests(place: Path, store: "ObjectStore", whole: bool, table: str) -> set[str]:
-    try:
-        have_files(place, store, [f"{TABLES}/{table}"])
-        return requests_named(place, table)
-    except WarehouseDamaged:
-        if whole:
-            raise
-        return set()
-
-
-def _known_since(store: "ObjectStore") -> dict[str, datetime]:
-    found = store.get(UNLISTED)
-    try:
-        said = {} if found is None else json.loads(found.content)
+        said = {} if stored is None else json.loads(stored.content)
         return {name: datetime.fromisoformat(at) for name, at in said.items()}
     except (ValueError, AttributeError, TypeError):
         return {}

@@ -3,11 +3,15 @@
 Making one needs no database and no lock, so that another process than the writer's can do it.
 """
 
+import json
+import math
 import os
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +19,185 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from warehouse.catalogue import METRICS, STATISTICS
+from warehouse.contract import FACT_KEYS, arm_label
 from warehouse.errors import InvalidInput
 from warehouse.rows import REQUEST_SCHEMA, Cell, Source
 from warehouse.store_files import COMPRESSION, PRIVATE, REQUESTS, publish, sha256_of, sync
-from warehouse.store_rows import BATCHES, Rows, add_cell, as_table, source_row
+
+# --- Rows of ingest turned into Arrow tables, one per table of the store; bad rows are refused here.
+
+
+_INT, _TEXT, _REAL, _BOOL = pa.int64(), pa.string(), pa.float64(), pa.bool_()
+_TIME = pa.timestamp("us", "UTC")
+_JSON_FACTS = ("server_args", "engine_settings", "speculative_config")
+_FACT_TYPES: dict[str, pa.DataType] = {
+    **dict.fromkeys(FACT_KEYS, _TEXT),
+    **dict.fromkeys(("repeat", "gpu_count", "tensor_parallel_size", "seed", "max_tokens"), _INT),
+    **dict.fromkeys(("concurrency", "num_speculative_tokens"), _INT),
+    **dict.fromkeys(("temperature", "top_p", "rate"), _REAL),
+    **dict.fromkeys(("prefix_caching", "ignore_eos", "synthetic_acceptance"), _BOOL),
+}
+_COUNTS = ("requests_made", "completed", "errored", "incomplete")
+_CELL_TEXTS = (
+    "run_id", "load_generator", "load_generator_version", "schema_generation",
+    "reported_definition", "stop_reason", "status",
+)  # fmt: skip
+
+#: The columns of each batch, by table of ``schema.sql``.
+BATCHES: dict[str, pa.Schema] = {
+    "sources": pa.schema(
+        {
+            **dict.fromkeys(("source_id", "path", "format", "provenance"), _TEXT),
+            **dict.fromkeys(("commands", "environment", "settings", "report_config"), _TEXT),
+            "bytes": _INT,
+            "ingested_at": _TIME,
+        }
+    ),
+    "request_files": pa.schema({"file": _TEXT, "sha256": _TEXT, "rows": _INT, "bytes": _INT}),
+    "cells": pa.schema(
+        {
+            "cell": _INT,
+            "cell_id": _TEXT,
+            "source_id": _TEXT,
+            "index": _INT,
+            "arm_label": _TEXT,
+            "comparable_as": _TEXT,
+            "flags": _INT,
+            **_FACT_TYPES,
+            **dict.fromkeys(_CELL_TEXTS, _TEXT),
+            **dict.fromkeys(_COUNTS, _INT),
+            "requests_complete": _BOOL,
+            "started_at": _TIME,
+            "order": _INT,
+            "duration": _REAL,
+        }
+    ),
+    "cell_requests": pa.schema({"cell": _INT, "file": _TEXT, "rows": _INT}),
+    "measurements": pa.schema(
+        {
+            **{"cell": _INT, "origin": _TEXT, "metric": _TEXT, "statistic": _TEXT},
+            **{"value": _REAL, "preferred": _BOOL},
+        }
+    ),
+    "acceptance": pa.schema(
+        {
+            **{"cell": _INT, "source": _TEXT, "drafts": _INT, "draft_tokens": _INT},
+            **{"accepted_tokens": _INT, "rate": _REAL, "mean_length": _REAL},
+        }
+    ),
+    "acceptance_by_position": pa.schema(
+        {"cell": _INT, "source": _TEXT, "position": _INT, "rate": _REAL}
+    ),
+    "flags": pa.schema({"cell": _INT, "name": _TEXT, "severity": _TEXT, "sentence": _TEXT}),
+    "samples": pa.schema({"cell": _INT, "at": _REAL, "name": _TEXT, "value": _REAL}),
+}
+
+#: The columns of ``rejections``, which are kept apart from the sources.
+REJECTIONS = pa.schema({"path": _TEXT, "reason": _TEXT, "rejected_at": _TIME})
+
+#: Counted by the server, so canonical whatever the report holds.
+_OF_THE_SERVER = (
+    "acceptance_rate", "mean_acceptance_length", "kv_cache_tokens", "prefix_cache_hit_rate",
+)  # fmt: skip
+_DICTIONARY = [f.name for f in REQUEST_SCHEMA if pa.types.is_dictionary(f.type)]
+
+#: Rows by table. Those of ``measurements``, a hundred per cell, are tuples in their schema's order.
+TableRows = dict[str, list[Any]]
+
+
+def as_table(name: str, rows: Sequence[Any]) -> pa.Table:
+    """Return the rows as one batch. Raises InvalidInput where a number is beyond range."""
+    try:
+        if rows and isinstance(rows[0], tuple):
+            columns = zip(*rows, strict=True)
+            arrays = map(pa.array, map(list, columns), BATCHES[name].types)
+            return pa.table(list(arrays), schema=BATCHES[name])
+        return pa.Table.from_pylist(list(rows), schema=BATCHES[name])
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise InvalidInput(
+            f"A value of {name} is beyond what can be stored ({error}); correct it in the report."
+        ) from error
+
+
+def _add_cell(rows: TableRows, number: int, source_id: str, cell: Cell) -> None:
+    """Append everything of one cell except its requests. Raises InvalidInput on bad numbers."""
+    given = cell.measurements
+    _check_measurements(cell)
+    canonical = {(m.metric, m.statistic) for m in given if m.origin == "canonical"}
+    facts = {key: getattr(cell.facts, key) for key in FACT_KEYS}
+    for key in _JSON_FACTS:
+        facts[key] = None if facts[key] is None else json.dumps(facts[key], sort_keys=True)
+    started = cell.started_at
+    measured = {metric for metric, _ in canonical} - set(_OF_THE_SERVER)
+    rows["cells"].append(
+        {
+            **facts,
+            **{key: getattr(cell, key) for key in (*_CELL_TEXTS, *_COUNTS)},
+            "cell": number,
+            "cell_id": cell.cell_id,
+            "source_id": source_id,
+            "index": cell.index,
+            "arm_label": arm_label(
+                cell.facts.spec_method,
+                cell.facts.num_speculative_tokens,
+                cell.facts.speculative_config,
+            ),
+            # With which cells its numbers compare: canonical where its requests were measured anew.
+            "comparable_as": "canonical" if measured else f"reported: {cell.reported_definition}",
+            "flags": len(cell.flags),
+            "requests_complete": cell.requests_complete,
+            "started_at": started.replace(tzinfo=started.tzinfo or UTC) if started else None,
+            "order": cell.order,
+            "duration": cell.duration,
+        }
+    )
+    rows["measurements"] += (
+        (number, m.origin, m.metric, m.statistic, m.value,
+         m.origin == "canonical" or (m.metric, m.statistic) not in canonical)
+        for m in given
+    )  # fmt: skip
+    for a in cell.acceptance:
+        row = asdict(a)
+        positions = row.pop("by_position")
+        rows["acceptance"].append({"cell": number, **row})
+        rows["acceptance_by_position"] += (
+            {"cell": number, "source": a.source, "position": i, "rate": rate}
+            for i, rate in enumerate(positions)
+        )
+    rows["flags"] += ({"cell": number, **asdict(flag)} for flag in cell.flags)
+    rows["samples"] += (
+        {"cell": number, **asdict(sample)} for sample in cell.samples if math.isfinite(sample.value)
+    )
+
+
+def _check_measurements(cell: Cell) -> None:
+    counts = Counter((m.origin, m.metric, m.statistic) for m in cell.measurements)
+    for _, metric, statistic in counts:
+        if metric not in METRICS or statistic not in STATISTICS:
+            raise InvalidInput(
+                f"{metric} {statistic} of cell {cell.index} is not in the metric catalogue; "
+                f"correct the reader."
+            )
+    for m in cell.measurements:
+        if not math.isfinite(m.value):
+            raise InvalidInput(
+                f"{m.metric} {m.statistic} ({m.origin}) of cell {cell.index} is {m.value}, "
+                f"not a number; correct the report."
+            )
+    for (origin, metric, statistic), count in counts.most_common(1):
+        if count > 1:
+            raise InvalidInput(
+                f"{metric} {statistic} ({origin}) of cell {cell.index} is given twice; correct the report."
+            )
+
 
 # --- One Parquet file of requests per source: a row group per cell, private until it is whole.
 
 
-_DICTIONARY = [f.name for f in REQUEST_SCHEMA if pa.types.is_dictionary(f.type)]
-
-
 class RequestFile:
-    """Writes the requests of one source; nothing of it is visible before ``finish``.
+    """Writes the requests of one source; nothing of it is visible before ``finish``. ``private``: its path
+    until it is published.
 
     Writing runs in a thread, one cell at a time, while the caller reads the next cell; what goes
     wrong there is raised by the next ``write`` or by ``finish``.
@@ -35,7 +205,7 @@ class RequestFile:
 
     def __init__(self, root: Path) -> None:
         self._folder = root / REQUESTS
-        self._private = private_requests(root)
+        self.private = private_requests(root)
         self._writer: pq.ParquetWriter | None = None
         self._rows = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="parquet")
@@ -44,8 +214,9 @@ class RequestFile:
     def write(self, requests: pa.Table) -> None:
         """Append the requests of one cell (``rows.REQUEST_SCHEMA``) as a row group of its own."""
         if self._writer is None:
-            self._writer = parquet_writer(self._private)
-        self._wait()
+            self._writer = parquet_writer(self.private)
+        if self._written is not None:
+            self._written.result()
         ours = requests.select(REQUEST_SCHEMA.names).cast(REQUEST_SCHEMA)
         self._written = self._thread.submit(self._writer.write_table, ours, None)
         self._rows += requests.num_rows
@@ -54,31 +225,26 @@ class RequestFile:
         """Publish the file and return its row of ``request_files``; None if nothing was written."""
         written = self.whole()
         if written is not None:
-            publish(self._private, self._folder / written["file"])
+            publish(self.private, self._folder / written["file"])
         return written
 
     def whole(self) -> dict[str, Any] | None:
         """Write the file to its end; return its row of ``request_files``, None if nothing was
         written.
 
-        It stays private, and is at ``private``: whoever lists it gives it its name (``placed``).
+        It stays private: whoever lists it gives it its name (``placed``).
         """
-        if self._writer is None:
+        if self._writer is None or self._written is None:
             return None
-        self._wait()
+        self._written.result()
         self._writer.close()
-        sync(self._private)
-        return row_of(self._private, self._rows)
-
-    @property
-    def private(self) -> Path:
-        """The path of the file until it is published."""
-        return self._private
+        sync(self.private)
+        return row_of(self.private, self._rows)
 
     def discard(self) -> None:
         """Remove the file. Harmless after ``finish``."""
         self.close()
-        self._private.unlink(missing_ok=True)
+        self.private.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let go of the file, which stays where it is."""
@@ -89,10 +255,6 @@ class RequestFile:
                 self._writer.close()
             except OSError:
                 self._writer = None
-
-    def _wait(self) -> None:
-        if self._written is not None:
-            self._written.result()
 
 
 def private_requests(root: Path) -> Path:
@@ -116,19 +278,21 @@ def parquet_writer(path: Path) -> pq.ParquetWriter:
     )
 
 
-# --- A source that was read and is not in the warehouse yet: what whoever reads hands to the writer.
+# --- The source itself.
 
 
 @dataclass(frozen=True)
 class Draft:
-    """The rows of one source, its cells numbered from 0, and the private file of its requests."""
+    """The rows of one source, its cells numbered from 0, and the private file of its requests.
+
+    ``path``: the source's, as in ``Source``. ``requests``: whole and on the disk, and listed in the tables
+    under the name that it will have; None where there are none.
+    """
 
     source_id: str
     path: str
-    """The source's, as in ``Source``."""
     tables: dict[str, pa.Table]
     requests: Path | None
-    """Whole and on the disk; the tables list it under the name that it will have. None: none."""
 
     @property
     def cells(self) -> int:
@@ -149,7 +313,13 @@ class Draft:
 
     def numbered(self, first: int) -> "Draft":
         """Return the same draft with its cells numbered from ``first``."""
-        return replace(self, tables={name: _moved(t, first) for name, t in self.tables.items()})
+        by, tables = first - self.first, {}
+        for name, table in self.tables.items():
+            if by and "cell" in table.column_names:
+                place, field = table.schema.get_field_index("cell"), table.schema.field("cell")
+                table = table.set_column(place, field, pc.add(table.column(place), by))
+            tables[name] = table
+        return replace(self, tables=tables)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Tables of a few rows and many columns: a tenth of what pickling each column takes. Both
@@ -164,6 +334,16 @@ class Draft:
         """Remove the private file of the source's requests."""
         if self.requests is not None:
             self.requests.unlink(missing_ok=True)
+
+
+def _unpacked(
+    source_id: str, path: str, packed: dict[str, list[bytes]], requests: Path | None
+) -> Draft:
+    tables = {}
+    for name, parts in packed.items():
+        batches = [pa.ipc.read_record_batch(pa.py_buffer(part), BATCHES[name]) for part in parts]
+        tables[name] = pa.Table.from_batches(batches, BATCHES[name])
+    return Draft(source_id, path, tables, requests)
 
 
 def write_draft(root: Path, source: Source, cells: Iterable[Cell]) -> Draft:
@@ -182,43 +362,22 @@ def write_draft(root: Path, source: Source, cells: Iterable[Cell]) -> Draft:
     return Draft(source.source_id, source.path, tables, written)
 
 
-def _unpacked(
-    source_id: str, path: str, packed: dict[str, list[bytes]], requests: Path | None
-) -> Draft:
-    tables = {name: _table(parts, BATCHES[name]) for name, parts in packed.items()}
-    return Draft(source_id, path, tables, requests)
-
-
-def _table(parts: list[bytes], schema: pa.Schema) -> pa.Table:
-    batches = [pa.ipc.read_record_batch(pa.py_buffer(one), schema) for one in parts]
-    return pa.Table.from_batches(batches, schema)
-
-
-def _moved(table: pa.Table, first: int) -> pa.Table:
-    if first == 0 or "cell" not in table.column_names:
-        return table
-    index = table.schema.get_field_index("cell")
-    return table.set_column(index, table.schema.field(index), pc.add(table.column(index), first))
-
-
 def _tables(source: Source, cells: Iterable[Cell], file: RequestFile) -> dict[str, pa.Table]:
-    rows: Rows = {name: [] for name in BATCHES}
-    rows["sources"].append(source_row(source))
+    rows: TableRows = {name: [] for name in BATCHES}
+    row = asdict(source)
+    for key in ("commands", "environment", "settings", "report_config"):
+        row[key] = json.dumps(row[key], sort_keys=True, default=str)
+    rows["sources"].append({**row, "ingested_at": datetime.now(UTC)})
     for number, cell in enumerate(cells):
-        add_cell(rows, number, source.source_id, cell)
+        _add_cell(rows, number, source.source_id, cell)
         if cell.requests is not None and cell.requests.num_rows:
             file.write(cell.requests)
             rows["cell_requests"].append({"cell": number, "rows": cell.requests.num_rows})
-    _require_distinct(rows, source)
+    if len({row["cell_id"] for row in rows["cells"]}) != len(rows["cells"]):
+        raise InvalidInput(f"{source.path} holds a cell twice; correct the reader of its format.")
     written = file.whole()
     if written is not None:
         rows["request_files"] = [written]
         rows["cell_requests"] = [{**row, "file": written["file"]} for row in rows["cell_requests"]]
     there = (name for name in BATCHES if rows[name] or name == "cells")
     return {name: as_table(name, rows[name]) for name in there}
-
-
-def _require_distinct(rows: Rows, source: Source) -> None:
-    identities = [row["cell_id"] for row in rows["cells"]]
-    if len(set(identities)) != len(identities):
-        raise InvalidInput(f"{source.path} holds a cell twice; correct the reader of its format.")

@@ -1,7 +1,7 @@
-"""The warehouse's files: immutable ones under the hash of their content, and one pointer, CURRENT.
+"""The files of a warehouse's folder, and the lock of its one writer.
 
-Everything that touches them goes through here, so that an object store can stand in for a folder:
-write once, list, remove, replace one pointer.
+Files are immutable, under the hash of their content; one pointer, CURRENT, is replaced. Everything that
+touches them goes through here, so that an object store can stand in for a folder.
 """
 
 import errno
@@ -10,11 +10,13 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from warehouse.errors import DraftboardError, InvalidInput
+from filelock import FileLock, Timeout
+
+from warehouse.errors import DraftboardError, InvalidInput, WarehouseBusy
 
 CURRENT = "CURRENT"
 TABLES = "tables"
@@ -22,47 +24,18 @@ REQUESTS = "requests"
 DERIVED = "derived"
 PUBLISHED = "published"
 LOCK = "lock"
+#: A folder with this file is a bundle, which somebody shared: it is read, and never changed.
 BUNDLE = "bundle.json"
-"""A folder with this file is a bundle, which somebody shared: it is read, and never changed."""
-REMOTE = "remote.json"
-"""A folder with this file is this machine's copy of a warehouse in an object store, which it names."""
 COMPRESSION = "zstd"
+#: The name of every file under construction begins with this; the next writer removes what a kill left.
 PRIVATE = "tmp-"
-"""The name of every file under construction begins with this; the next writer removes what a kill
-left behind."""
 
-_URL = re.compile(r"([a-z][a-z0-9]+):(?:/+(.*))?")
+_PRIVATE_FOLDER = re.compile(rf"{PRIVATE}\d+-draftboard-.+")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-def warehouse_path(given: str | Path | None) -> Path:
-    """Return the warehouse to use: the given one, else ``DRAFTBOARD_WAREHOUSE``, else
-    data/warehouse.
-
-    For a URL (``s3://bucket/prefix``) the folder in which this machine keeps what it read of it.
-    Raises InvalidInput for a URL that can be none.
-    """
-    found = named_warehouse(given) or Path("data/warehouse")
-    url = split_url(found)
-    if url is None:
-        return found
-    from warehouse.store_cache import folder_of
-
-    return folder_of(*url)
-
-
-def named_warehouse(given: str | Path | None) -> Path | None:
-    """Return the warehouse that somebody named, by an option or by ``DRAFTBOARD_WAREHOUSE``; None for
-    nobody."""
-    named = given or os.environ.get("DRAFTBOARD_WAREHOUSE")
-    return Path(named) if named else None
-
-
-def split_url(given: Path) -> tuple[str, str] | None:
-    """Return scheme and rest of a URL that was read as a path; None for any other path."""
-    # A path has lost one of the two slashes.
-    url = _URL.fullmatch(str(given))
-    return None if url is None else (url[1], url[2] or "")
+#: Seconds between two calls of ``while_waiting``.
+_PIECE_S = 0.5
+#: Nobody stays in line without waiting for the writer for longer than this: seconds.
+_BRIEFLY_S = 0.2
 
 
 def refuse_bundle(root: Path) -> None:
@@ -80,26 +53,9 @@ def publish(private: Path, final: Path) -> None:
     sync(final.parent)
 
 
-def put(private: Path, folder: Path, prefix: str = "") -> Path:
-    """Publish a finished private file under the hash of its content, which thus never changes."""
-    final = folder / f"{prefix}{sha256_of(private)}.parquet"
-    publish(private, final)
-    return final
-
-
-def pointer(root: Path) -> str | None:
-    """Return what CURRENT names; None where there is no warehouse. Of a warehouse in an object store
-    it is what the store's CURRENT named a few seconds ago."""
-    if (root / REMOTE).exists():
-        from warehouse.store_remote import follow
-
-        follow(root)
-    return pointer_here(root)
-
-
 def pointer_here(root: Path) -> str | None:
-    """Return what CURRENT names in this folder, whatever stands in the store that it is a copy
-    of."""
+    """Return what CURRENT names in this folder, whatever stands in the store that it is a copy of; None
+    where there is no warehouse."""
     try:
         return (root / CURRENT).read_text(encoding="utf-8", errors="replace").strip()
     except (FileNotFoundError, NotADirectoryError):
@@ -207,26 +163,25 @@ def _explained(error: OSError, root: Path) -> Exception:
     return error
 
 
-# --- A private folder beside what is being written for somebody: a copy of a warehouse, a bundle.
-#
-# Whoever works in one holds a lock on it, so that the next can tell what a killed one left and
-# remove it.
-
-
-_NAME = re.compile(rf"{PRIVATE}\d+-draftboard-.+")
-
-
 @contextmanager
 def private_beside(out: Path) -> Iterator[Path]:
-    """Make an empty folder on the disk of ``out`` for the block, which is removed at the end with
-    what is left in it.
+    """Make an empty folder on the disk of ``out`` for the block, for what is being written for somebody;
+    it is removed at the end with what is left in it.
 
-    What killed ones left in the same place is removed first.
+    Whoever works in one holds a lock on it, so that what killed ones left in the same place can be told
+    from it; that is removed first.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     for left in out.parent.glob(f"{PRIVATE}*"):
-        if _NAME.fullmatch(left.name):
-            _remove_if_left(left)
+        if not _PRIVATE_FOLDER.fullmatch(left.name):
+            continue
+        with suppress(OSError):
+            descriptor = os.open(left, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)
+            finally:
+                os.close(descriptor)
     place = out.with_name(f"{PRIVATE}{os.getpid()}-draftboard-{out.name}")
     place.mkdir()
     descriptor = os.open(place, os.O_RDONLY)
@@ -240,11 +195,98 @@ def private_beside(out: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def _remove_if_left(place: Path) -> None:
-    with suppress(OSError):
-        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+class WriterLock:
+    """The lock of the one writer of the warehouse at ``root``, which the system lets go of when its
+    holder dies.
+
+    Whoever waits stands in line: a second lock admits one to wait for the first, so a writer that comes
+    back at once, again and again, does not keep others from their turn. One that writes for long looks
+    whether somebody stands in line, and gives way. ``while_waiting`` is called again and again while it
+    is waited for; what it raises ends that.
+    """
+
+    def __init__(self, root: Path, while_waiting: Callable[[], None] = lambda: None) -> None:
+        self._root, self._while_waiting = root, while_waiting
+        self._lock, self._line = (
+            FileLock(
+                root / name, fallback_to_soft=False, preserve_lock_file=True, thread_local=False
+            )
+            for name in (LOCK, f"{LOCK}.next")
+        )
+
+    @contextmanager
+    def held(self, wait: bool, on_wait: Callable[[str], None] | None) -> Iterator[None]:
+        """Hold the lock for the block; with ``wait=False`` raises WarehouseBusy if it is taken.
+
+        ``on_wait`` gets one sentence where it must be waited for.
+        """
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(place, ignore_errors=True)
+            # Another that is only passing through is not in line; one that waits is.
+            with self._line.acquire(timeout=_BRIEFLY_S):
+                self._lock.acquire(timeout=0)
+        except Timeout as error:
+            try:
+                pid = int((self._root / f"{LOCK}.holder").read_text(encoding="utf-8"))
+                busy = f"Process {pid} is writing to {self._root}"
+            except (OSError, ValueError):
+                busy = f"Another process is writing to {self._root}"
+            if not wait:
+                raise WarehouseBusy(
+                    f"{busy}; try again when it is done, or leave out --no-wait to wait for it."
+                ) from error
+            if on_wait is not None:
+                on_wait(f"{busy}; waiting for it.")
+            self._acquire_in_turn()
+        try:
+            self._sign()
+            yield
         finally:
-            os.close(descriptor)
+            self._release()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process holds the lock; it does not while ``give_way`` waits, nor after that
+        waited in vain."""
+        return self._lock.is_locked
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether another process stands in line for the lock."""
+        try:
+            self._line.acquire(timeout=0)
+        except Timeout:
+            return True
+        self._line.release()
+        return False
+
+    def give_way(self) -> None:
+        """Let go of the lock, and stand in line for it again."""
+        self._release()
+        self._acquire_in_turn()
+        self._sign()
+
+    def _acquire_in_turn(self) -> None:
+        self._wait_for(self._line)
+        try:
+            self._wait_for(self._lock)
+        finally:
+            self._line.release()
+
+    def _wait_for(self, lock: FileLock) -> None:
+        while True:
+            try:
+                lock.acquire(timeout=_PIECE_S)
+            except Timeout:
+                self._while_waiting()
+            else:
+                return
+
+    def _sign(self) -> None:
+        # Only said to who waits: on a full disk the lock holds all the same, for who makes room.
+        with suppress(OSError):
+            (self._root / f"{LOCK}.holder").write_text(str(os.getpid()), encoding="utf-8")
+
+    def _release(self) -> None:
+        if self.is_held:
+            (self._root / f"{LOCK}.holder").unlink(missing_ok=True)
+            self._lock.release()

@@ -3,16 +3,30 @@
 A list is a file too, and never changes. Old ones stay while a reader keeps them, and a few beyond.
 """
 
+import os
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseMissing
-from warehouse.store_cache import is_copy, name_of
-from warehouse.store_files import CURRENT, pointer
+from warehouse.store_cache import copy_locked, is_copy, name_of, said_of
+from warehouse.store_files import (
+    CURRENT,
+    PRIVATE,
+    REQUESTS,
+    TABLES,
+    pointer_here,
+    remove_unpinned,
+)
 
 SCHEMA_VERSION = 4
+#: Old generations that stay, for readers still at work.
+KEPT_GENERATIONS = 2
 
 _NAME = re.compile(r"generation-(\d+)-[0-9a-f]{16}\.json")
 _OLD = re.compile(r"warehouse-(\d+)\.duckdb")
@@ -60,11 +74,15 @@ class Generation(msgspec.Struct, frozen=True):
             return [] if self.rejections is None else [self.rejections]
         return [segment.tables[table] for segment in self.segments if table in segment.tables]
 
+    def followed_by(self, segments: Iterable[Segment]) -> "Generation":
+        """Return the next generation, which has these segments in place of its own."""
+        return msgspec.structs.replace(self, number=self.number + 1, segments=tuple(segments))
 
-def number_of(name: str) -> int | None:
+
+def number_of(name: str | None) -> int | None:
     """Return the number in a generation's name; None where this is no such name."""
-    found = _NAME.fullmatch(name) or _OLD.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _NAME.fullmatch(name or "") or _OLD.fullmatch(name or "")
+    return int(match[1]) if match else None
 
 
 def is_old(name: str) -> bool:
@@ -72,65 +90,58 @@ def is_old(name: str) -> bool:
     return _OLD.fullmatch(name) is not None
 
 
-def current_name(root: Path) -> str | None:
-    """Return the name of the published generation; None where there is no warehouse.
-
-    Raises WarehouseDamaged where CURRENT says something else.
-    """
-    name = pointer(root)
-    if name is not None and number_of(name) is None:
-        raise WarehouseDamaged(
-            f"{name_of(root)}/{CURRENT} does not name a generation; {_mend(root)}"
-        )
-    return name
-
-
-def current_generation(root: Path) -> int | None:
-    """Return the number of the published generation; None where there is no warehouse. Reads one
-    small file. Raises WarehouseDamaged where CURRENT says something else."""
-    name = current_name(root)
-    return None if name is None else number_of(name)
-
-
 def load(path: Path) -> Generation:
     """Read the generation whose list is at ``path``. Raises FileNotFoundError, WarehouseDamaged."""
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Generation)
+        generation = msgspec.json.decode(path.read_bytes(), type=Generation)
     except msgspec.DecodeError as error:
         raise WarehouseDamaged(
             f"{name_of(path.parent)}/{path.name} cannot be read as a generation ({error}); "
-            f"{_mend(path.parent)}"
+            f"{how_to_mend(path.parent)}"
         ) from error
-    strange = [one.file for one in found.files() if not _FILE.fullmatch(one.file)]
-    if strange:
-        raise WarehouseDamaged(
-            f"{name_of(path.parent)}/{path.name} lists {strange[0]!r}, which is no file of a warehouse."
-        )
-    return found
-
-
-def cells_held(root: Path) -> int:
-    """Return how many cells the published generation holds; 0 where there is none of our
-    version."""
-    name = current_name(root)
-    if name is None or is_old(name):
-        return 0
-    return sum(segment.cells for segment in load(root / name).segments)
+    for file in generation.files():
+        if not _FILE.fullmatch(file.file):
+            raise WarehouseDamaged(
+                f"{name_of(path.parent)}/{path.name} lists {file.file!r}, which is no file of a warehouse."
+            )
+    return generation
 
 
 def generations(root: Path) -> dict[str, int]:
     """Return name and number of every generation that is there, published or not, oldest first."""
-    names = (
-        path.name for path in [*root.glob("generation-*.json"), *root.glob("warehouse-*.duckdb")]
-    )
-    found = {name: number for name in names if (number := number_of(name)) is not None}
-    return dict(sorted(found.items(), key=lambda item: item[1]))
+    paths = [*root.glob("generation-*.json"), *root.glob("warehouse-*.duckdb")]
+    there = {p.name: number for p in paths if (number := number_of(p.name)) is not None}
+    return dict(sorted(there.items(), key=lambda item: item[1]))
 
 
 def lists(root: Path) -> list[Generation]:
     """Return every list that is there: readers may be at work on an old one. Raises
     WarehouseDamaged."""
     return [load(root / name) for name in generations(root) if not is_old(name)]
+
+
+def listed_requests(root: Path, generations: Iterable[Generation]) -> set[str]:
+    """Return the request files that some generations list."""
+    tables = {file.file for one in generations for file in one.of("request_files")}
+    return {name for table in tables for name in requests_named(root, table)}
+
+
+def requests_named(root: Path, table: str) -> set[str]:
+    """Return the request files that one file of the table ``request_files`` names. Raises
+    WarehouseDamaged."""
+    try:
+        rows = pq.read_table(root / TABLES / table, columns=["file"])
+    except (OSError, pa.ArrowInvalid) as error:
+        raise unreadable(root, error) from error
+    return set(rows.column("file").to_pylist())
+
+
+def unreadable(root: Path, error: Exception) -> WarehouseDamaged:
+    """Return what is said where a file of a warehouse cannot be read."""
+    return WarehouseDamaged(
+        f"The warehouse {name_of(root)} cannot be read ({said_of(root, error)}); "
+        f"run draftboard warehouse check --warehouse {name_of(root)}."
+    )
 
 
 def no_current(root: Path) -> DraftboardError:
@@ -152,10 +163,10 @@ def lost(root: Path, what: str, there: dict[str, int]) -> WarehouseDamaged:
     """Return the error to raise where ``what`` is missing from a warehouse that has these
     generations."""
     newest = list(there)[-1] if there else "none"
-    return WarehouseDamaged(f"{what} (newest generation there: {newest}); {_mend(root)}")
+    return WarehouseDamaged(f"{what} (newest generation there: {newest}); {how_to_mend(root)}")
 
 
-def _mend(root: Path) -> str:
+def how_to_mend(root: Path) -> str:
     """Say how a warehouse whose pointer leads nowhere is mended."""
     place = name_of(root)
     if is_copy(root):
@@ -167,3 +178,51 @@ def _mend(root: Path) -> str:
         f"write the name of the newest whole generation into {root / CURRENT}, or start anew with: "
         f"draftboard ingest PATHS --rebuild --warehouse {place}"
     )
+
+
+def retire(root: Path, current: int) -> list[str]:
+    """Remove what nobody can need: old generations beyond the kept that no reader keeps,
+    unpublished ones, and files of tables that none of the others lists.
+
+    Only under the writer's lock. Returns the names of what was removed.
+    """
+    with copy_locked(root):
+        # A copy may have followed another machine meanwhile.
+        current = max(current, number_of(pointer_here(root)) or 0)
+        there = generations(root)
+        old = sorted(number for number in set(there.values()) if number < current)
+        kept = {current, *old[-KEPT_GENERATIONS:]}
+        going = [name for name, number in there.items() if number not in kept]
+        _count_age_anew(root, going, there.keys() - set(going))
+        removed = [name for name in going if remove_unpinned(root / name)]
+        try:
+            listed = {file.file for generation in lists(root) for file in generation.files()}
+        except WarehouseDamaged:
+            return (
+                removed  # What a list that cannot be read holds is not known, so all of it stays.
+            )
+        for path in sorted((root / TABLES).glob("*.parquet")):
+            if path.name not in listed and not path.name.startswith(PRIVATE):
+                path.unlink()
+                removed.append(path.name)
+        return removed
+
+
+def _count_age_anew(root: Path, going: Iterable[str], staying: Iterable[str]) -> None:
+    """Let the age of request files count from now on, where no list will name them any more.
+
+    Somebody may be at work on a path that an older generation gave him; ``gc`` leaves young files.
+    """
+    # What cannot be read keeps its age: the list, or a file of it, is damaged.
+    with suppress(WarehouseDamaged, OSError):
+        left = _request_tables(root, staying)
+        gone = _request_tables(root, going) - left
+        others = {name for table in left if gone for name in requests_named(root, table)}
+        for table in gone:
+            for name in requests_named(root, table) - others:
+                os.utime(root / REQUESTS / name)
+
+
+def _request_tables(root: Path, names: Iterable[str]) -> set[str]:
+    kept = [load(root / name) for name in names if not is_old(name)]
+    return {file.file for generation in kept for file in generation.of("request_files")}

@@ -24,7 +24,7 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
-from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseUnreachable
+from warehouse.errors import WarehouseUnreachable
 from warehouse.store_files import PRIVATE
 
 _CLIENT: Any = {"connect_timeout": "5 seconds", "timeout": "60 seconds", "allow_http": True}
@@ -60,8 +60,12 @@ _CAUSES = (
 _NEVER = '"0123456789abcdef0123456789abcdef" 1'
 
 
+class Unchanged(Exception):
+    """The object has the tag that was asked about: there is nothing new."""
+
+
 @dataclass(frozen=True)
-class Entry:
+class ObjectEntry:
     """One object of a listing; ``modified`` by the store's own clock (UTC)."""
 
     name: str
@@ -71,11 +75,16 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Found:
+class StoredObject:
     """The content of an object, and the tag by which it is replaced on a condition."""
 
     content: bytes
     tag: str
+
+    @property
+    def text(self) -> str:
+        """The content as a name that stands in it: what CURRENT names."""
+        return self.content.decode("utf-8", "replace").strip()
 
 
 class ObjectStore:
@@ -89,14 +98,14 @@ class ObjectStore:
         with self._explained():
             self._store: Any = from_url(self.url, client_options=_CLIENT, retry_config=_RETRY)
 
-    def get(self, name: str, unless: str | None = None) -> Found | None:
+    def get(self, name: str, unless: str | None = None) -> StoredObject | None:
         """Return an object; None where there is none. ``unless``: a tag; raises Unchanged where the
         object still has it."""
         asked: Any = {"if_none_match": unless.split()[0]} if unless else None
         try:
             with self._explained():
                 got = obstore.get(self._store, name, options=asked)
-                return Found(bytes(got.bytes()), _tag(got.meta))
+                return StoredObject(bytes(got.bytes()), _tag(got.meta))
         except NotModifiedError:
             raise Unchanged from None
         except FileNotFoundError:
@@ -145,7 +154,7 @@ class ObjectStore:
         except (AlreadyExistsError, PreconditionError, FileNotFoundError):
             return None
 
-    def entries(self, folder: str | None = "") -> list[Entry]:
+    def entries(self, folder: str | None = "") -> list[ObjectEntry]:
         """Return the objects of a folder and those below it; of ``""`` only those at the top, of None
         all that there are."""
         with self._explained():
@@ -155,7 +164,10 @@ class ObjectStore:
                 below = None if folder is None else f"{folder}/"
                 parts = obstore.list(self._store, below, chunk_size=1000)
                 found = (one for part in parts for one in part)
-            return [Entry(o["path"], o["size"], str(o["e_tag"]), o["last_modified"]) for o in found]
+            return [
+                ObjectEntry(o["path"], o["size"], str(o["e_tag"]), o["last_modified"])
+                for o in found
+            ]
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove objects; those that are not there are passed over."""
@@ -193,36 +205,19 @@ class ObjectStore:
             yield
         except (NotModifiedError, AlreadyExistsError, PreconditionError, NotSupportedError):
             raise
-        except FileNotFoundError as error:
+        except (FileNotFoundError, BaseError, ValueError, PermissionError) as error:
+            text = str(error)
             # A bucket that is not there says the same as an object that is not.
-            if not re.search(_CAUSES[0][0], str(error)):
+            if isinstance(error, FileNotFoundError) and not re.search(_CAUSES[0][0], text):
                 raise
-            raise self._said(error) from None
-        except (BaseError, ValueError, PermissionError) as error:
-            raise self._said(error) from None
-
-    def _said(self, error: Exception) -> DraftboardError:
-        text = str(error)
-        why = next((said for look, said in _CAUSES if re.search(look, text, re.DOTALL)), None)
-        if why is None:
-            why = "no answer, or none that is whole: check the address and the network"
-        return WarehouseUnreachable(f"{self.url} cannot be used: {why}.")
+            why = next(
+                (why for look, why in _CAUSES if re.search(look, text, re.DOTALL)),
+                "no answer, or none that is whole: check the address and the network",
+            )
+            raise WarehouseUnreachable(f"{self.url} cannot be used: {why}.") from None
 
 
 def _tag(meta: Any) -> str:
     """Return an object's tag: what it is known by again, and where the store counts its versions,
     which one it is. Google's replaces by the version alone."""
     return " ".join(filter(None, (str(meta["e_tag"]), meta["version"])))
-
-
-class Unchanged(Exception):
-    """The object has the tag that was asked about: there is nothing new."""
-
-
-def truncated(url: str, name: str) -> WarehouseDamaged:
-    """Return the error for an object whose content is not what its name says."""
-    return WarehouseDamaged(
-        f"{url}/{name} is not what was written there (truncated, or replaced by hand); run "
-        f"draftboard warehouse check --warehouse {url}, then restore an older generation or ingest "
-        "its report again with --replace."
-    )

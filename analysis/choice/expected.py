@@ -26,7 +26,7 @@ from analysis.evidence.launches import Tails
 from analysis.frames import records
 from analysis.matching.arms import choosers, config_of, families
 from analysis.matching.comparison import Comparison
-from warehouse.arms import Chooser, Entry, steps_of, table_of
+from warehouse.contract import Chooser, Entry, steps_of, table_of
 
 # --- One setting as numbers: every arm at every load against the baseline, in one objective.
 

@@ -10,7 +10,7 @@ from typing import Any
 from analysis.drafts.dynamic_k import DynamicTable
 from analysis.frames import plain
 from analysis.matching.arms import config_of
-from warehouse.arms import TABLE
+from warehouse.contract import TABLE
 
 Config = dict[str, Any]
 Words = list[str]

@@ -16,7 +16,7 @@ import pandas as pd
 from analysis.frames import listed, numbered, plain
 from analysis.matching.comparison import SETTING, Comparison
 from analysis.matching.fields import ARM, numbered_loads
-from warehouse.arms import EQUAL_ENGINE, Chooser, chooser
+from warehouse.contract import EQUAL_ENGINE, Chooser, chooser
 from warehouse.loads import Load
 
 # --- Every arm on its own: what each measured at each load, repeat by repeat.
@@ -144,7 +144,7 @@ def families(cells: pd.DataFrame) -> pd.Series:
 
 
 def choosers(cells: pd.DataFrame) -> pd.Series:
-    """Return who sets the draft tokens of each cell's arm, as ``warehouse.arms.chooser``; None:
+    """Return who sets the draft tokens of each cell's arm, as ``warehouse.contract.chooser``; None:
     fixed."""
     names = ("spec_method", "speculative_config")
     rows = listed(cells.reindex(columns=[*names]), *names)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis.frames import listed
 from analysis.matching.arms import config_of
-from warehouse.arms import EQUAL_ENGINE, EQUAL_LABEL
+from warehouse.contract import EQUAL_ENGINE, EQUAL_LABEL
 
 BASELINE = "baseline"
 #: The method of the plain server where another arm takes the baseline's place.

@@ -37,7 +37,7 @@ from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.rows import Flag
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 
 def compare(reader: Reader, question: CompareQuestion) -> ArmComparison:

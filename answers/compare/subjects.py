@@ -32,7 +32,7 @@ from answers.wording import percent
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.rows import COMPLETED
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: The line by which arms are ranked where nothing is decided.
 _SPEED = ("output_throughput", "mean")

@@ -23,7 +23,7 @@ from answers.decide.values import Decision, Decisions
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.loads import Load
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 # --- Joules per output token of both arms of each cost, where the power of the GPUs was recorded.
 

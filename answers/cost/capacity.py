@@ -42,7 +42,7 @@ from warehouse import queries
 from warehouse.catalogue import JUDGED_PER_REQUEST, METRICS
 from warehouse.filters import Filters
 from warehouse.loads import Load
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 # --- Service levels worth asking about: bounds that some of the measured loads keep and some do not.
 

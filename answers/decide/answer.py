@@ -53,7 +53,7 @@ from answers.decide.values import (
 from answers.ground import Ground, ground
 from warehouse import queries
 from warehouse.errors import InvalidInput
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 
 def decide(reader: Reader, question: DecideQuestion) -> Decisions:

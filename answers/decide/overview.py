@@ -20,7 +20,7 @@ from answers.decide.values import Decision, DecisionSubject
 from answers.ground import MOST_KEPT, deciding_cells, studies_key, whole_studies
 from answers.wording import known
 from warehouse.filters import UNKNOWN, Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: Study, model, hardware, engine and its version, evidence, configuration.
 System = tuple[str | None, ...]

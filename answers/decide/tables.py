@@ -12,11 +12,11 @@ from answers.decide.values import ArmAtLoad, ArmDifference, Decision, MapLevel
 from answers.decide.words import MORE_LAUNCHES, change, k_by_batch, loads_short, settle
 from answers.wording import UNKNOWN, interval, known, percent
 from warehouse import queries
+from warehouse.annotations import DecisionSubject, RecordedDecision
 from warehouse.catalogue import METRICS, percentile_label
-from warehouse.decisions import About, Recorded
 from warehouse.filters import Filters
 from warehouse.loads import Load
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 TextRows = tuple[list[str], list[list[str]]]
 #: What stands where an arm has no gain to tell: at this load nothing is drafted, or the arm was not
@@ -351,10 +351,10 @@ def greedy(reader: Reader, ids: Iterable[str]) -> bool | None:
 _MOVED = 0.02
 
 
-def recorded(found: Iterable[Decision], at: datetime) -> tuple[Recorded, ...]:
+def recorded(found: Iterable[Decision], at: datetime) -> tuple[RecordedDecision, ...]:
     """Return the decisions as they are recorded, at a moment (UTC)."""
     return tuple(
-        Recorded(
+        RecordedDecision(
             at, _about(one), one.subject.engine_version, one.answer, one.arm, one.table,
             tuple((level.load.text, level.difference.word) for level in one.levels),
             one.operating.load.text, one.operating.difference.improvement,
@@ -363,15 +363,15 @@ def recorded(found: Iterable[Decision], at: datetime) -> tuple[Recorded, ...]:
     )  # fmt: skip
 
 
-def _about(one: Decision) -> About:
+def _about(one: Decision) -> DecisionSubject:
     about = one.subject
-    return About(
+    return DecisionSubject(
         about.study, about.model, about.gpu, about.engine, about.tensor_parallel_size,
         about.evidence, one.traffic.name, one.objective, about.configuration,
     )  # fmt: skip
 
 
-def changes(found: Iterable[Decision], last: Iterable[Recorded]) -> tuple[str, ...]:
+def changes(found: Iterable[Decision], last: Iterable[RecordedDecision]) -> tuple[str, ...]:
     """Return a sentence for each decision that differs from the last recorded one; none where none
     was recorded."""
     sentences = []
@@ -387,7 +387,7 @@ def changes(found: Iterable[Decision], last: Iterable[Recorded]) -> tuple[str, .
     return tuple(sentences)
 
 
-def _changed(one: Decision, before: Recorded) -> Iterator[str]:
+def _changed(one: Decision, before: RecordedDecision) -> Iterator[str]:
     # At another operating load the arm and the answer may differ although nothing is new.
     same, gain = before.operating_load == one.operating.load.text, one.operating.difference
     if same and one.answer != before.answer:

@@ -21,8 +21,8 @@ from answers.doors.questions import QUESTIONS, answer_json
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.json_text import json_text
 from warehouse.store import Reader
+from warehouse.store_current import not_fresh
 from warehouse.store_question import VIEWS, Bounds, ask
-from warehouse.store_remote import not_fresh
 
 Json = dict[str, Any]
 #: What answers the messages of agents, however they come.

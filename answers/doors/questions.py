@@ -21,10 +21,9 @@ from answers.compare.subjects import compared as of_subject
 from answers.compare.subjects import offered
 from answers.compare.values import ArmComparison
 from answers.compare.values import CompareQuestion as ComparisonQuestion
-from answers.cost import capacity as capacity_
 from answers.cost import values
 from answers.cost.answer import cost, with_energy
-from answers.cost.capacity import ServiceCapacity, capacity
+from answers.cost.capacity import ServiceCapacity, capacity, capacity_json
 from answers.cost.values import Costs
 from answers.decide import values as decide_contract
 from answers.decide.answer import decide, decide_one
@@ -48,10 +47,10 @@ from answers.predict import values as predict_contract
 from answers.predict.answer import predict
 from answers.predict.values import ForecastAnswer, RefusedForecast
 from answers.published.answer import beside
-from answers.trend import answer as plain
-from answers.trend import answer as read
+from answers.trend import answer as nights
 from answers.trend.answer import Trend, trend
-from warehouse import published, queries
+from warehouse import queries
+from warehouse.beside import published_tables
 from warehouse.catalogue import line_of
 from warehouse.errors import UnknownKey
 from warehouse.json_text import finite
@@ -145,13 +144,13 @@ def _predict(reader: Reader, words: PredictWords) -> list[ForecastAnswer | Refus
 
 
 def _trends(reader: Reader, words: TrendsWords) -> Trend:
-    series = read.series(reader, words.filters())
-    return trend(series, budgets(words.max_regression), read.accepted(reader.root))
+    series = nights.series(reader, words.filters())
+    return trend(series, budgets(words.max_regression), nights.accepted(reader.root))
 
 
 def _claims(reader: Reader, words: FilterWords) -> list[JudgedTable]:
     judged_tables = []
-    for kept in published.kept(reader.root):
+    for kept in published_tables(reader.root):
         tables = read_claims(kept.text, kept.name)
         judged = judge(tables)
         findings = beside(reader, judged.findings, tables.model, words.filters())
@@ -237,11 +236,11 @@ QUESTIONS: Mapping[str, Asking] = {
         Asking("cost", "What tokens cost, and what speculation saves.",
                CostWords, _cost, values.as_json, "costs", "rows", typed=True),
         Asking("slo", "The largest load of each arm that meets a service level.",
-               SloWords, _slo, capacity_.capacity_json, "arms", "arms"),
+               SloWords, _slo, capacity_json, "arms", "arms"),
         Asking("predict", "What a K, load or acceptance that was not measured would give.",
                PredictWords, _predict, predict_contract.as_json, "forecasts"),
         Asking("trends", "Whether anything became worse over the nights, series by series.",
-               TrendsWords, _trends, plain.as_json, "series", "lines"),
+               TrendsWords, _trends, nights.as_json, "series", "lines"),
         Asking("claims", "Published tables, recomputed: what does not follow from its own rows.",
                FilterWords, _claims, _claims_json, "tables"),
         Asking("health", "That the server answers, and from which generation.",

@@ -15,7 +15,7 @@ from answers.decide.values import Decision
 from answers.wording import UNKNOWN, listed
 from warehouse import queries
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: What ``DraftAcceptance.about`` holds.
 ABOUT = (

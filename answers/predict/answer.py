@@ -53,7 +53,7 @@ from warehouse import queries
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 from warehouse.loads import load_of
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 # --- What forecasts stand on, read from the warehouse: each arm family of each system.
 

@@ -38,11 +38,12 @@ from answers.published.values import (
     study_name,
 )
 from answers.wording import percent
-from warehouse import published, queries
-from warehouse.arms import arm_label
+from warehouse import queries
+from warehouse.beside import published_tables
 from warehouse.catalogue import METRICS
+from warehouse.contract import arm_label
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: Kind of a flag -> what is wrong, beside a figure.
 FLAGS = {
@@ -68,7 +69,7 @@ def studies(reader: Reader, version: str = "") -> tuple[PublishedStudy, ...]:
     makes no new generation.
     """
     found = []
-    for kept in published.kept(reader.root):
+    for kept in published_tables(reader.root):
         tables = read_claims(kept.text, kept.name)
         settings: tuple[ComparedSetting, ...] = ()
         if tables.model is not None:

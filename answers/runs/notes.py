@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.nightly.nights import NOON
 from warehouse import annotations, queries
-from warehouse.annotations import Annotation, Target
+from warehouse.annotations import Annotation, AnnotationTarget
 from warehouse.filters import Filters
 from warehouse.store import Reader
 
@@ -79,7 +79,7 @@ def by_night(found: Iterable[PlacedNote]) -> tuple[tuple[str, str], ...]:
 
 
 def of_run(
-    reader: Reader, target: Target, started: datetime | None, study: str | None
+    reader: Reader, target: AnnotationTarget, started: datetime | None, study: str | None
 ) -> tuple[Annotation, ...]:
     """Return everything that was ever said of a run, and the notes on the night in which it started,
     oldest first."""
@@ -144,7 +144,7 @@ def _said_of_cells(reader: Reader, cells: pd.DataFrame) -> tuple[PlacedNote, ...
     nights = sorted({*days.dropna()})
     wanted = {event.target.run_id for event in events}
     mine = cells["run_id"].isin(wanted)
-    of_runs: dict[Target, dict[str, None]] = {}
+    of_runs: dict[AnnotationTarget, dict[str, None]] = {}
     for run_id, source_id, night in zip(
         cells.loc[mine, "run_id"], cells.loc[mine, "source_id"], days[mine].fillna(UNKNOWN_NIGHT),
         strict=True,

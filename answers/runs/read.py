@@ -17,7 +17,7 @@ from answers.compare.values import counted
 from answers.runs import notes
 from answers.wording import UNKNOWN, badge
 from warehouse import annotations, queries
-from warehouse.annotations import Annotation, Target, run
+from warehouse.annotations import Annotation, AnnotationTarget, run
 from warehouse.filters import Filters
 from warehouse.loads import load_of
 from warehouse.rows import Measurement
@@ -59,7 +59,7 @@ class RunRow:
     report_config: str
 
     @property
-    def target(self) -> Target:
+    def target(self) -> AnnotationTarget:
         """The run as a target of annotations."""
         return run(self.run_id, self.source_id)
 

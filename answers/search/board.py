@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from answers.search.values import LiveSearch, SearchReport, WinnerProof
 from answers.search.words import because, cost_so_far, terms
 from warehouse.filters import Filters
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 #: A launch may take so many times what is expected, and a search be silent so much longer, …
 _TIMES, _SILENT_MIN = 3.0, 15.0

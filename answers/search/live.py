@@ -40,7 +40,7 @@ from answers.search.words import UNDER_WAY, ended, headline, outlook, where
 from answers.wording import percent
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: The full grid that a search is compared with measures everything so often.
 GRID_REPEATS = 3

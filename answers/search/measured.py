@@ -31,7 +31,7 @@ from answers.search.values import SearchPlan, SearchTerms
 from warehouse import queries
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 #: Whether latency decides -> the metric and statistic that judge.
 LINE = {False: ("output_throughput", "mean"), True: ("request_latency", "p50")}

@@ -37,7 +37,7 @@ from answers.search.values import (
 )
 from warehouse import queries
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 _AT = ["dataset", "concurrency"]
 

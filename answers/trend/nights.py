@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from answers.compare.values import counted
 from answers.trend.words import interval, percent
+from warehouse.beside import NightSummary
 from warehouse.filters import Filters
-from warehouse.nights import NightSummary
 
 HOW_TO_BEGIN = (
     "A night is a fresh set of measurements of a study, taken in, judged and told of by one command "

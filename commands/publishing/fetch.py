@@ -10,9 +10,9 @@ from urllib.parse import quote
 import httpx
 
 from answers.publication import contradictions, recompute
+from commands.publishing import attestation
+from commands.publishing.attestation import PUBLIC_KEY, STATEMENT, attested
 from commands.publishing.write import CLAIMS, DATA, RESULTS, as_written
-from warehouse import attestation
-from warehouse.attestation import PUBLIC_KEY, STATEMENT, attested
 from warehouse.errors import InvalidInput
 from warehouse.store import Reader
 

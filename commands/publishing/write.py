@@ -18,12 +18,13 @@ from answers.decide.answer import decide
 from answers.decide.values import DecideQuestion
 from answers.publication import claims_json
 from answers.wording import listed, markdown
-from warehouse import annotations, attestation, queries
+from commands.publishing import attestation
+from warehouse import annotations, queries
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
-from warehouse.secrets.texts import scrub_text
+from warehouse.secrets import scrub_text
 from warehouse.store import Reader
-from warehouse.store_bundle import bundle
+from warehouse.store_copies import bundle
 from warehouse.store_files import private_beside, publish, sha256_of
 
 Json = dict[str, Any]

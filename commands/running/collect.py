@@ -12,7 +12,7 @@ import click
 from filelock import FileLock
 
 from runners.surroundings.layout import RECORD, Layout, records_under
-from warehouse.attempts import failed_of
+from warehouse.contract import failed_of
 from warehouse.errors import RunnerError
 from warehouse.json_text import json_text
 

@@ -30,10 +30,10 @@ from dashboard.components import plain, sentence, table, texts
 from dashboard.downloads import charts_menu
 from dashboard.shelf import Shelf, ask, show_newest
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
-from warehouse import audit, queries
+from warehouse import annotations, queries
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
-from warehouse.store_read import Reader
+from warehouse.store import Reader
 
 _ARMS = {
     BASELINE: "Baseline: no speculation", **METHODS, SOME_METHOD: "Speculative, method not stated",
@@ -369,7 +369,7 @@ def _keep(shelf: Shelf, reports: list[Report]) -> None:
     show_newest()
     kept = ", ".join(sorted({r.name for r in reports} - {name for name, _ in rejections}))
     if kept:
-        audit.add(Path(shelf.root), user.name, user.email or None, "keep", kept)
+        annotations.add_deed(Path(shelf.root), user.name, user.email or None, "keep", kept)
     refused(rejections)
     if not rejections:
         st.success(f"Kept: {len(reports)} files, with the texts they hold, beside the warehouse.")

@@ -52,7 +52,7 @@ from dashboard.links import cell_link
 from dashboard.report import report_button
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views import adding, printed
-from warehouse import decisions
+from warehouse import annotations
 from warehouse.filters import UNKNOWN, Filters
 
 TITLE = "Decide"
@@ -199,7 +199,7 @@ def drawings(
 def _details(shelf: Shelf, decision: ChosenDecision) -> None:
     overview, one = decision.overview, decision.one
     drawn = drawings(shelf, decision.question, decision.about, decision.traffic)
-    changed = changes(overview.decisions, decisions.last(Path(shelf.root)))
+    changed = changes(overview.decisions, annotations.last_decisions(Path(shelf.root)))
     left = tuple(tables.left_out(one))
     _part("which_k", "Which method and K at which load?", _which_k, shelf, one, drawn[_HEAT_MAP])
     _part("against", _counted("What speaks against it", one.against), against, one)

@@ -23,7 +23,7 @@ from dashboard.charts.published import printed_values
 from dashboard.components import grid, plain, right, table, tabled
 from dashboard.downloads import figure_files
 from dashboard.shelf import Shelf, ask
-from warehouse import published
+from warehouse import beside
 from warehouse.filters import Filters
 
 _RIGHT = ("baseline", "speculative", "printed", "its row gives", "recomputed")
@@ -32,7 +32,7 @@ _RIGHT = ("baseline", "speculative", "printed", "its row gives", "recomputed")
 def kept(shelf: Shelf, filters: Filters) -> tuple[PublishedStudy, ...]:
     """Return the published studies, but for those that a filter of model, GPU or dataset rules
     out."""
-    version = published.version(Path(shelf.root))
+    version = beside.tables_version(Path(shelf.root))
     known = ask(shelf, studies, version) if version else ()
     return tuple(study for study in known if study.meets(filters))
 

@@ -41,10 +41,10 @@ from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import nothing
 from dashboard.links import cell_link, follow_first
 from dashboard.shelf import Shelf, ask, cached
-from warehouse import searches
+from warehouse import beside
+from warehouse.beside import NightsHistory, NightSummary, nights_history, nights_version
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
-from warehouse.nights import History, NightSummary, history, version
 
 TITLE = "Trends"
 URL_PATH = "trends"
@@ -160,7 +160,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         label = plain(board.label(boards[0], datetime.now(UTC)))
         fold(label, "searches", partial(_search, shelf.root, filters, boards))
     fold("One release against another", "releases", partial(_releases, shelf, filters))
-    past = _history(shelf.root, version(Path(shelf.root)))
+    past = _history(shelf.root, nights_version(Path(shelf.root)))
     chosen = nights.chosen(past.nights, filters)
     fold(plain(nights.headline(chosen)), "last_nights", partial(_nights, shelf, past, chosen))
 
@@ -305,12 +305,12 @@ def file_rows(lines: Sequence[TrendLine]) -> pd.DataFrame:
 
 
 def _searches(root: str, filters: Filters) -> tuple[board.Board, ...]:
-    return board.chosen(_boards(root, searches.version(Path(root))), filters)
+    return board.chosen(_boards(root, beside.searches_version(Path(root))), filters)
 
 
 @lru_cache(4)
 def _boards(root: str, _version: str) -> tuple[board.Board, ...]:
-    return board.from_texts(searches.read(Path(root)))
+    return board.from_texts(beside.read_searches(Path(root)))
 
 
 def _search(root: str, filters: Filters, boards: tuple[board.Board, ...]) -> None:
@@ -390,13 +390,13 @@ def _forest(shelf: Shelf, filters: Filters, before: str, after: str, line: str) 
 
 
 @lru_cache(4)
-def _history(root: str, _version: str) -> History:
+def _history(root: str, _version: str) -> NightsHistory:
     """Return the nights. A night that ends makes no new generation, so the answer is kept by the
     files' version."""
-    return history(Path(root))
+    return nights_history(Path(root))
 
 
-def _nights(shelf: Shelf, past: History, chosen: tuple[NightSummary, ...]) -> None:
+def _nights(shelf: Shelf, past: NightsHistory, chosen: tuple[NightSummary, ...]) -> None:
     for text in past.damaged:
         st.warning(plain(text))
     if not past.nights:

@@ -46,8 +46,7 @@ from ingest.stated import (
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Flag, Measurement
-from warehouse.secrets.texts import scrub_text
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub, scrub_text
 
 NAME, KIND = "aiperf", "an AIPerf report"
 

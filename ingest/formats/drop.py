@@ -42,7 +42,7 @@ from ingest.stated import UNREADABLE, why
 from warehouse.contract import FACT_KEYS, Facts, Record
 from warehouse.errors import InvalidInput
 from warehouse.rows import Cell, Flag
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 NAME = "drop"
 RECORD = "record.json"

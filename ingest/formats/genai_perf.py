@@ -19,7 +19,7 @@ from ingest.stated import (
     starts_object,
     text_of,
 )
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 NAME, KIND = "genai-perf", "a GenAI-Perf report"
 

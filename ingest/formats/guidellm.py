@@ -27,11 +27,10 @@ from ingest.level import Columns, LevelReport, LevelRequests, active, cell_of
 from ingest.model import Context, FileContent, Parsed
 from ingest.stated import UNREADABLE, decoded, refusal
 from warehouse.catalogue import METRICS, PERCENTILES
-from warehouse.contract import FACT_KEYS
+from warehouse.contract import FACT_KEYS, hash_text, prompt_set_hash
 from warehouse.errors import InvalidInput
-from warehouse.prompt_hash import hash_text, prompt_set_hash
 from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, Acceptance, Cell, Flag, Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 NAME, KIND = "guidellm", "a GuideLLM report"
 _HEAD = 1 << 20

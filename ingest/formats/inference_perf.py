@@ -34,10 +34,10 @@ from ingest.stated import (
     starts_object,
     text_of,
 )
+from warehouse.contract import hash_text, prompt_set_hash
 from warehouse.errors import InvalidInput
-from warehouse.prompt_hash import hash_text, prompt_set_hash
 from warehouse.rows import Flag, Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 NAME, KIND = "inference-perf", "an inference-perf report"
 

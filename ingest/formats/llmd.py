@@ -42,7 +42,7 @@ from ingest.stated import (
 )
 from warehouse.errors import InvalidInput, UnknownKey
 from warehouse.rows import Flag, Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 # --- What an llm-d benchmark report says of the servers and the load: its scenario.
 

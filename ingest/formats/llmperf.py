@@ -20,7 +20,7 @@ from ingest.model import Context, FileContent, Parsed
 from ingest.read import json_bytes
 from ingest.stated import UNREADABLE, head_of, json_object, number, positive, refusal, starts_object
 from warehouse.rows import Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 NAME, KIND = "llmperf", "an LLMPerf result"
 

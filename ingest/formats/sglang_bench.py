@@ -41,7 +41,7 @@ from ingest.stated import (
 )
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag, Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 # --- What a line of SGLang's ``bench_serving`` says beside its measurements: server, load, dataset.
 

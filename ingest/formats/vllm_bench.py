@@ -31,7 +31,7 @@ from ingest.stated import UNREADABLE, decoded, former, lines, number, part, refu
 from warehouse.catalogue import QUANTILES
 from warehouse.errors import InvalidInput
 from warehouse.rows import Acceptance, Flag, Measurement
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 NAME, KIND = "vllm-bench", "a vllm bench result"
 

@@ -17,7 +17,7 @@ from ingest.model import Context, FileContent, Parsed
 from ingest.stated import count, head_of, json_object, number, section, starts_object, text_of
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 NAME, KIND = "vllm-offline", "a result of vllm bench throughput or vllm bench latency"
 

@@ -16,7 +16,7 @@ from runners.measuring.guidellm import NEWEST, OLDEST
 from runners.planning.plan import Launch, Plan
 from runners.planning.study import SWITCHES, Study, Switch
 from runners.serving.engines import Kind, Tool, engine_of
-from warehouse.arms import TABLE
+from warehouse.contract import TABLE
 from warehouse.errors import RunnerError
 
 # --- Executables: there, of a release that was tried, and fitting each other and the driver.

@@ -18,7 +18,7 @@ import msgspec
 from runners.serving import endpoint
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.processes import Guarded
-from warehouse.series import ENGINES, one_name
+from warehouse.contract import ENGINES, one_name
 
 # --- An engine that hangs: requests are running, and nothing is generated any more.
 

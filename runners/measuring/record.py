@@ -28,11 +28,9 @@ from runners.surroundings.layout import ENGINE, PROMPTS, RECORD, SERVER_LOG, STU
 from runners.surroundings.machine import placement, public
 from runners.texts import prompts
 from runners.texts.prompts import PromptFile
-from warehouse.arms import EQUAL_ENGINE
-from warehouse.contract import Evidence, Record
+from warehouse.contract import EQUAL_ENGINE, Evidence, Record
+from warehouse.secrets import scrub, scrub_text
 from warehouse.secrets.shapes import REMOVED, is_secret_name, may_be_written
-from warehouse.secrets.texts import scrub_text
-from warehouse.secrets.values import scrub
 
 # --- What a drop keeps beside its measurement, so that the cell can be measured again.
 #

@@ -21,8 +21,7 @@ from runners.planning.loads import (
     StudyPart,
     unique,
 )
-from warehouse.arms import TABLE, table_of
-from warehouse.contract import Evidence
+from warehouse.contract import TABLE, Evidence, table_of
 
 # --- What a speculative method switches off in an engine by itself, switched off on the baseline as well.
 

@@ -11,7 +11,7 @@ from runners.planning.study import Study
 from runners.serving import endpoint
 from runners.serving.diagnosis import Diagnosis
 from runners.surroundings.models import is_path
-from warehouse.arms import TABLE, steps_of, table_of
+from warehouse.contract import TABLE, steps_of, table_of
 
 # --- What a server says of itself, in values; vLLM's words for counters, cache and configuration.
 

@@ -24,8 +24,8 @@ from runners.serving.agreement import (
     read,
     typed,
 )
+from warehouse.contract import engine_in
 from warehouse.errors import RunnerError
-from warehouse.series import engine_in
 
 # --- The executables that a study names, engine and GuideLLM, and what their environments hold.
 

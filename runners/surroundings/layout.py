@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse.attempts import failed_name, failed_of
+from warehouse.contract import failed_name, failed_of
 from warehouse.errors import RunnerError
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from warehouse.secrets import scrub
 from warehouse.secrets.shapes import REMOVED, is_secret_name
-from warehouse.secrets.values import scrub
 
 _ETC = Path("/etc/os-release")
 _DOCKER, _MOUNTS = Path("/.dockerenv"), Path("/proc/mounts")

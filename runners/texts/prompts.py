@@ -22,8 +22,8 @@ from runners.planning.study import Study
 from runners.planning.trace import Arrival
 from runners.surroundings.layout import Layout
 from runners.texts.datasets import messages_of, prompt_texts
+from warehouse.contract import flatten_messages, hash_text, prompt_set_hash
 from warehouse.errors import StudyError
-from warehouse.prompt_hash import flatten_messages, hash_text, prompt_set_hash
 
 #: Columns of a level's file, by names that GuideLLM takes for nothing else.
 PROMPT, WHEN, MOST = "prompt", "relative_timestamp", "output_tokens_count"

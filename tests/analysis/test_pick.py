@@ -6,7 +6,7 @@ import pytest
 from analysis.choice.expected import Candidate, Field
 from analysis.choice.pick import Grounds, Server, served, taken
 from analysis.evidence.launches import certain
-from warehouse.arms import Entry
+from warehouse.contract import Entry
 
 LOADS = (1, 16)
 NONE = float("nan")

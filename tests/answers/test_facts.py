@@ -14,7 +14,7 @@ from answers import code_hash
 from answers.ground import Ground, derive, ground, ground_of, rows_of
 from commands import intake
 from draftboard import cli
-from warehouse import store_derived
+from warehouse.beside import derived_upto
 from warehouse.filters import Filters
 from warehouse.queries import cells_of_grown_studies
 from warehouse.store import Reader, open_writer
@@ -176,12 +176,12 @@ def test_an_ingest_derives_once_the_studies_that_have_grown_are_large_together(
 def test_where_nobody_knows_what_was_derived_everything_has_grown(root: Path) -> None:
     derive(root)
     with Reader(root) as reader:
-        upto = store_derived.derived_upto(root, code_hash())
+        upto = derived_upto(root, code_hash())
         assert upto is not None
         assert cells_of_grown_studies(reader, upto) == 0
-        other = store_derived.derived_upto(root, "other code")
+        other = derived_upto(root, "other code")
         (root / "derived" / "upto").write_text("yesterday")
-        damaged = store_derived.derived_upto(root, code_hash())
+        damaged = derived_upto(root, code_hash())
         for nobody_knows in (other, damaged):
             assert nobody_knows is None
             assert cells_of_grown_studies(reader, nobody_knows) == 81

@@ -4,7 +4,7 @@ import pytest
 
 from analysis.choice.expected import Candidate
 from answers.decide.shown import k_kind
-from warehouse.arms import Chooser
+from warehouse.contract import Chooser
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from tests.dashboard.doors import guarded, visiting, websocket
 from tests.dashboard.test_guard_matrix import VISITORS, addresses
-from warehouse import tokens
+from warehouse.annotations import make_token, revoke_token
 
 pytestmark = pytest.mark.slow
 
@@ -75,11 +75,11 @@ def test_a_websocket_opens_at_no_other_address(
 def test_no_token_that_does_not_count_opens_anything(
     address: str, places: list[tuple[str, str]], own: Path
 ) -> None:
-    taken, secret = tokens.make(own, "ed@example.com", 1, "a test")
-    tokens.revoke(own, taken.id, "a test")
-    _, ended = tokens.make(own, "ed@example.com", -1, "a test")
-    _, of_nobody = tokens.make(own, "s@elsewhere.example", 1, "a test")
-    _, counts = tokens.make(own, "ed@example.com", 1, "a test")
+    taken, secret = make_token(own, "ed@example.com", 1, "a test")
+    revoke_token(own, taken.id, "a test")
+    _, ended = make_token(own, "ed@example.com", -1, "a test")
+    _, of_nobody = make_token(own, "s@elsewhere.example", 1, "a test")
+    _, counts = make_token(own, "ed@example.com", 1, "a test")
     wrong = (
         secret,
         ended,

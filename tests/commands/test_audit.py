@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from draftboard import cli
-from warehouse import annotations, audit
+from warehouse import annotations
 
 NIGHT = annotations.night("2026-11-21")
 
@@ -30,7 +30,7 @@ def test_the_audit_trail_tells_who_did_what(root: Path) -> None:
     _asked(root, "note", "driver updated", "--night", "2026-11-21", "--author", "Ann")
     said = annotations.annotation("note", NIGHT, "throttled", "Ed Itor")
     annotations.add(root, replace(said, account="ed@example.com"))
-    audit.add(root, "Ed Itor", "ed@example.com", "keep", "eagle3.json")
+    annotations.add_deed(root, "Ed Itor", "ed@example.com", "keep", "eagle3.json")
 
     deeds = json.loads(_asked(root, "audit", "--json"))["deeds"]
 
@@ -43,9 +43,9 @@ def test_the_audit_trail_tells_who_did_what(root: Path) -> None:
 
 
 def test_a_line_that_was_cut_off_hides_no_other(root: Path) -> None:
-    audit.add(root, "Ann", None, "keep", "a.json")
-    with (root / audit.FILE).open("ab") as file:
+    annotations.add_deed(root, "Ann", None, "keep", "a.json")
+    with (root / annotations.AUDIT_FILE).open("ab") as file:
         file.write(b'{"at": "2026')
-    audit.add(root, "Ben", None, "keep", "b.json")
+    annotations.add_deed(root, "Ben", None, "keep", "b.json")
 
-    assert [deed.who for deed in audit.read(root)] == ["Ann", "Ben"]
+    assert [deed.who for deed in annotations.deeds(root)] == ["Ann", "Ben"]

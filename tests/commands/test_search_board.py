@@ -10,7 +10,7 @@ from answers.search.live import live
 from answers.search.values import LiveSearch, SearchPlan, SearchTerms
 from commands.search import _telling
 from commands.search_board import Telling
-from warehouse import searches
+from warehouse.beside import SEARCHES, read_searches
 from warehouse.errors import RunnerError
 from warehouse.rows import Rejection
 from warehouse.store import open_writer
@@ -37,7 +37,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def kept(place: Path) -> Board:
-    (one,) = from_texts(searches.read(place))
+    (one,) = from_texts(read_searches(place))
     return one
 
 
@@ -114,7 +114,7 @@ def test_a_search_is_kept_in_a_folder_that_is_named_and_nowhere_else(
 def test_a_file_that_cannot_be_written_is_said_once_and_ends_nothing(
     place: Path, now: LiveSearch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (place / searches.FOLDER).write_text("no folder")
+    (place / SEARCHES).write_text("no folder")
     telling = Telling(place)
 
     telling.next(now)

@@ -26,8 +26,8 @@ from runners.planning.loads import LoadLevel
 from runners.planning.plan import Launch, Plan
 from tests.commands.asking import run, told
 from tests.runners.small_study import PATIENCE_S, SmallStudy, small_study, wait_for
+from warehouse.beside import read_searches
 from warehouse.errors import InvalidInput, RunnerError
-from warehouse.searches import read
 
 ROOT = Path(__file__).parents[2]
 
@@ -309,7 +309,7 @@ def test_an_arm_that_answers_otherwise_is_out_and_costs_no_further_minute(tmp_pa
         "out: it does not answer as the baseline at temperature 0: 10 of 10 answers differ"
     )
     assert {place["arm"] for place in told_["found"]} == {"baseline"}
-    (one,) = from_texts(read(study.results / ".search"))
+    (one,) = from_texts(read_searches(study.results / ".search"))
     assert (one.phase, one.told.candidates[1].state) == ("over", told_["candidates"][1]["state"])
     taken = subprocess.run(
         [*command(study), "--any-outputs", "--dry-run"], cwd=ROOT, capture_output=True, text=True,

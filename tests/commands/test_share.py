@@ -18,12 +18,12 @@ import draftboard
 from tests.conftest import RECORDED
 from warehouse import annotations, queries
 from warehouse.annotations import annotation
+from warehouse.catalogue import REQUEST_METRICS
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.maintenance import check
-from warehouse.queries import REQUEST_METRICS
 from warehouse.store import Reader, open_writer
-from warehouse.store_bundle import bundle
+from warehouse.store_copies import bundle
 from warehouse.store_files import BUNDLE
 
 PROMPT, OUTPUT = "Tell nobody of project Kingfisher.", "Kingfisher is a secret."

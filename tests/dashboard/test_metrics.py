@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from answers.doors.questions import QUESTIONS
 from dashboard.metrics import metrics
 from dashboard.openapi import llms
-from warehouse.watch_health import Health, this_host, write_health
+from warehouse.beside import WatchHealth, this_host, write_health
 
 CLIENT = TestClient(Starlette(routes=[Route("/metrics", metrics), Route("/llms.txt", llms)]))
 
@@ -48,7 +48,7 @@ def test_a_watcher_that_is_late_is_down(
 ) -> None:
     ingest_cells(empty_place, "one", "code")  # type: ignore[operator]
     now = datetime.now(UTC)
-    health = Health(
+    health = WatchHealth(
         pid=1, host="elsewhere", folders=("results",), interval_s=5, since=now - timedelta(hours=1),
         last_pass=now, due=now + timedelta(minutes=1), accepted=7, rejected=2,
     )  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.dashboard.opening import opened
-from warehouse import searches
+from warehouse.beside import write_search
 from warehouse.filters import Filters
 
 KEPT = Path(__file__).with_name("searches")
@@ -23,7 +23,7 @@ def place(empty_place: Path, fill_cells, make_facts) -> Path:
 
 def shown(place: Path, *names: str, filters: Filters | None = None, **link: str) -> AppTest:
     for name in names:
-        searches.write(place, name, (KEPT / f"{name}.json").read_text())
+        write_search(place, name, (KEPT / f"{name}.json").read_text())
     return opened("trends", filters, searches="true", **link)
 
 

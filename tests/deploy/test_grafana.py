@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from dashboard.metrics import LABELS, metrics
 from tests.deploy.files import text
-from warehouse.watch_health import Health, write_health
+from warehouse.beside import WatchHealth, write_health
 
 BOARD: dict[str, Any] = json.loads(text("deploy/grafana/draftboard.json"))
 VARIABLES = {one["name"] for one in BOARD["templating"]["list"]}
@@ -44,7 +44,7 @@ def selectors(node: Any) -> Iterator[promql.VectorSelector]:
 def told(filled: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Every metric of ``/metrics`` where a watcher is at work."""
     now = datetime.now(UTC)
-    health = Health(
+    health = WatchHealth(
         pid=1, host="elsewhere", folders=("results",), interval_s=5, since=now, last_pass=now,
         due=now + timedelta(minutes=1), accepted=7, rejected=2,
     )  # fmt: skip

@@ -23,11 +23,11 @@ import pytest
 from ingest.discovery import find_units
 from ingest.model import ReadingLimits, Unit
 from warehouse import queries
+from warehouse.beside import read_health
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.maintenance import check
 from warehouse.store import Reader
-from warehouse.watch_health import read_health
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300.0

@@ -6,7 +6,7 @@ import msgspec
 
 from examples.make_from_results import redact
 from ingest.clean import prompt_text, read_arguments
-from warehouse.prompt_hash import hash_text, prompt_set_hash
+from warehouse.contract import hash_text, prompt_set_hash
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "hé"}]}]}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.asking import run, told
-from warehouse import published
+from warehouse.beside import published_tables
 
 STUDY = Path(__file__).parents[2] / "examples" / "claims" / "published-study.yaml"
 
@@ -23,7 +23,7 @@ def test_a_folder_gives_its_published_tables_and_no_other_yaml(tmp_path: Path) -
 
     assert (first["accepted"], first["cells"], first["rejected"]) == (1, 0, [])
     assert (again["accepted"], again["known"]) == (0, 1)
-    assert [one.name for one in published.kept(root)] == ["published-study.yaml"]
+    assert [one.name for one in published_tables(root)] == ["published-study.yaml"]
 
 
 def test_a_table_that_cannot_be_recomputed_is_rejected_with_the_reason(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_table_that_cannot_be_recomputed_is_rejected_with_the_reason(tmp_path:
 
     assert done.exit_code == 1
     assert "holds no figure that can be recomputed" in done.output
-    assert not published.kept(tmp_path / "warehouse")
+    assert not published_tables(tmp_path / "warehouse")
 
 
 def test_a_table_that_is_no_text_is_rejected(tmp_path: Path) -> None:

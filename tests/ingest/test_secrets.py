@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub
 
 SECRET = "s3cr3t-value-9f8e7d"
 

@@ -18,11 +18,11 @@ import pytest
 from ingest.model import IngestOptions, ReadingLimits
 from ingest.watch import Stop, WatchLog, WatchPlan, watch
 from warehouse import queries
+from warehouse.beside import WatchHealth, read_health
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.maintenance import check
 from warehouse.store import Reader, open_writer
-from warehouse.watch_health import Health, read_health
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ class Watching:
         self.said += said
         return self.process.returncode
 
-    def health(self) -> Health:
+    def health(self) -> WatchHealth:
         return read_health(self.root)
 
     def until(self, ready: Callable[[], bool]) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ingest.watch import Memory, Scan, Sighting
-from warehouse.watch_health import Health, complaint, read_health, this_host, write_health
+from warehouse.beside import WatchHealth, complaint, read_health, this_host, write_health
 
 
 def test_a_watcher_elsewhere_is_judged_by_when_its_report_was_due(tmp_path: Path) -> None:
     now = datetime(2026, 11, 21, 22, tzinfo=UTC)
     due = now + timedelta(seconds=30)
-    health = Health(pid=1, host="elsewhere", folders=("/r",), interval_s=5, since=now, due=due)
+    health = WatchHealth(pid=1, host="elsewhere", folders=("/r",), interval_s=5, since=now, due=due)
     write_health(tmp_path, health)
 
     found = read_health(tmp_path)
@@ -26,7 +26,9 @@ def test_a_report_of_this_host_with_the_number_of_no_process_is_a_dead_watcher()
     now = datetime.now(UTC)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    health = Health(pid=gone.pid, host=this_host(), folders=(), interval_s=5, since=now, due=now)
+    health = WatchHealth(
+        pid=gone.pid, host=this_host(), folders=(), interval_s=5, since=now, due=now
+    )
     assert "has died" in str(complaint(health, now))
 
 

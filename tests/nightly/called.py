@@ -14,8 +14,8 @@ from typing import Any
 from runners.executors import PROGRAM
 from tests.listening import listening
 from tests.runners.conftest import ROOT
-from warehouse import nights
-from warehouse.nights import NightSummary
+from warehouse import beside
+from warehouse.beside import NightSummary
 
 #: Stands in the address of the receiver: it must be nowhere else.
 SECRET = "hunter2-s3cr3t"
@@ -110,7 +110,7 @@ class Nightly:
         return self.folder / "said.log"
 
     def history(self) -> list[NightSummary]:
-        return nights.nights(self.warehouse)
+        return beside.nights(self.warehouse)
 
     def texts(self) -> Iterator[tuple[Path, str]]:
         """Everything that was written, but the results of the load generator."""

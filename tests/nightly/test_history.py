@@ -7,16 +7,8 @@ import pytest
 
 from nightly import words
 from nightly.words import markdown, outcome_of
-from warehouse import nights
-from warehouse.nights import (
-    Cells,
-    Changed,
-    Failure,
-    NightSummary,
-    Regression,
-    Stage,
-    Verdict,
-)
+from warehouse import beside
+from warehouse.beside import Changed, Failure, NightCells, NightSummary, Regression, Stage, Verdict
 
 BEGAN = datetime(2026, 11, 21, 22, 0, tzinfo=UTC)
 
@@ -32,8 +24,8 @@ def night(**changes: object) -> NightSummary:
     known = NightSummary(
         study="lab", night="2026-11-21", started=BEGAN, ended=BEGAN + timedelta(hours=2), calls=2,
         outcome="regression", exit_status=1,
-        stages=tuple(Stage(name=name, status="done", seconds=60) for name in nights.STAGES),
-        cells=Cells(planned=24, good=22, failed=1, missing=1),
+        stages=tuple(Stage(name=name, status="done", seconds=60) for name in beside.STAGES),
+        cells=NightCells(planned=24, good=22, failed=1, missing=1),
         failures=(Failure(cell="draft/tp1/code/c8-r0", said="The server ran out of memory."),),
         changed=(Changed(field="engine_version", before="0.31.0", after="0.32.0"),),
         verdict=Verdict(status="regression", series=6, fine=5, regressions=1),
@@ -47,17 +39,17 @@ def test_what_is_written_is_read_again_newest_first(tmp_path: Path) -> None:
     for one in (later, night()):
         words.write(tmp_path, one)
 
-    assert nights.nights(tmp_path) == [later, night()]
+    assert beside.nights(tmp_path) == [later, night()]
     assert (tmp_path / "nights" / "lab" / "2026-11-21T22-00-00Z.json").exists()
 
 
 def test_a_night_that_goes_on_replaces_its_own_entry(tmp_path: Path) -> None:
     words.write(tmp_path, night(outcome="unfinished", exit_status=None))
-    before = nights.version(tmp_path)
+    before = beside.nights_version(tmp_path)
     words.write(tmp_path, night())
 
-    assert [one.outcome for one in nights.nights(tmp_path)] == ["regression"]
-    assert nights.version(tmp_path) != before
+    assert [one.outcome for one in beside.nights(tmp_path)] == ["regression"]
+    assert beside.nights_version(tmp_path) != before
 
 
 def test_the_markdown_says_when_what_how_long_and_how_bad(tmp_path: Path) -> None:
@@ -77,7 +69,7 @@ def test_the_markdown_says_when_what_how_long_and_how_bad(tmp_path: Path) -> Non
 
 
 def test_markup_in_what_a_stage_said_stays_text() -> None:
-    stages = tuple(Stage(name=name, status="failed", said="<b>|*") for name in nights.STAGES)
+    stages = tuple(Stage(name=name, status="failed", said="<b>|*") for name in beside.STAGES)
 
     assert "<b>" not in markdown(night(stages=stages)).replace("\\<b\\>", "")
 
@@ -88,7 +80,7 @@ def test_a_damaged_file_is_passed_over_and_named(tmp_path: Path, content: bytes)
     bad = tmp_path / "nights" / "lab" / "2026-11-20T22-00-00Z.json"
     bad.write_bytes(content)
 
-    found = nights.history(tmp_path)
+    found = beside.nights_history(tmp_path)
 
     assert found.nights == (night(),)
     assert len(found.damaged) == 1
@@ -100,16 +92,16 @@ def test_other_files_are_not_taken_for_nights(tmp_path: Path) -> None:
     for name in (".outbox.json", ".tmp-2026-11-21T22-00-00Z.json", "notes.json"):
         (tmp_path / "nights" / "lab" / name).write_text("{")
 
-    assert nights.history(tmp_path).damaged == ()
+    assert beside.nights_history(tmp_path).damaged == ()
 
 
 def test_no_folder_is_no_night(tmp_path: Path) -> None:
-    assert nights.nights(tmp_path / "nothing") == []
-    nights.version(tmp_path / "nothing")
+    assert beside.nights(tmp_path / "nothing") == []
+    beside.nights_version(tmp_path / "nothing")
 
 
 def with_stages(**status: str) -> tuple[Stage, ...]:
-    return tuple(Stage(name=n, status=status.get(n, "done")) for n in nights.STAGES)  # type: ignore[arg-type]
+    return tuple(Stage(name=n, status=status.get(n, "done")) for n in beside.STAGES)  # type: ignore[arg-type]
 
 
 FINE = Verdict(status="fine", series=6, fine=6)

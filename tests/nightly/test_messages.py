@@ -12,8 +12,8 @@ from nightly import messages, words
 from nightly.messages import Outbox, Settings, digest, events, flush, notify, queued, read
 from tests.nightly.called import SECRET, Receiver, receiver
 from tests.nightly.test_history import FINE, night, with_stages
+from warehouse.beside import Regression, Stage
 from warehouse.catalogue import METRICS
-from warehouse.nights import Regression, Stage
 
 QUIET = {"verdict": FINE, "regressions": (), "stages": with_stages(), "outcome": "fine"}
 

@@ -13,7 +13,7 @@ from nightly.nights import NightFolder, night_folders
 from tests.nightly.called import SECRET, Nightly, receiver
 from tests.runners.slurm_cluster import missing_tools, running_cluster
 from tests.runners.small_study import SmallStudy, small_study, wait_for
-from warehouse import nights
+from warehouse.beside import STAGES, NightSummary, nights_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
@@ -48,7 +48,7 @@ def kill(process: "subprocess.Popen[str]") -> None:
 def test_a_night_killed_in_any_stage_is_finished_by_the_next_call(tmp_path: Path) -> None:
     with receiver() as reader:
         night = nightly_of(tmp_path, reader.address)
-        for stage in nights.STAGES:
+        for stage in STAGES:
             reader.delay_s = 5.0 if stage == "notify" else 0.0
             process = night.start("--digest")
             _wait_until_at(night, stage, lambda: bool(reader.asked))
@@ -61,10 +61,10 @@ def test_a_night_killed_in_any_stage_is_finished_by_the_next_call(tmp_path: Path
 
         # One night alone is not enough evidence, and says so.
         assert done.returncode == 2, done.stderr
-        summary = nights.NightSummary.model_validate_json(done.stdout)
+        summary = NightSummary.model_validate_json(done.stdout)
         assert [stage.status for stage in summary.stages] == ["done"] * 6
         assert (summary.cells.planned, summary.cells.good) == (2, 2)
-        assert summary.calls == 1 + len(nights.STAGES)
+        assert summary.calls == 1 + len(STAGES)
         assert night.history() == [summary]
         # The first cell was good when `run` was killed: only the second server may start twice.
         assert starts(night) <= 3
@@ -228,7 +228,7 @@ def _a_day_passes(place: NightFolder, night: Nightly) -> None:
     aged = began.replace(began[:10], earlier)
     place.state.write_text(text.replace(began, aged).replace(place.night, earlier))
     place.root.rename(place.root.with_name(earlier))
-    for path in nights.folder(night.warehouse).rglob("*Z.*"):
+    for path in nights_folder(night.warehouse).rglob("*Z.*"):
         path.unlink()
 
 

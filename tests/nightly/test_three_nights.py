@@ -27,8 +27,7 @@ from tests.dashboard.opening import opened
 from tests.nightly.called import SECRET, Nightly, Receiver, receiver
 from tests.runners.conftest import ROOT, lab_executable
 from tests.runners.small_study import wait_for
-from warehouse import nights
-from warehouse.nights import NightSummary
+from warehouse.beside import NightSummary, nights_folder
 
 pytestmark = pytest.mark.long
 DAY = timedelta(days=1)
@@ -178,7 +177,7 @@ def a_day_passes(night: Nightly) -> None:
             path.write_text(_older(path.read_text()))
     for folder in sorted((night.results / "nights").glob("20*")):
         _rename(folder, folder.name)
-    for path in sorted(nights.folder(night.warehouse).rglob("20*Z.*")):
+    for path in sorted(nights_folder(night.warehouse).rglob("20*Z.*")):
         path.write_text(_older(path.read_text()))
         _rename(path, path.name)
     rebuilt = subprocess.run(
@@ -212,7 +211,7 @@ def _rename(path: Path, name: str) -> None:
 def test_the_summary_of_each_night_is_kept_for_people_too(three: Any) -> None:
     night, _ = three
     found: list[NightSummary] = night.history()
-    texts = [path.read_text() for path in nights.folder(night.warehouse).rglob("*.md")]
+    texts = [path.read_text() for path in nights_folder(night.warehouse).rglob("*.md")]
 
     assert len(texts) == len(found) == 3
     assert any(": regression" in text for text in texts)

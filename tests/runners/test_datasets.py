@@ -16,8 +16,8 @@ from runners.texts import datasets, generators
 from runners.texts.datasets import at, prompt_texts
 from runners.texts.prompts import prompt_of
 from tests.runners.conftest import lab_executable
+from warehouse.contract import hash_text
 from warehouse.errors import StudyError
-from warehouse.prompt_hash import hash_text
 
 StudyOf = Callable[..., Study]
 ROWS = [

@@ -8,7 +8,7 @@ from runners.checks.doctor import run_check
 from runners.planning.plan import Launch, make_plan
 from runners.serving.agreement import Resolved, not_as_asked
 from tests.runners.test_doctor import ENGINE, situation
-from warehouse.arms import TABLE
+from warehouse.contract import TABLE
 from warehouse.errors import StudyError
 
 WELL = {"method": "draft_model", "model": "org/draft", "num_speculative_tokens": 5,

@@ -10,8 +10,8 @@ import pytest
 from ingest.clean import Body, prompt_text
 from runners.planning.study import Study
 from runners.texts.prompts import prompt_sets, write
+from warehouse.contract import hash_text, prompt_set_hash
 from warehouse.errors import StudyError
-from warehouse.prompt_hash import hash_text, prompt_set_hash
 
 StudyOf = Callable[..., Study]
 

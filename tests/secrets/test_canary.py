@@ -35,11 +35,10 @@ from tests.secrets.planted import (
     reports,
     said_in,
 )  # fmt: skip
-from warehouse import annotations, published
-from warehouse.nights import Failure, Stage
+from warehouse import annotations
+from warehouse.beside import Failure, Stage, published_tables
 from warehouse.rows import Rejection
-from warehouse.secrets.texts import scrub_text
-from warehouse.secrets.values import scrub
+from warehouse.secrets import scrub, scrub_text
 from warehouse.store import Reader
 
 ROOT = Path(__file__).parents[2]
@@ -181,7 +180,7 @@ def test_a_published_table_is_kept_without_credentials_and_can_be_read(
     told = _SOURCE.sub(f"  source: {token}", table)
     assert run(write("published-x.yaml", told), "--json").json["accepted"] == 1
     assert found_in(said_in(run.root)) == []
-    for one in published.kept(run.root):
+    for one in published_tables(run.root):
         assert read_claims(one.text, one.name)
 
 

@@ -9,8 +9,8 @@ from ingest.clean import clean_text
 from ingest.stated import decoded
 from runners.surroundings.machine import public
 from tests.secrets.forms import FORMS
+from warehouse.secrets import scrub_text
 from warehouse.secrets.shapes import secrecy
-from warehouse.secrets.texts import scrub_text
 
 #: Repeated, each of these keeps one of the patterns, or the cursor, busy.
 PIECES = (

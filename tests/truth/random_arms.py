@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.truth.studies import Floats
-from warehouse.arms import TABLE, Entry, arm_label
+from warehouse.contract import TABLE, Entry, arm_label
 
 Random = np.random.Generator
 #: Requests in flight -> log gains over the baseline, and mean acceptance lengths (NaN: the engine

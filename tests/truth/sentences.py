@@ -10,7 +10,7 @@ from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, 
 from answers.decide.values import Decision, MapLevel
 from answers.wording import percent
 from tests.truth.random_arms import k_at
-from warehouse.arms import table_of
+from warehouse.contract import table_of
 
 _DOES: dict[str, Word] = {
     "probably pays at": LIKELY_GAIN, "pays at": GAIN, "is open at": OPEN,

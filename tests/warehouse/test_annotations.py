@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from warehouse import annotations, exclusions, lines, maintenance, queries
-from warehouse.annotations import Annotation, Target, add, annotation, excluded_runs, read
+from warehouse import annotations, maintenance, queries
+from warehouse.annotations import Annotation, AnnotationTarget, add, annotation, excluded_runs, read
 from warehouse.errors import InvalidInput, UnknownKey, WarehouseBusy, WarehouseMissing
 from warehouse.filters import Filters
 from warehouse.maintenance import compact
+from warehouse.queries import exclusions_sentence, find_run, run_name
 from warehouse.store import Reader, open_writer
 from warehouse.store_question import ask
 
@@ -25,8 +26,8 @@ def _runs(root: Path, everything: bool = False) -> list[dict[str, object]]:
         return queries.runs(reader, Filters()).to_pylist()
 
 
-def _target(root: Path, word: str) -> Target:
-    return exclusions.find_run(_runs(root, everything=True), word)
+def _target(root: Path, word: str) -> AnnotationTarget:
+    return find_run(_runs(root, everything=True), word)
 
 
 def _say(root: Path, action: str, word: str, text: str = "GPU throttled") -> None:
@@ -47,7 +48,7 @@ def test_what_is_added_is_read_back_in_order(filled):
 
     assert (first.author, first.action, first.text) == ("Ann", "note", "driver updated")
     assert first.at.utcoffset().total_seconds() == 0
-    assert second.target == Target(night="2026-11-21", study="lab")
+    assert second.target == AnnotationTarget(night="2026-11-21", study="lab")
     assert second.target.name == "night 2026-11-21 of lab"
 
 
@@ -231,9 +232,12 @@ RUN = annotations.run("r", "s" * 64)
         (("note", RUN, "fine", ""), "between 1 and 80"),
         (("note", RUN, "fine", "A" * 81), "between 1 and 80"),
         (("note", RUN, "fine", "A\x1b[31m"), "author's name holds"),
-        (("note", Target(), "fine", "A"), "about one run or about one night"),
-        (("note", Target(run_id="r"), "fine", "A"), "about one run or about one night"),
-        (("note", Target("r", "s", "2026-11-21"), "fine", "A"), "about one run or about one night"),
+        (("note", AnnotationTarget(), "fine", "A"), "about one run or about one night"),
+        (("note", AnnotationTarget(run_id="r"), "fine", "A"), "about one run or about one night"),
+        (
+            ("note", AnnotationTarget("r", "s", "2026-11-21"), "fine", "A"),
+            "about one run or about one night",
+        ),
         (("note", annotations.night("2026-13-01"), "fine", "A"), "is no night"),
         (("note", annotations.night("2026-W47-6"), "fine", "A"), "is no night"),
         (("note", annotations.night("2026-11-21", "a\nb"), "fine", "A"), "study's name"),
@@ -260,7 +264,7 @@ def test_where_nothing_is_kept_nothing_is_written(tmp_path):
 
 
 def test_a_lock_that_somebody_keeps_is_a_sentence(filled, monkeypatch):
-    monkeypatch.setattr(lines, "_WAIT", 0.05)
+    monkeypatch.setattr(annotations, "_LOCK_S", 0.05)
     with (
         FileLock(filled / annotations.LOCK),
         pytest.raises(WarehouseBusy, match="Another process has kept"),
@@ -323,12 +327,12 @@ def test_a_sentence_tells_how_many_runs_and_each_reason_once():
     def event(name: str, text: str) -> Annotation:
         return annotation("exclude", annotations.run(name, "s" * 64), text, "Ann")
 
-    assert exclusions.sentence([]) == ""
-    assert exclusions.sentence([event("a", "GPU throttled.")]) == (
+    assert exclusions_sentence([]) == ""
+    assert exclusions_sentence([event("a", "GPU throttled.")]) == (
         "1 run is excluded by name: GPU throttled (a)."
     )
     many = [event(str(n), "GPU throttled") for n in range(5)] + [event("x", "y" * 500)]
-    said = exclusions.sentence(many)
+    said = exclusions_sentence(many)
     assert said.startswith("6 runs are excluded by name: GPU throttled (0, 1, 2 and 2 more); yyy")
     assert len(said) < 300
 
@@ -337,7 +341,7 @@ def test_a_run_is_found_by_its_id_path_or_beginning(filled, spec):
     rows = _runs(filled)
     row = next(row for row in rows if row["path"] == spec)
     words = (
-        row["run_id"], exclusions.run_name(row), f"{row['run_id']} ({row['source_id'][:8]})", spec,
+        row["run_id"], run_name(row), f"{row['run_id']} ({row['source_id'][:8]})", spec,
         row["run_id"][:-1],
     )  # fmt: skip
 

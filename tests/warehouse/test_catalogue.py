@@ -5,19 +5,18 @@ import typing
 import duckdb
 import pytest
 
-from warehouse.arms import TABLE, arm_label, steps_of
 from warehouse.catalogue import (
     METRICS,
     PERCENTILES,
     QUANTILES,
+    REQUEST_METRICS,
     STATISTICS,
     Better,
     percentile_label,
 )
-from warehouse.contract import FACT_KEYS
-from warehouse.queries import REQUEST_METRICS
+from warehouse.contract import FACT_KEYS, TABLE, arm_label, steps_of
 from warehouse.rows import REQUEST_SCHEMA
-from warehouse.store_rows import BATCHES
+from warehouse.store_draft import BATCHES
 from warehouse.store_tables import sql_text
 
 

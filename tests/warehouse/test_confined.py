@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from warehouse import queries
 from warehouse.errors import WarehouseDamaged
-from warehouse.export import export
 from warehouse.filters import Filters
 from warehouse.store import Reader
-from warehouse.store_list import File, current_name, load
-from warehouse.store_tables import write_table
-from warehouse.store_turnover import save
-from warehouse.store_write import convert
+from warehouse.store_copies import export
+from warehouse.store_current import current_name, save
+from warehouse.store_list import File, load
+from warehouse.store_tables import convert, write_table
 
 
 @pytest.mark.parametrize("name", ["../../secret.parquet", "/etc/passwd", "cells-x.parquet"])

@@ -11,11 +11,12 @@ from click.testing import CliRunner, Result
 from draftboard import cli
 from warehouse import queries
 from warehouse.errors import WarehouseOutdated
-from warehouse.export import export
 from warehouse.filters import Filters
 from warehouse.maintenance import check
 from warehouse.rows import Rejection
-from warehouse.store import Reader, current_generation, open_writer
+from warehouse.store import Reader, open_writer
+from warehouse.store_copies import export
+from warehouse.store_current import current_generation
 from warehouse.store_list import generations
 
 TABLES = ("cells", "runs", "acceptance", "acceptance_by_position")

@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from warehouse import queries
-from warehouse.export import export
 from warehouse.filters import Filters
 from warehouse.maintenance import check, collect_garbage
-from warehouse.store import Reader, current_generation, open_writer
+from warehouse.store import Reader, open_writer
+from warehouse.store_copies import export
+from warehouse.store_current import current_generation, placed
 from warehouse.store_draft import private_requests
-from warehouse.store_write import placed
 
 HOURS_AGO = time.time() - 7200
 

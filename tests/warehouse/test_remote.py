@@ -12,13 +12,12 @@ from warehouse.errors import InvalidInput, LostRace, UnknownKey, WarehouseOutdat
 from warehouse.filters import Filters
 from warehouse.maintenance import check, collect_garbage
 from warehouse.rows import Rejection
-from warehouse.store import Reader, current_generation, open_writer, warehouse_path
-from warehouse.store_cache import url_of
-from warehouse.store_list import SCHEMA_VERSION, current_name, load
-from warehouse.store_moves import clone, push, restore
+from warehouse.store import Reader, open_writer
+from warehouse.store_cache import name_of, warehouse_path
+from warehouse.store_copies import clone, push, restore
+from warehouse.store_current import POLL_S, current_generation, current_name, pull, save
+from warehouse.store_list import SCHEMA_VERSION, load
 from warehouse.store_object import ObjectStore
-from warehouse.store_remote import POLL_S, pull
-from warehouse.store_turnover import save
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def test_what_one_machine_publishes_another_reads(bucket, put):
         writer.reject(Rejection("broken.json", "cut off"))
         assert writer.commit() == 1
     reader = bucket.at("reader")
-    assert url_of(reader) == bucket.url
+    assert name_of(reader) == bucket.url
     assert held(reader) == held(bucket.at("writer"))
     assert not set(reader.parents) & set(bucket.at("writer").parents[:3])
 

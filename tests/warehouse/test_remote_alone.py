@@ -23,10 +23,10 @@ from tests.api_server import api_served
 from warehouse import annotations
 from warehouse.errors import DraftboardError, WarehouseUnreachable
 from warehouse.rows import Rejection
-from warehouse.store import Reader, current_generation, open_writer
+from warehouse.store import Reader, open_writer
 from warehouse.store_cache import read_at
-from warehouse.store_list import current_name, load
-from warehouse.store_remote import not_fresh, reach
+from warehouse.store_current import current_generation, current_name, not_fresh, reach
+from warehouse.store_list import load
 
 SAID = (
     r"Shown is what was read by \d{4}-\d\d-\d\d \d\d:\d\d UTC, nothing newer: "

@@ -12,9 +12,10 @@ from warehouse import queries
 from warehouse.errors import WarehouseUnreachable
 from warehouse.filters import Filters
 from warehouse.maintenance import check
-from warehouse.store import Reader, open_writer, warehouse_path
+from warehouse.store import Reader, open_writer
+from warehouse.store_cache import warehouse_path
+from warehouse.store_current import pull
 from warehouse.store_object import ObjectStore, Unchanged
-from warehouse.store_remote import pull
 
 _HERE = pytest.mark.skipif(AZURITE is None, reason="no Azurite here: npm install --global azurite")
 At = Callable[[str], Path]

@@ -14,11 +14,11 @@ from warehouse import queries
 from warehouse.errors import WarehouseBusy, WarehouseUnreachable
 from warehouse.filters import Filters
 from warehouse.maintenance import check, collect_garbage
-from warehouse.store import Reader, current_generation, open_writer
-from warehouse.store_moves import restore
+from warehouse.store import Reader, open_writer
+from warehouse.store_collect import right_to_collect
+from warehouse.store_copies import restore
+from warehouse.store_current import COLLECTING, current_generation, pull
 from warehouse.store_object import ObjectStore
-from warehouse.store_remote import pull
-from warehouse.store_turnover import COLLECTING, turn_to_collect
 
 Put = Callable[..., None]
 
@@ -139,7 +139,7 @@ def test_who_publishes_waits_until_what_he_lists_has_gone(bucket: Any, put: Put)
     put("writer", "other", forget="comes back")
     store, root = ObjectStore(bucket.url), bucket.at("tidy")
     publishing = threading.Thread(target=put, args=("writer", "comes back"))
-    with turn_to_collect(root, store) as turn:
+    with right_to_collect(root, store) as turn:
         turn.announce([former])
         bucket.front.requests.clear()
         publishing.start()
@@ -158,8 +158,8 @@ def test_who_waits_in_vain_is_told_and_nothing_is_changed(
     put("writer", "one")
     put("writer", "two", forget="one")
     store = ObjectStore(bucket.url)
-    monkeypatch.setattr("warehouse.store_turnover._PATIENCE_S", 0)
-    with turn_to_collect(bucket.at("tidy"), store) as turn:
+    monkeypatch.setattr("warehouse.store_current._PATIENCE_S", 0)
+    with right_to_collect(bucket.at("tidy"), store) as turn:
         turn.announce(_there(bucket, "requests"))
         with pytest.raises(WarehouseBusy, match=rf"{bucket.url} does not need any more"):
             put("writer", "one")
@@ -173,7 +173,7 @@ def test_who_was_taken_over_removes_nothing_more(bucket: Any, put: Put) -> None:
     store = ObjectStore(bucket.url)
 
     def removes() -> None:
-        with turn_to_collect(bucket.at("slow"), store) as turn:
+        with right_to_collect(bucket.at("slow"), store) as turn:
             store.send(json.dumps({"machine": "another", "going": []}).encode(), COLLECTING)
             turn.announce(["requests/x.parquet"])
 

@@ -21,11 +21,11 @@ from warehouse.errors import (
 from warehouse.filters import Filters
 from warehouse.maintenance import check, compact
 from warehouse.rows import Measurement, Rejection
-from warehouse.store import Reader, current_generation, open_writer
+from warehouse.store import Reader, open_writer
+from warehouse.store_current import current_generation, current_name, save
 from warehouse.store_files import full_disk_explained
-from warehouse.store_list import current_name, generations, load
+from warehouse.store_list import generations, load
 from warehouse.store_tables import sql_text
-from warehouse.store_turnover import save
 
 
 def _ids(root: Path) -> list[str]:

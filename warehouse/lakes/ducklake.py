@@ -16,12 +16,12 @@ from typing import IO, Any
 import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, InvalidInput
-from warehouse.lakes.content import (
+from warehouse.lakes import (
     NAMES,
-    Content,
-    Held,
-    Order,
     Progress,
+    PublicationOrder,
+    PublishedContent,
+    PublishedGeneration,
     foreign,
     is_new,
     nothing_of,
@@ -48,9 +48,9 @@ _RACES = ("conflict", "duplicate key", "could not serialize")
 class Lake:
     """A catalogue of DuckLake, reached through the Python that can."""
 
-    def __init__(self, python: Path, order: Order) -> None:
+    def __init__(self, python: Path, order: PublicationOrder) -> None:
         self.python, self.order = python, order
-        self._asked = {
+        self._question = {
             "catalogue": _catalogue(order),
             "schema": order.schema,
             "location": place_of(order.location),
@@ -66,27 +66,31 @@ class Lake:
                 "DuckLake needs an environment of its own with DuckDB 1.5.5, and there is none at "
                 f"{self.python}: {_MAKE}"
             )
-        answer = self._answer({**self._asked, **more}, advance)
+        answer = self._answer({**self._question, **more}, advance)
         if "missing" in answer:
             raise InvalidInput(f"{self.python} has no {answer['missing']}: {_MAKE}")
         if "error" in answer:
             raise self._explained(str(answer["error"]), generation)
         return answer
 
-    def _answer(self, asked: dict[str, Any], advance: Callable[[int], None]) -> dict[str, Any]:
-        said: dict[str, Any] = {}
-        with tempfile.TemporaryFile("w+") as question:
-            question.write(json.dumps(asked) + "\n")
-            question.seek(0)
-            with self._started(question) as process:
+    def _answer(self, question: dict[str, Any], advance: Callable[[int], None]) -> dict[str, Any]:
+        answer: dict[str, Any] = {}
+        with tempfile.TemporaryFile("w+") as file:
+            file.write(json.dumps(question) + "\n")
+            file.seek(0)
+            with self._started(file) as process:
                 for line in process.stdout or ():
-                    said = _parsed(line)
-                    advance(said.get("done", 0))
-                words = process.stderr.read() if process.stderr else ""
-        if process.returncode or not _ANSWERS & set(said):
-            last = (words.strip().splitlines() or [f"exit status {process.returncode}"])[-1]
+                    try:
+                        words = json.loads(line)
+                    except json.JSONDecodeError:
+                        words = {}  # Another program speaks.
+                    answer = words if isinstance(words, dict) else {}
+                    advance(answer.get("done", 0))
+                wrong = process.stderr.read() if process.stderr else ""
+        if process.returncode or not _ANSWERS & set(answer):
+            last = (wrong.strip().splitlines() or [f"exit status {process.returncode}"])[-1]
             return {"error": f"{self.python} ended before it was done: {last}"}
-        return said
+        return answer
 
     def _started(self, question: IO[str]) -> "subprocess.Popen[str]":
         password = self.order.target.password
@@ -120,17 +124,19 @@ class Lake:
         )
 
 
-def publish(content: Content, order: Order, shown: Progress, python: Path) -> bool:
+def publish(
+    content: PublishedContent, order: PublicationOrder, shown: Progress, python: Path
+) -> bool:
     """Publish a generation into a catalogue; return whether there was something to publish.
 
     Raises InvalidInput for a target that cannot take it, and DraftboardError where it fails; then
     what was published before stays.
     """
     lake, generation = Lake(python, order), content.held.generation
-    there = lake.ask({}, generation, lambda done: None)["found"]
+    there = lake.ask({}, generation, lambda _: None)["found"]
     if there["foreign"]:
         raise foreign(order, there["foreign"])
-    held = Held(*there["held"]) if there["held"] else None
+    held = PublishedGeneration(*there["held"]) if there["held"] else None
     if not is_new(content, held, order):
         return False
     new = sorted(set(content.request_files) - set(there["files"]))
@@ -149,7 +155,7 @@ def publish(content: Content, order: Order, shown: Progress, python: Path) -> bo
     return True
 
 
-def _catalogue(order: Order) -> str:
+def _catalogue(order: PublicationOrder) -> str:
     """Return the catalogue as DuckLake takes it. Raises InvalidInput for another."""
     uri = order.target.uri
     if order.target.is_postgres and "://" in uri:
@@ -162,7 +168,9 @@ def _catalogue(order: Order) -> str:
     return str(Path(uri).absolute())
 
 
-def _tables(content: Content, place: Path, advance: Callable[[int], None]) -> dict[str, str]:
+def _tables(
+    content: PublishedContent, place: Path, advance: Callable[[int], None]
+) -> dict[str, str]:
     """Write every table as a file; of requests only how their table looks."""
     paths = {}
     for name, rows in (*content.tables(), (REQUESTS, request_schema().empty_table())):
@@ -170,12 +178,3 @@ def _tables(content: Content, place: Path, advance: Callable[[int], None]) -> di
         pq.write_table(rows, paths[name])
         advance(1)
     return paths
-
-
-def _parsed(line: str) -> dict[str, Any]:
-    """Return what a line of the script says; nothing where another program speaks."""
-    try:
-        said = json.loads(line)
-    except json.JSONDecodeError:
-        return {}
-    return said if isinstance(said, dict) else {}

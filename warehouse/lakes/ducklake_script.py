@@ -19,6 +19,7 @@ _EXTENSIONS = {"httpfs": "httpfs", "postgres": "postgres_scanner", "ducklake": "
 
 
 def main() -> None:
+    """Answer one question of the other side."""
     asked = json.loads(sys.stdin.readline())
     with tempfile.TemporaryDirectory() as place:
         _say(_answer(asked, Path(place)))
@@ -31,7 +32,20 @@ def _answer(asked: dict[str, Any], place: Path) -> dict[str, Any]:
     except ModuleNotFoundError as error:
         return {"missing": error.name}
     try:
-        _bucket(connection)
+        # What the environment says of a bucket, for this process only.
+        env, at = os.environ, urlsplit(os.environ.get("AWS_ENDPOINT_URL", ""))
+        given = {
+            "key_id": env.get("AWS_ACCESS_KEY_ID"),
+            "secret": env.get("AWS_SECRET_ACCESS_KEY"),
+            "session_token": env.get("AWS_SESSION_TOKEN"),
+            "region": env.get("AWS_REGION"),
+            "endpoint": at.netloc,
+            "url_style": "path" if at.netloc else None,
+            "use_ssl": "false" if at.scheme == "http" else None,
+        }
+        if given["key_id"]:
+            words = ", ".join(f"{key} {_text(value)}" for key, value in given.items() if value)
+            connection.execute(f"create secret (type s3, {words})")
         where = f" (data_path {_text(asked['location'])})" if asked["location"] else ""
         connection.execute(f"attach {_text('ducklake:' + asked['catalogue'])} as lake{where}")
         if "tables" in asked:
@@ -54,39 +68,18 @@ def _connection(duckdb: Any, place: Path) -> Any:
     return connection
 
 
-def _bucket(connection: Any) -> None:
-    """Hand over what the environment says of a bucket, for this process only."""
-    env, at = os.environ, urlsplit(os.environ.get("AWS_ENDPOINT_URL", ""))
-    given = {
-        "key_id": env.get("AWS_ACCESS_KEY_ID"),
-        "secret": env.get("AWS_SECRET_ACCESS_KEY"),
-        "session_token": env.get("AWS_SESSION_TOKEN"),
-        "region": env.get("AWS_REGION"),
-        "endpoint": at.netloc,
-        "url_style": "path" if at.netloc else None,
-        "use_ssl": "false" if at.scheme == "http" else None,
-    }
-    if given["key_id"]:
-        words = ", ".join(f"{key} {_text(value)}" for key, value in given.items() if value)
-        connection.execute(f"create secret (type s3, {words})")
-
-
 def _look(connection: Any, asked: dict[str, Any]) -> dict[str, Any]:
     """Say which generation is there, which request files, and which tables are somebody else's."""
-    ours = sorted(_tables(connection, asked["schema"]) & set(asked["names"]))
     held = _held(connection, asked["schema"])
-    if held is None:
-        return {"held": None, "foreign": ours, "files": []}
-    files = connection.execute(f"select distinct file from {_of(asked, 'requests')}").fetchall()
-    return {"held": held, "foreign": [], "files": [file for (file,) in files]}
-
-
-def _tables(connection: Any, schema: str) -> set[str]:
-    found = connection.execute(
+    if held is not None:
+        files = connection.execute(f"select distinct file from {_of(asked, 'requests')}")
+        return {"held": held, "foreign": [], "files": [file for (file,) in files.fetchall()]}
+    there = connection.execute(
         "select table_name from duckdb_tables() where database_name = 'lake' and schema_name = ?",
-        [schema],
+        [asked["schema"]],
     )
-    return {name for (name,) in found.fetchall()}
+    theirs = {name for (name,) in there.fetchall()} & set(asked["names"])
+    return {"held": None, "foreign": sorted(theirs), "files": []}
 
 
 def _held(connection: Any, schema: str) -> list[Any] | None:
@@ -111,24 +104,20 @@ def _publish(connection: Any, asked: dict[str, Any]) -> dict[str, Any]:
         return {"error": "conflict with another publication"}
     connection.execute(f'create schema if not exists lake."{asked["schema"]}"')
     for name, path in asked["tables"].items():
-        _fit(connection, _of(asked, name), path)
+        table = _of(asked, name)
+        # Made, or given the columns that a newer version has.
+        connection.execute(
+            f"create table if not exists {table} as from read_parquet({_text(path)}) limit 0"
+        )
+        there = {row[0] for row in connection.execute(f"describe {table}").fetchall()}
+        columns = connection.execute("describe from read_parquet(?)", [path]).fetchall()
+        for column, kind, *_ in columns:
+            if column not in there:
+                connection.execute(f'alter table {table} add column "{column}" {kind}')
         if name != "requests":
-            connection.execute(f"truncate {_of(asked, name)}")
-            connection.execute(
-                f"insert into {_of(asked, name)} by name from read_parquet(?)", [path]
-            )
+            connection.execute(f"truncate {table}")
+            connection.execute(f"insert into {table} by name from read_parquet(?)", [path])
         _say({"done": 1})
-    _requests(connection, asked)
-    generation, identity = asked["generation"]
-    connection.execute(
-        f"call lake.set_commit_message('draftboard', {_text(f'generation {generation}')}, "
-        f"extra_info => {_text(json.dumps({'generation': generation, 'identity': identity}))})"
-    )
-    connection.execute("commit")
-    return {"published": generation}
-
-
-def _requests(connection: Any, asked: dict[str, Any]) -> None:
     table = _of(asked, "requests")
     connection.execute(
         f"delete from {table} where not list_contains(?::varchar[], file)", [asked["wanted"]]
@@ -139,17 +128,13 @@ def _requests(connection: Any, asked: dict[str, Any]) -> None:
             [Path(path).name, path],
         )
         _say({"done": 1})
-
-
-def _fit(connection: Any, table: str, path: str) -> None:
-    """Make the table, or give it the columns that a newer version has."""
+    generation, identity = asked["generation"]
     connection.execute(
-        f"create table if not exists {table} as from read_parquet({_text(path)}) limit 0"
+        f"call lake.set_commit_message('draftboard', {_text(f'generation {generation}')}, "
+        f"extra_info => {_text(json.dumps({'generation': generation, 'identity': identity}))})"
     )
-    there = {row[0] for row in connection.execute(f"describe {table}").fetchall()}
-    for name, kind, *_ in connection.execute("describe from read_parquet(?)", [path]).fetchall():
-        if name not in there:
-            connection.execute(f'alter table {table} add column "{name}" {kind}')
+    connection.execute("commit")
+    return {"published": generation}
 
 
 def _of(asked: dict[str, Any], name: str) -> str:

@@ -5,9 +5,8 @@ transaction of the database that holds the catalogue, so a reader finds the old 
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
@@ -26,14 +25,14 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from warehouse.errors import DraftboardError, InvalidInput
-from warehouse.lakes.content import (
+from warehouse.lakes import (
     FILE,
     NAMES,
-    Content,
-    Held,
-    Order,
+    CatalogueTarget,
     Progress,
-    Target,
+    PublicationOrder,
+    PublishedContent,
+    PublishedGeneration,
     foreign,
     is_new,
     nothing_of,
@@ -43,8 +42,8 @@ from warehouse.lakes.content import (
 )
 from warehouse.store_files import REQUESTS
 
+#: The name under which other engines find the catalogue in its database.
 CATALOGUE = "draftboard"
-"""The name under which other engines find the catalogue in its database."""
 GENERATION, IDENTITY = "draftboard.generation", "draftboard.identity"
 _TAG = "generation_"
 #: As many generations as a warehouse keeps can be read by their tags.
@@ -62,7 +61,7 @@ _RACES = (
 )  # fmt: skip
 
 
-def publish(content: Content, order: Order, shown: Progress) -> bool:
+def publish(content: PublishedContent, order: PublicationOrder, shown: Progress) -> bool:
     """Publish a generation into a catalogue; return whether there was something to publish.
 
     Raises InvalidInput for a target that cannot take it, and DraftboardError where it fails; then
@@ -74,7 +73,7 @@ def publish(content: Content, order: Order, shown: Progress) -> bool:
             if not is_new(content, _held(catalog, order), order):
                 return False
             _make_schema(catalog, order)
-            _turn(catalog, _staged(catalog, order.schema, content, shown))
+            _commit_together(catalog, _staged(catalog, order.schema, content, shown))
         finally:
             catalog.engine.dispose()
     return True
@@ -91,7 +90,7 @@ class _Catalogue(SqlCatalog):
             raise
 
 
-def _catalogue(target: Target, location: str | None) -> SqlCatalog:
+def _catalogue(target: CatalogueTarget, location: str | None) -> SqlCatalog:
     """Open the catalogue; an empty database gets one."""
     url = make_url(target.uri)
     if url.drivername not in _DRIVERS:
@@ -112,7 +111,7 @@ def _catalogue(target: Target, location: str | None) -> SqlCatalog:
     return _Catalogue(CATALOGUE, **{**bucket, **own, **given})
 
 
-def _held(catalog: SqlCatalog, order: Order) -> Held | None:
+def _held(catalog: SqlCatalog, order: PublicationOrder) -> PublishedGeneration | None:
     """Return what was published last; None where the schema has none of our tables."""
     schema = order.schema
     if not catalog.namespace_exists(schema):
@@ -123,10 +122,10 @@ def _held(catalog: SqlCatalog, order: Order) -> Held | None:
     said = [catalog.load_table((schema, name)).properties for name in ours]
     if any(GENERATION not in properties for properties in said):
         raise foreign(order, ours)
-    return Held(int(said[0][GENERATION]), said[0][IDENTITY])
+    return PublishedGeneration(int(said[0][GENERATION]), said[0][IDENTITY])
 
 
-def _make_schema(catalog: SqlCatalog, order: Order) -> None:
+def _make_schema(catalog: SqlCatalog, order: PublicationOrder) -> None:
     """Make the schema, empty, where it is not there: it says where files of new tables go."""
     if catalog.namespace_exists(order.schema):
         return
@@ -141,38 +140,31 @@ def _make_schema(catalog: SqlCatalog, order: Order) -> None:
 
 
 def _staged(
-    catalog: SqlCatalog, schema: str, content: Content, shown: Progress
+    catalog: SqlCatalog, schema: str, content: PublishedContent, shown: Progress
 ) -> list[Transaction]:
-    """Write the data files of every table; nobody sees them yet."""
+    """Write the data files of every table; nobody sees them yet. Of requests those of files that are not
+    there yet, and those of files that have gone are left out."""
     staged = []
     with shown(len(NAMES) + len(content.request_files)) as advance:
         for name, rows in content.tables():
             change = _Change(catalog, (schema, name), rows.schema)
-            change.write(rows, content.held, change.there())
+            change.write([rows], content.held, change.there())
             staged.append(change.transaction)
             advance(1)
-        staged.append(_requests(catalog, schema, content, advance))
+        change = _Change(catalog, (schema, REQUESTS), request_schema(), by=FILE)
+        there, wanted = change.there(), set(content.request_files)
+        gone = [file for file in there if str(file.partition[0]) not in wanted]
+        new = sorted(wanted - {str(file.partition[0]) for file in there})
+        advance(1 + len(wanted) - len(new))
+
+        def rows_of_new() -> Iterator[pa.Table]:
+            for name in new:
+                yield content.requests(name)
+                advance(1)
+
+        change.write(rows_of_new(), content.held, gone)
+        staged.append(change.transaction)
     return staged
-
-
-def _requests(
-    catalog: SqlCatalog, schema: str, content: Content, advance: Callable[[int], None]
-) -> Transaction:
-    """Write the requests of files that are not there yet, and leave out those of files that have
-    gone."""
-    change = _Change(catalog, (schema, REQUESTS), request_schema(), by=FILE)
-    there, wanted = change.there(), set(content.request_files)
-    gone = [file for file in there if str(file.partition[0]) not in wanted]
-    new = sorted(wanted - {str(file.partition[0]) for file in there})
-    advance(1 + len(wanted) - len(new))
-
-    def rows() -> Iterator[pa.Table]:
-        for name in new:
-            yield content.requests(name)
-            advance(1)
-
-    change.write_each(rows(), content.held, gone)
-    return change.transaction
 
 
 class _Change:
@@ -196,14 +188,16 @@ class _Change:
 
     def there(self) -> list[DataFile]:
         """Return the data files of the newest snapshot."""
-        return [] if self._table is None else [one.file for one in self._table.scan().plan_files()]
+        return (
+            [] if self._table is None else [scan.file for scan in self._table.scan().plan_files()]
+        )
 
-    def write(self, rows: pa.Table, held: Held, gone: Collection[DataFile]) -> None:
-        """Let the table hold these rows in place of what ``gone`` holds."""
-        self.write_each(iter([rows]), held, gone)
-
-    def write_each(self, parts: Iterator[pa.Table], held: Held, gone: Collection[DataFile]) -> None:
-        """Let the table hold the rows of all parts beside what it has, without ``gone``."""
+    def write(
+        self, parts: Iterable[pa.Table], held: PublishedGeneration, gone: Collection[DataFile]
+    ) -> None:
+        """Let the table hold the rows of all parts beside what it has, without ``gone``. The newest
+        snapshot is named after its generation, by which queries over several tables can read one; names of
+        old ones are forgotten."""
         transaction = self.transaction
         said = {GENERATION: str(held.generation), IDENTITY: held.identity}
         transaction.set_properties(said)
@@ -211,31 +205,22 @@ class _Change:
             for file in gone:
                 snapshot.delete_data_file(file)
             for rows in parts:
-                for file in self._files(rows, snapshot.commit_uuid):
-                    snapshot.append_data_file(file)
-        _tag(transaction, held.generation)
-
-    def _files(self, rows: pa.Table, commit: Any) -> Iterator[DataFile]:
-        if rows.num_rows:
-            metadata, io = self.transaction.table_metadata, self.transaction._table.io
-            yield from _dataframe_to_data_files(metadata, rows, io, commit)
-
-
-def _tag(transaction: Transaction, generation: int) -> None:
-    """Name the newest snapshot after its generation, by which queries over several tables can read
-    one; forget the names of old ones."""
-    metadata = transaction.table_metadata
-    if metadata.current_snapshot_id is None:
-        return
-    names = ManageSnapshots(transaction)
-    names.create_tag(metadata.current_snapshot_id, f"{_TAG}{generation}")
-    numbers = sorted(int(n.removeprefix(_TAG)) for n in metadata.refs if n.startswith(_TAG))
-    for old in [number for number in numbers if number != generation][: 1 - _TAGS]:
-        names.remove_tag(f"{_TAG}{old}")
-    names.commit()
+                if rows.num_rows:
+                    metadata, io = transaction.table_metadata, transaction._table.io
+                    for file in _dataframe_to_data_files(metadata, rows, io, snapshot.commit_uuid):
+                        snapshot.append_data_file(file)
+        metadata = transaction.table_metadata
+        if metadata.current_snapshot_id is None:
+            return
+        names = ManageSnapshots(transaction)
+        names.create_tag(metadata.current_snapshot_id, f"{_TAG}{held.generation}")
+        numbers = sorted(int(n.removeprefix(_TAG)) for n in metadata.refs if n.startswith(_TAG))
+        for old in [number for number in numbers if number != held.generation][: 1 - _TAGS]:
+            names.remove_tag(f"{_TAG}{old}")
+        names.commit()
 
 
-def _turn(catalog: SqlCatalog, staged: list[Transaction]) -> None:
+def _commit_together(catalog: SqlCatalog, staged: list[Transaction]) -> None:
     """Let every table show its new snapshot in one transaction of the catalogue's database."""
     engine = catalog.engine
     with engine.begin() as connection:
@@ -249,7 +234,7 @@ def _turn(catalog: SqlCatalog, staged: list[Transaction]) -> None:
 
 
 @contextmanager
-def _explained(target: Target, content: Content) -> Iterator[None]:
+def _explained(target: CatalogueTarget, content: PublishedContent) -> Iterator[None]:
     """Turn what pyiceberg and the database say into one sentence, without a password."""
     nothing = nothing_of(content.held.generation)
     try:

@@ -196,62 +196,45 @@ _ESCAPED = f"{COLOUR}|{_LETTER}"
 
 def scrub_shapes(text: str) -> str:
     """Return the text without credentials that show themselves, and without secret addresses."""
-    if not _any().search(text):
+    beginnings, addresses, tokens, tokens_with_digit = _patterns()
+    if not beginnings.search(text):
         return text
-    text = _addresses().sub(rf"\1{REMOVED}", text)
-    text = _tokens().sub(rf"\1{REMOVED}", text)
-    return str(_tokens_with_digit().sub(_removed_with_digit, text))
+    text = addresses.sub(rf"\1{REMOVED}", text)
+    text = tokens.sub(rf"\1{REMOVED}", text)
+    return str(tokens_with_digit.sub(_removed_with_digit, text))
+
+
+def _removed_with_digit(match: Any) -> str:
+    has_digit = any(letter.isdigit() for letter in match[2])
+    return match[1] + REMOVED if has_digit else str(match[0])
 
 
 @cache
-def _rows() -> dict[str, list[dict[str, Any]]]:
-    return tomllib.loads(resources.files(__package__).joinpath("shapes.toml").read_text("utf-8"))
-
-
-@cache
-def _any() -> Any:
-    """Return a pattern of how credentials of all shapes begin: a text without any needs no closer
-    look."""
-    starts = [re.escape(start) for row in _rows()["token"] for start in row["starts"]]
-    written = [row["pattern"] for row in _rows()["written"]]
-    return re2.compile("|".join([*starts, *written, f"(?i:{_known_addresses()})"]))
-
-
-@cache
-def _tokens() -> Any:
-    written = [row["pattern"] for row in _rows()["written"]]
-    plain = [_token(row) for row in _rows()["token"] if not row.get("digit")]
-    return _alone([*plain, *written])
-
-
-@cache
-def _tokens_with_digit() -> Any:
-    return _alone([_token(row) for row in _rows()["token"] if row.get("digit")])
-
-
-def _alone(patterns: list[str]) -> Any:
-    """Return the patterns as one that does not match in the middle of a word: ``task-…`` is no
-    ``sk-…``. A file name may join by ``_``, and what an escape ends is no word."""
-    return re2.compile(rf"(^|[^A-Za-z0-9]|{_ESCAPED})({'|'.join(patterns)})")
-
-
-def _token(row: dict[str, Any]) -> str:
-    starts = "|".join(re.escape(start) for start in row["starts"])
-    return f"(?:{starts})[{row['letters']}]{{{row['least']},}}"
-
-
-def _removed_with_digit(found: Any) -> str:
-    has_digit = any(letter.isdigit() for letter in found[2])
-    return found[1] + REMOVED if has_digit else str(found[0])
-
-
-@cache
-def _addresses() -> Any:
-    return re2.compile(rf"(?i)((?:^|[^a-z]|{_ESCAPED})(?:{_known_addresses()}))(?:[^{END}]|\\+/)+")
-
-
-def _known_addresses() -> str:
-    """Return a pattern of the addresses that hold a credential; a slash may be written as %2F, or
-    escaped as JSON allows."""
-    behind = (words for row in _rows()["address"] for words in row["behind"])
-    return "|".join(re.escape(words).replace("/", r"(?:\\*/|%2[Ff])") for words in behind)
+def _patterns() -> tuple[Any, Any, Any, Any]:
+    """Return patterns of how credentials of all shapes begin (a text without any needs no closer look), of
+    the addresses that hold one, of tokens, and of those that have a digit."""
+    text = resources.files(__package__).joinpath("shapes.toml").read_text("utf-8")
+    rows: dict[str, list[dict[str, Any]]] = tomllib.loads(text)
+    written = [row["pattern"] for row in rows["written"]]
+    starts: list[str] = []
+    plain, with_digit = list[str](), list[str]()
+    for row in rows["token"]:
+        begins = [re.escape(start) for start in row["starts"]]
+        starts += begins
+        token = f"(?:{'|'.join(begins)})[{row['letters']}]{{{row['least']},}}"
+        (with_digit if row.get("digit") else plain).append(token)
+    # A slash may be written as %2F, or escaped as JSON allows.
+    addresses = "|".join(
+        re.escape(words).replace("/", r"(?:\\*/|%2[Ff])")
+        for row in rows["address"]
+        for words in row["behind"]
+    )
+    # Not in the middle of a word: ``task-…`` is no ``sk-…``. A file name may join by ``_``, and what an
+    # escape ends is no word.
+    before = f"(^|[^A-Za-z0-9]|{_ESCAPED})"
+    return (
+        re2.compile("|".join([*starts, *written, f"(?i:{addresses})"])),
+        re2.compile(rf"(?i)((?:^|[^a-z]|{_ESCAPED})(?:{addresses}))(?:[^{END}]|\\+/)+"),
+        re2.compile(f"{before}({'|'.join([*plain, *written])})"),
+        re2.compile(f"{before}({'|'.join(with_digit)})"),
+    )

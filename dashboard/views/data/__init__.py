@@ -12,7 +12,7 @@ from dashboard.shelf import Shelf
 from dashboard.views import adding
 from dashboard.views.data import claims, runs
 from dashboard.views.data.questions import free_charts, sql_box
-from warehouse import audit
+from warehouse import annotations
 from warehouse.filters import Filters
 
 TITLE = "Data"
@@ -35,7 +35,7 @@ def audit_trail(shelf: Shelf, _: Filters) -> None:
     """Draw who noted, excluded, accepted, and kept files, the newest deed first. Raises NotAllowed for
     who is no admin."""
     require_role(current_user(), "admin")
-    deeds = audit.read(Path(shelf.root))
+    deeds = annotations.deeds(Path(shelf.root))
     if not deeds:
         st.info("Nobody has noted, excluded, accepted or kept anything yet.")
         return

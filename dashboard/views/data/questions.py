@@ -45,7 +45,7 @@ from dashboard.shelf import Shelf, ask, cached
 from warehouse.catalogue import METRICS, PERCENTILES, percentile_label
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
-from warehouse.store_question import VIEWS, Answer, Bounds
+from warehouse.store_question import VIEWS, Bounds, QuestionAnswer
 from warehouse.store_question import ask as ask_sql
 
 # --- The free charts.
@@ -274,7 +274,7 @@ def _answer(shelf: Shelf, sql: str) -> None:
     rows_menu("answer", functools.partial(flat, rows), rows)
 
 
-def _answered(shelf: Shelf, sql: str) -> Answer:
+def _answered(shelf: Shelf, sql: str) -> QuestionAnswer:
     """Return the answer to a reader's own question. Raises InvalidInput or TooManyWait, one
     sentence."""
     known = _known(repr(shelf), sql)
@@ -293,7 +293,7 @@ def _answered(shelf: Shelf, sql: str) -> Answer:
 
 
 @functools.lru_cache(4)
-def _known(_shelf: str, _sql: str) -> list[Answer]:
+def _known(_shelf: str, _sql: str) -> list[QuestionAnswer]:
     """Return a list for the answer that all sessions share; empty until somebody has the answer.
 
     The cache may not hold the waiting itself, which draws.

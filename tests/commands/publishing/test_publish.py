@@ -20,9 +20,10 @@ from playwright.sync_api import expect
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import CryptoSigner, SSlibKey
 
+from commands.publishing import attestation
 from tests.commands.asking import refused, run
 from tests.dashboard.browser.seen import chromium
-from warehouse import annotations, attestation
+from warehouse import annotations
 from warehouse.annotations import annotation
 from warehouse.filters import Filters
 from warehouse.queries import runs

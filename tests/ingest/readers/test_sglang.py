@@ -9,7 +9,7 @@ import pytest
 
 from analysis.flags.lints import lint
 from tests.ingest.readers.reading import cell, cells, load, values, written
-from warehouse.arms import arm_label
+from warehouse.contract import arm_label
 from warehouse.errors import InvalidInput
 
 LENGTHS = [9, 5, 3, 0]

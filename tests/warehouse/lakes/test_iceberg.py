@@ -209,15 +209,15 @@ def test_who_loses_a_race_publishes_nothing_and_says_so(
 ) -> None:
     publish(*lake.words)
     grow("third")
-    turn = iceberg._turn
+    commit = iceberg._commit_together
 
     def late(catalog: Any, staged: Any) -> None:
-        monkeypatch.setattr(iceberg, "_turn", turn)
+        monkeypatch.setattr(iceberg, "_commit_together", commit)
         grow("fourth")
         assert "Published generation 3" in publish(*lake.words).output
-        turn(catalog, staged)
+        commit(catalog, staged)
 
-    monkeypatch.setattr(iceberg, "_turn", late)
+    monkeypatch.setattr(iceberg, "_commit_together", late)
     lost = publish(*lake.words)
     assert lost.exit_code == 1
     assert "Somebody else wrote into" in lost.output

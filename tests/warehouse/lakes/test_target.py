@@ -3,7 +3,7 @@
 import pytest
 
 from warehouse.errors import InvalidInput
-from warehouse.lakes.content import Target, place_of, require_name, target_of
+from warehouse.lakes import CatalogueTarget, place_of, require_name, target_of
 
 
 @pytest.mark.parametrize(
@@ -22,11 +22,11 @@ from warehouse.lakes.content import Target, place_of, require_name, target_of
     ],
 )
 def test_a_password_is_taken_out_of_an_address(given: str, uri: str, password: str | None) -> None:
-    assert target_of(given) == Target(uri, password)
+    assert target_of(given) == CatalogueTarget(uri, password)
 
 
 def test_what_a_library_says_is_one_line_without_the_password() -> None:
-    said = Target("postgresql://u@h/d", "hunter-2").safe(
+    said = CatalogueTarget("postgresql://u@h/d", "hunter-2").safe(
         " no entry\tfor hunter-2.\nTraceback: hunter-2"
     )
     assert said == "no entry for ***"

@@ -14,8 +14,7 @@ from warehouse import annotations
 from warehouse.annotations import annotation
 from warehouse.contract import Facts
 from warehouse.filters import Filters
-from warehouse.kept import Kept
-from warehouse.store import Reader
+from warehouse.store import Kept, Reader
 
 Fill = Callable[[Path, str, list[Facts]], None]
 
