@@ -1,7 +1,7 @@
 """A published study as values and in words: read like results, and never mixed with what was measured
 here."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.evidence.words import Word
@@ -12,7 +12,7 @@ from analysis.published.claims_file import Row
 from analysis.published.printed import decimal
 from analysis.verdicts.finding import Finding, shown
 from answers.compare.values import counted, metric_name
-from answers.wording import UNKNOWN, arm_words, badge, between, known
+from answers.wording import UNKNOWN, arm_words, badge, between
 from warehouse.filters import Filters
 
 #: What stands in every title that shows a published figure.
@@ -242,22 +242,6 @@ _SHORTER = {
     "Inter-token latency (ITL)": "ITL",
 }  # fmt: skip
 _ARMS = {"baseline_": "baseline", "speculative_": "with speculation"}
-
-
-def study_name(facts: Mapping[str, str]) -> str:
-    """Return what a list calls the study: ``gpt-oss-120b on NVIDIA H200``."""
-    model = known(facts.get("target_model")).rpartition("/")[2]
-    return f"{model} on {known(facts.get('gpu'))}"
-
-
-def study_about(facts: Mapping[str, str]) -> str:
-    """Return what was run, in a line."""
-    draft = facts.get("draft_model")
-    told = [
-        known(facts.get("target_model")), f"draft {draft}" if draft else "", facts.get("gpu", ""),
-        facts.get("engine", ""), facts.get("load_generator", ""),
-    ]  # fmt: skip
-    return f"{', '.join(filter(None, told))}. Printed in: {known(facts.get('source'))}."
 
 
 def study_headline(means: Sequence[PrintedRow], arm: str, loads: Sequence[object]) -> str:

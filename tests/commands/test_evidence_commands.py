@@ -275,7 +275,7 @@ def test_diff_of_two_runs_lists_settings_and_no_outcomes(
     path = filling([1500.0], repeats=1)
 
     status, said = draftboard_says(
-        "diff", "none-0-0.json", "eagle3-0-0.json", "--warehouse", path, "--json"
+        "runs", "diff", "none-0-0.json", "eagle3-0-0.json", "--warehouse", path, "--json"
     )
 
     fields = {
