@@ -45,7 +45,7 @@ from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.rows import Flag
 from warehouse.store import Reader
-from warehouse.store_files import WriterLock
+from warehouse.store_lock import WriterLock
 
 # --- Arms whose answers break where the baseline's do not, found once for all that are compared.
 

@@ -29,7 +29,7 @@ from warehouse.beside import WatchHealth, complaint, read_health
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store import Reader
-from warehouse.store_cache import name_of, read_at
+from warehouse.store_cache import is_copy, read_at
 from warehouse.store_current import not_fresh
 
 #: What tells the series of a night apart.
@@ -75,7 +75,7 @@ class _Families(Collector):
         yield about
         yield _gauge("generation", "Number of the newest.", generation)
         yield _gauge("refused_files", "Files refused.", self._refusals)
-        if name_of(root) is not None:
+        if is_copy(root):
             # How fresh the copy of a bucket is.
             reached, at = float(not_fresh(root) is None), read_at(root).timestamp()
             yield _gauge("bucket_up", "1: the bucket is in reach.", reached)

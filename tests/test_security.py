@@ -100,7 +100,7 @@ KNOWN_SQL = {
     "sql_text('kept')", "text", "statements[0]", "setting", "sql",
     "f'insert into {name} by name select * from batch'",
     "f'insert into {name} by name from store.{name}'", "f'from {name} order by {_ORDER[name]}'",
-    "f'from store.{name}'", "f'create table {name} as from batch'",
+    "f'from store.{table}'", "sql_text('outlived_requests')", "text + _YOUNGER.get(name, '')", "f'create table {name} as from batch'",
     "f'create table {name} as from nothing'",
     # A setting takes no parameter: the quotes in the folders' names are doubled.
     "f'set allowed_directories = [{folders}]'",
@@ -236,7 +236,8 @@ def test_no_part_but_the_login_reads_streamlits_secrets() -> None:
         for path in MODULES
         if re.search(r"\bst\.secrets|secrets_singleton", path.read_text(encoding="utf-8"))
     ]
-    assert readers == ["dashboard/access.py"]
+    # The gate reads the cookie's secret, where a login is configured.
+    assert readers == ["dashboard/access.py", "dashboard/gate.py"]
 
 
 def test_nothing_that_is_committed_is_a_file_of_secrets() -> None:

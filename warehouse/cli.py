@@ -17,8 +17,9 @@ from warehouse.json_text import json_text
 from warehouse.store import open_writer
 from warehouse.store_cache import name_of, warehouse_path
 from warehouse.store_current import current_generation
-from warehouse.store_files import WriterLock, full_disk_explained, refuse_bundle
+from warehouse.store_files import full_disk_explained, refuse_bundle
 from warehouse.store_list import no_current
+from warehouse.store_lock import WriterLock
 from warehouse.store_tables import STEPS
 from warehouse.store_tables import convert as convert_old
 

@@ -22,12 +22,12 @@ from warehouse.store_files import (
     PRIVATE,
     REQUESTS,
     TABLES,
-    WriterLock,
     full_disk_explained,
     sha256_of,
     sync,
 )
 from warehouse.store_list import Segment, generations, is_old, listed_requests, lists, load, retire
+from warehouse.store_lock import WriterLock
 from warehouse.store_tables import attach_parts, merged, sql_text, write_table
 
 #: Requests of a file, and cells of a segment, where there are so many.

@@ -38,13 +38,13 @@ from warehouse.store_draft import BATCHES, REJECTIONS, Draft, write_draft
 from warehouse.store_files import (
     REQUESTS,
     TABLES,
-    WriterLock,
     full_disk_explained,
     pin,
     refuse_bundle,
     remove_private,
 )
 from warehouse.store_list import Generation, load, number_of, unreadable
+from warehouse.store_lock import WriterLock
 from warehouse.store_tables import (
     Batch,
     attach_parts,

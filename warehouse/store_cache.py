@@ -18,8 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock
-
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.store_files import PRIVATE, PUBLISHED, REQUESTS
 
@@ -160,6 +158,9 @@ def keep_small(root: Path) -> None:
 def copy_locked(root: Path) -> Iterator[None]:
     """Let nobody else on this machine change what the copy's CURRENT names; nothing for a folder
     that is no copy."""
+    # Who only reads reports needs none of it.
+    from filelock import FileLock
+
     lock = FileLock(root / "remote.lock", fallback_to_soft=False, preserve_lock_file=True)
     with lock if is_copy(root) else nullcontext():
         yield

@@ -40,7 +40,6 @@ from warehouse.store_files import (
     CURRENT,
     REQUESTS,
     TABLES,
-    WriterLock,
     full_disk_explained,
     pointer_here,
     private_beside,
@@ -56,6 +55,7 @@ from warehouse.store_list import (
     no_current,
     number_of,
 )
+from warehouse.store_lock import WriterLock
 from warehouse.store_tables import Batch, publish_generation, sql_text
 
 if TYPE_CHECKING:

@@ -48,7 +48,6 @@ from warehouse.store_files import (
     PRIVATE,
     REQUESTS,
     TABLES,
-    WriterLock,
     point,
     pointer_here,
     publish,
@@ -68,6 +67,7 @@ from warehouse.store_list import (
     number_of,
     retire,
 )
+from warehouse.store_lock import WriterLock
 
 if TYPE_CHECKING:
     from warehouse.store_object import ObjectStore
