@@ -144,7 +144,10 @@ class Intake:
     was taken in is the whole.
     """
 
-    def __init__(self, store: Writer, advance: Callable[[Unit], None]) -> None:
+    def __init__(
+        self, store: Writer, advance: Callable[[Unit], None], held: Iterable[str] = ()
+    ) -> None:
+        """``held``: ids of a warehouse that is read again, which the store holds no more."""
         self.outcome = IngestOutcome()
         self.superseded: set[str] = set()
         self._store = store
@@ -152,7 +155,7 @@ class Intake:
         self._rejected: dict[int, Rejection] = {}
         self._number = itertools.count()
         self._runs: defaultdict[str, set[str]] = defaultdict(set)
-        for source_id in store.sources:
+        for source_id in (*store.sources, *held):
             self._runs[run_of(source_id)].add(source_id)
         self._former: set[str] = set()
         self._replaced: set[str] = set()
@@ -270,7 +273,7 @@ def read_again(
 
     Raises InvalidInput, and publishes nothing, where one of them is not there as it was.
     """
-    intake = Intake(store, advance)
+    intake = Intake(store, advance, (source.source_id for source in sources))
     for _ in intake.take_in(_units_again(sources, options)):
         pass
     outcome, there = intake.outcome, intake.superseded

@@ -91,8 +91,10 @@ def head_of_file(path: Path, size: int = _CHUNK) -> memoryview:
             return memoryview(file.read(size))
         found = bytearray()
         try:
-            while len(found) < size and (chunk := next(chunks, b"")):
+            for chunk in chunks:
                 found += chunk
+                if len(found) >= size:
+                    break
         except _DAMAGED as error:
             raise InvalidInput(f"{path} is damaged or cut off.") from error
         return memoryview(bytes(found[:size]))

@@ -120,7 +120,8 @@ def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnectio
     for name, schema in _SCHEMAS.items():
         files = generation.of(name)
         if not files:
-            connection.register("nothing", schema.empty_table())
+            # An empty table made of a schema alone imports pandas.
+            connection.register("nothing", pa.Table.from_batches([], schema))
             connection.execute(f"create table {name} as from nothing")
             connection.unregister("nothing")
             continue

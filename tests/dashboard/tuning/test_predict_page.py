@@ -10,12 +10,18 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
-from answers.predict.acceptance import AcceptanceLine, DraftAcceptance, accepted, headline, lines
+from answers.predict.acceptance import AcceptanceLine, DraftAcceptance, accepted, headline
 from answers.predict.acceptance import AcceptanceQuestion as Accepting
 from answers.predict.acceptance import lines as accepted_lines
-from answers.predict.answer import DraftFamily, acceptance_of_family, families, subjects
+from answers.predict.answer import (
+    DraftFamily,
+    acceptance_of_family,
+    families,
+    fitted,
+    forecast_lines,
+    subjects,
+)
 from answers.predict.values import ForecastLines, ForecastQuestion, TextbookParameters
-from answers.wording import known
 from dashboard.charts import forecast
 from dashboard.charts.forecast import ForecastSheet, acceptance, textbook, withheld
 from dashboard.shelf import ask, open_shelf
@@ -217,8 +223,8 @@ def test_a_question_of_one_dataset_survives_the_change_to_another(
 def _drawn(asked: ForecastQuestion, metric: str) -> tuple[ForecastSheet, ForecastLines]:
     (subject,) = (one for one in ask(open_shelf(), subjects, Filters())
                   if one.place.dataset == "code")  # fmt: skip
-    found = known(subject)
-    return ForecastSheet(found, asked, metric, "  [simulated]"), lines(found, asked)
+    found = fitted(subject)
+    return ForecastSheet(found, asked, metric, "  [simulated]"), forecast_lines(found, asked)
 
 
 def _family() -> DraftFamily:
