@@ -100,7 +100,7 @@ KNOWN_SQL = {
     "sql_text('kept')", "text", "statements[0]", "setting", "sql",
     "f'insert into {name} by name select * from batch'",
     "f'insert into {name} by name from store.{name}'", "f'from {name} order by {_ORDER[name]}'",
-    "f'from store.{table}'", "sql_text('outlived_requests')", "text + _YOUNGER.get(name, '')", "f'create table {name} as from batch'",
+    "f'from store.{name}'", "f'from store.{table}'", "sql_text('outlived_requests')", "text + _YOUNGER.get(name, '')", "f'create table {name} as from batch'",
     "f'create table {name} as from nothing'",
     # A setting takes no parameter: the quotes in the folders' names are doubled.
     "f'set allowed_directories = [{folders}]'",

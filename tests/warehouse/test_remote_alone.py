@@ -177,7 +177,7 @@ def test_who_writes_is_refused_and_nothing_is_changed(
 
 def test_a_command_that_writes_says_one_sentence(bucket: Any, alone: Path) -> None:
     words = ("--night", "2026-11-21", "--author", "Ann", "--warehouse", bucket.url)
-    done = _call("note", "warm", *words)
+    done = _call("runs", "note", "warm", *words)
     assert isinstance(done.exception, WarehouseUnreachable)
     assert done.stderr == ""
 
