@@ -1,0 +1,118 @@
+"""One writer at a time: a file lock that the system lets go of when its holder dies.
+
+Whoever waits stands in line: a second lock admits one to wait for the first, so a writer that comes
+back at once, again and again, does not keep others from their turn. One that writes for long looks
+whether somebody stands in line, and gives way.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from warehouse.errors import WarehouseBusy
+from warehouse.store_files import LOCK
+
+#: Seconds between two calls of ``while_waiting``.
+_PIECE_S = 0.5
+#: Nobody stays in line without waiting for the writer for longer than this: seconds.
+_BRIEFLY_S = 0.2
+
+
+class WriterLock:
+    """The lock of the one writer of the warehouse at ``root``, which the system lets go of when its
+    holder dies.
+
+    Whoever waits stands in line: a second lock admits one to wait for the first, so a writer that comes
+    back at once, again and again, does not keep others from their turn. One that writes for long looks
+    whether somebody stands in line, and gives way. ``while_waiting`` is called again and again while it
+    is waited for; what it raises ends that.
+    """
+
+    def __init__(self, root: Path, while_waiting: Callable[[], None] = lambda: None) -> None:
+        self._root, self._while_waiting = root, while_waiting
+        self._lock, self._line = (
+            FileLock(
+                root / name, fallback_to_soft=False, preserve_lock_file=True, thread_local=False
+            )
+            for name in (LOCK, f"{LOCK}.next")
+        )
+
+    @contextmanager
+    def held(self, wait: bool, on_wait: Callable[[str], None] | None) -> Iterator[None]:
+        """Hold the lock for the block; with ``wait=False`` raises WarehouseBusy if it is taken.
+
+        ``on_wait`` gets one sentence where it must be waited for.
+        """
+        try:
+            # Another that is only passing through is not in line; one that waits is.
+            with self._line.acquire(timeout=_BRIEFLY_S):
+                self._lock.acquire(timeout=0)
+        except Timeout as error:
+            try:
+                pid = int((self._root / f"{LOCK}.holder").read_text(encoding="utf-8"))
+                busy = f"Process {pid} is writing to {self._root}"
+            except (OSError, ValueError):
+                busy = f"Another process is writing to {self._root}"
+            if not wait:
+                raise WarehouseBusy(
+                    f"{busy}; try again when it is done, or leave out --no-wait to wait for it."
+                ) from error
+            if on_wait is not None:
+                on_wait(f"{busy}; waiting for it.")
+            self._acquire_in_turn()
+        try:
+            self._sign()
+            yield
+        finally:
+            self._release()
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process holds the lock; it does not while ``give_way`` waits, nor after that
+        waited in vain."""
+        return self._lock.is_locked
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether another process stands in line for the lock."""
+        try:
+            self._line.acquire(timeout=0)
+        except Timeout:
+            return True
+        self._line.release()
+        return False
+
+    def give_way(self) -> None:
+        """Let go of the lock, and stand in line for it again."""
+        self._release()
+        self._acquire_in_turn()
+        self._sign()
+
+    def _acquire_in_turn(self) -> None:
+        self._wait_for(self._line)
+        try:
+            self._wait_for(self._lock)
+        finally:
+            self._line.release()
+
+    def _wait_for(self, lock: FileLock) -> None:
+        while True:
+            try:
+                lock.acquire(timeout=_PIECE_S)
+            except Timeout:
+                self._while_waiting()
+            else:
+                return
+
+    def _sign(self) -> None:
+        # Only said to who waits: on a full disk the lock holds all the same, for who makes room.
+        with suppress(OSError):
+            (self._root / f"{LOCK}.holder").write_text(str(os.getpid()), encoding="utf-8")
+
+    def _release(self) -> None:
+        if self.is_held:
+            (self._root / f"{LOCK}.holder").unlink(missing_ok=True)
+            self._lock.release()
