@@ -111,6 +111,11 @@ def start() -> None:
     os.environ.update(_ENVIRONMENT, PYTHONPATH=os.pathsep.join(paths))
     try:
         forkserver.ensure_running()
+    except OSError as error:
+        raise DraftboardError(
+            f"Reports are read by processes that need a temporary folder, and there is none ({error}): make "
+            "room, or name a folder that may be written in TMPDIR."
+        ) from error
     finally:
         os.environ.clear()
         os.environ.update(before)

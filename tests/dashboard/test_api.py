@@ -106,7 +106,9 @@ def test_every_question_answers_in_every_form_that_it_has(
     lines = ask(name, words, Accept="text/csv").text.splitlines()
     stream = ask(name, words, Accept="application/vnd.apache.arrow.stream")
     rows = pa.ipc.open_stream(stream.content).read_all()
-    assert len(list(QUESTIONS[name].rows(told.json()))) == rows.num_rows
+    asking = QUESTIONS[name]
+    listed = asking.rows(told.json()) if asking.rows else told.json()[asking.listed]
+    assert len(list(listed)) == rows.num_rows
     assert not rows.num_rows or lines[0].split(",")[0] == rows.column_names[0]
 
 

@@ -77,7 +77,8 @@ def test_the_costlier_target_has_four_times_the_layers_and_the_same_answers(tmp_
     make = [
         str(python),
         "-m",
-        "runners.lab.costly",
+        "runners.lab.train",
+        "--costly-from",
         str(MODELS / "target"),
         str(tmp_path / "costly"),
     ]

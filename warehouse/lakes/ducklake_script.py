@@ -32,20 +32,7 @@ def _answer(asked: dict[str, Any], place: Path) -> dict[str, Any]:
     except ModuleNotFoundError as error:
         return {"missing": error.name}
     try:
-        # What the environment says of a bucket, for this process only.
-        env, at = os.environ, urlsplit(os.environ.get("AWS_ENDPOINT_URL", ""))
-        given = {
-            "key_id": env.get("AWS_ACCESS_KEY_ID"),
-            "secret": env.get("AWS_SECRET_ACCESS_KEY"),
-            "session_token": env.get("AWS_SESSION_TOKEN"),
-            "region": env.get("AWS_REGION"),
-            "endpoint": at.netloc,
-            "url_style": "path" if at.netloc else None,
-            "use_ssl": "false" if at.scheme == "http" else None,
-        }
-        if given["key_id"]:
-            words = ", ".join(f"{key} {_text(value)}" for key, value in given.items() if value)
-            connection.execute(f"create secret (type s3, {words})")
+        _bucket(connection)
         where = f" (data_path {_text(asked['location'])})" if asked["location"] else ""
         connection.execute(f"attach {_text('ducklake:' + asked['catalogue'])} as lake{where}")
         if "tables" in asked:
@@ -53,6 +40,23 @@ def _answer(asked: dict[str, Any], place: Path) -> dict[str, Any]:
         return {"found": _look(connection, asked)}
     except duckdb.Error as error:
         return {"error": str(error)}
+
+
+def _bucket(connection: Any) -> None:
+    """Hand over what the environment says of a bucket, for this process only."""
+    env, at = os.environ, urlsplit(os.environ.get("AWS_ENDPOINT_URL", ""))
+    given = {
+        "key_id": env.get("AWS_ACCESS_KEY_ID"),
+        "secret": env.get("AWS_SECRET_ACCESS_KEY"),
+        "session_token": env.get("AWS_SESSION_TOKEN"),
+        "region": env.get("AWS_REGION"),
+        "endpoint": at.netloc,
+        "url_style": "path" if at.netloc else None,
+        "use_ssl": "false" if at.scheme == "http" else None,
+    }
+    if given["key_id"]:
+        words = ", ".join(f"{key} {_text(value)}" for key, value in given.items() if value)
+        connection.execute(f"create secret (type s3, {words})")
 
 
 def _connection(duckdb: Any, place: Path) -> Any:
