@@ -231,7 +231,7 @@ def test_a_search_that_is_killed_goes_on_and_measures_nothing_twice(tmp_path: Pa
     first.send_signal(signal.SIGINT)
     first.wait(PATIENCE_S)
     assert first.returncode == 128 + signal.SIGINT
-    assert not study.running()
+    wait_for(lambda: not study.running(), "nothing is left")
     done = searched(study)
     (told_,) = json.loads(done.stdout)["searches"]
     assert {step["arm"] for step in told_["steps"]} == {"baseline", "draft"}
