@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from answers.compare.values import counted, metric_name
+from answers.compare.values import metric_name
 from answers.wording import badges, bracketed
 from warehouse import annotations
-from warehouse.catalogue import METRICS
+from warehouse.catalogue import METRICS, counted
 from warehouse.filters import FILTER_FIELDS, UNKNOWN, Filters
 from warehouse.store import Opened, Reader
 from warehouse.store_question import documented

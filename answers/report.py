@@ -14,18 +14,11 @@ from analysis.money.paying import Paying
 from answers.compare.answer import compare
 from answers.compare.subjects import answer as answer_of
 from answers.compare.subjects import subjects as compared
-from answers.compare.values import (
-    CAPPED,
-    ArmComparison,
-    ComparedSetting,
-    MetricLine,
-    counted,
-    short_name,
-)
+from answers.compare.values import CAPPED, ArmComparison, ComparedSetting, MetricLine, short_name
 from answers.compare.values import CompareQuestion as Compared
 from answers.cost.answer import cost
 from answers.cost.values import Costs, DecisionCost, Terms
-from answers.cost.words import gpus, per_million
+from answers.cost.words import per_million
 from answers.decide import tables
 from answers.decide.answer import decide, decide_one
 from answers.decide.overview import Overview, SubjectsQuestion, narrowed, subjects
@@ -34,7 +27,7 @@ from answers.decide.values import DecideQuestion, Decision, Decisions
 from answers.runs import notes
 from answers.wording import UNKNOWN, bracketed, interval, known, percent
 from warehouse import annotations, queries
-from warehouse.catalogue import METRICS
+from warehouse.catalogue import METRICS, counted
 from warehouse.errors import NothingToReport, UnknownKey
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -232,7 +225,7 @@ def _costs(rows: Sequence[DecisionCost]) -> TextRows:
             fleets = (
                 None if side is None else side.fleet for side in (row.baseline, row.speculative)
             )
-            told = (UNKNOWN if one is None else gpus(one.gpus, unit) for one in fleets)
+            told = (UNKNOWN if one is None else counted(one.gpus, unit) for one in fleets)
             line += [" → ".join(told), UNKNOWN if year is None else f"{year.value:,.0f}"]
         lines.append(line)
     more = ["GPUs for the demand", "saved a year, USD"] if demanded else []

@@ -31,6 +31,7 @@ from ingest.model import IngestOptions, Unit
 from ingest.pipeline import IngestOutcome, ingest_units
 from ingest.settings import checked_facts
 from warehouse import queries
+from warehouse.catalogue import counted
 from warehouse.contract import arm_label
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
@@ -264,7 +265,7 @@ def agree(
     if files and not yes and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
         files = _asked(files)
         _show(files, outcome)
-        if not click.confirm(f"Take {_counted(len(files), 'file')} in?"):
+        if not click.confirm(f"Take {counted(len(files), 'file')} in?"):
             return None
     elif not yes:
         if not as_json:
@@ -309,7 +310,7 @@ def _show(files: Sequence[GuessedFile], outcome: IngestOutcome) -> None:
     if not files:
         click.echo("No file here is a result that can be taken in.")
         return
-    click.echo(f"{_counted(len(files), 'file')} with {_counted(outcome.cells, 'cell')}.")
+    click.echo(f"{counted(len(files), 'file')} with {counted(outcome.cells, 'cell')}.")
     rows = [_row(one) for one in files]
     shared = [name for name in rows[0] if len({row[name] for row in rows}) == 1]
     said = ", ".join(f"{name} {rows[0][name]}" for name in shared if rows[0][name] != "unknown")
@@ -330,7 +331,7 @@ def _show(files: Sequence[GuessedFile], outcome: IngestOutcome) -> None:
         lacking["load"] = sum(not one.loads for one in files)
     if lacking:
         unsaid = (
-            name if n == len(files) else f"{name} of {_counted(n, 'file')}"
+            name if n == len(files) else f"{name} of {counted(n, 'file')}"
             for name, n in lacking.items()
         )
         _wrapped(f"Nobody says: {', '.join(unsaid)}.")
@@ -385,10 +386,6 @@ def _as_json(files: Sequence[GuessedFile], outcome: IngestOutcome) -> dict[str, 
         "rejected": [{"path": r.path, "reason": r.reason} for r in outcome.rejected],
         "passed_over": outcome.as_json()["passed_over"],
     }  # fmt: skip
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 # --- What is asked on a terminal; an empty answer leaves a thing unknown.

@@ -15,20 +15,12 @@ from urllib.parse import urlencode
 
 from pydantic import AwareDatetime, ValidationError
 
+from answers.trend.nights import troubles
 from answers.wording import size
 from nightly.nights import write_whole
-from nightly.words import (
-    Decline,
-    Judgement,
-    cells,
-    changes,
-    cost,
-    counted,
-    identity,
-    sized,
-    troubles,
-)
+from nightly.words import Decline, Judgement, cells, changes, cost, identity, sized
 from warehouse.beside import NightLimits, NightSummary, Regression, StrictPart, nights_folder
+from warehouse.catalogue import counted
 from warehouse.secrets import scrub_text
 
 

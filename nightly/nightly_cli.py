@@ -10,6 +10,7 @@ from typing import Any
 import click
 import yaml
 
+from answers.trend.nights import troubles
 from commands.options import judging_options
 from commands.output import ended_by_signals, show_table
 from nightly import words
@@ -18,6 +19,7 @@ from nightly.messages import Settings
 from nightly.nights import AnotherNight, one_night
 from warehouse import beside
 from warehouse.beside import NightLimits
+from warehouse.catalogue import duration
 from warehouse.errors import DraftboardError, StudyError
 from warehouse.json_text import json_text
 from warehouse.store_cache import warehouse_path
@@ -154,9 +156,9 @@ def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
         [
             [
                 night.night, night.study, night.outcome, words.cells(night),
-                words.duration(night.seconds), words.cost(night).removeprefix("measured for "),
+                duration(night.seconds), words.cost(night).removeprefix("measured for "),
                 words.sized(night.regressions[0]) if night.regressions else "",
-                (words.troubles(night) or [""])[0],
+                (troubles(night) or [""])[0],
             ]
             for night in chosen
         ],

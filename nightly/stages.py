@@ -37,6 +37,7 @@ from nightly.nights import (
     write_whole,
 )
 from warehouse.beside import NightSummary, StageName, StageStatus
+from warehouse.catalogue import counted
 from warehouse.errors import DraftboardError, NothingToReport, RunnerError
 from warehouse.json_text import for_terminal
 
@@ -315,7 +316,7 @@ def _spent(night: NightRun, budget: Budget) -> str:
     count, _ = cells_of(night.folder, night.state.planned)
     lacking = count.planned - count.good
     return (
-        f"the budget of {budget} is spent; {words.counted(lacking, 'cell')} of {count.planned} "
+        f"the budget of {budget} is spent; {counted(lacking, 'cell')} of {count.planned} "
         f"{'is' if lacking == 1 else 'are'} not measured"
     )
 
@@ -329,7 +330,7 @@ def ingest(night: NightRun) -> StageEnd:
     if ended.answer is None:
         return night.failed("ingest", ended)
     for path, reason in ended.answer:
-        files = words.counted(len(ended.answer), "file")
+        files = counted(len(ended.answer), "file")
         return StageEnd("failed", f"{files} rejected, the first: {path}: {reason}")
     return StageEnd("done")
 

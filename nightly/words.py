@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from answers.trend import words as trend_words
+from answers.trend.nights import troubles
 from answers.wording import markdown as as_markdown
 from nightly.nights import plain, write_whole
 from warehouse.beside import (
@@ -20,6 +21,7 @@ from warehouse.beside import (
     Verdict,
     nights_folder,
 )
+from warehouse.catalogue import counted, duration
 from warehouse.secrets import scrub
 from warehouse.store_cache import changed_aside
 
@@ -160,18 +162,6 @@ def changes(found: Iterable[Changed]) -> str:
     return "; ".join(change.sentence for change in found) or UNRECORDED
 
 
-def duration(seconds: float) -> str:
-    """Write a duration: ``40 s``, ``12 min``, ``3.5 h``."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def counted(number: int, what: str) -> str:
-    """Return a count with its noun: ``1 cell``, ``2,000 cells``."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
-
-
 def cells(night: NightSummary) -> str:
     """Say what became of the cells: ``22 of 24 cells good, 1 failed, 1 not measured``."""
     count = night.cells
@@ -185,16 +175,6 @@ def cost(night: NightSummary) -> str:
     """Say what the night cost: ``measured for 3.5 h, 12.30 USD``; without a price only the time."""
     spent = f"measured for {duration(night.measuring_hours * 3600)}"
     return spent if night.cost_usd is None else f"{spent}, {night.cost_usd:,.2f} USD"
-
-
-def troubles(night: NightSummary) -> list[str]:
-    """Return a line for each stage that did not do its work, then for each cell that failed."""
-    stages = [
-        f"{stage.name} {stage.status}: {stage.said}"
-        for stage in night.stages
-        if stage.status in ("failed", "stopped")
-    ]
-    return stages + [f"{failure.cell}: {failure.said}" for failure in night.failures]
 
 
 def markdown(night: NightSummary) -> str:

@@ -267,3 +267,15 @@ def percentile_label(statistic: str) -> str:
     if statistic in QUANTILES:
         return f"P{QUANTILES[statistic] * 100:g}"
     return statistic
+
+
+def counted(count: int, what: str, many: str = "") -> str:
+    """Return a count with its noun: ``1 pair``, ``2,000 pairs``. ``many``: an irregular plural."""
+    return f"{count:,} {what if count == 1 else many or what + 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Write a duration: ``40 s``, ``12 min``, ``3.5 h``."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from warehouse.catalogue import counted
 from warehouse.errors import InvalidInput
 
 MILLION = 1_000_000
@@ -62,7 +63,7 @@ class Basis:
 
     def counted(self, number: int) -> str:
         """Return a number of what is charged: ``1 GPU``, ``12 GPUs``, ``3 CPU machines``."""
-        return f"{number:,} {self.unit}{'' if number == 1 else 's'}"
+        return counted(number, self.unit)
 
     @property
     def sentence(self) -> str:

@@ -363,11 +363,6 @@ def title(setting: ComparedSetting, arm: ComparedArm, reference: str) -> str:
     return f"{arm.name} against {reference}: {', '.join(parts)}{badges}"
 
 
-def counted(count: int, what: str, many: str = "") -> str:
-    """Return a count with its noun: ``1 pair``, ``2,000 pairs``. ``many``: an irregular plural."""
-    return f"{count:,} {what if count == 1 else many or what + 's'}"
-
-
 def unmatched_rows(found: ArmComparison) -> list[TextRow]:
     """Return the cells without a partner as a row per file, arm, dataset and reason."""
     groups: dict[tuple[str | None, str | None, str | None, str], list[str]] = {}

@@ -13,6 +13,7 @@ from answers.decide.tables import TextRows, arm_at
 from answers.decide.values import Decision
 from answers.decide.words import at_load, left_on, saved
 from answers.wording import ORIGINS, UNKNOWN, between, interval, known, percent
+from warehouse.catalogue import counted
 
 # --- What money says in sentences: what a token costs, what a year saves, and what is not known.
 
@@ -95,8 +96,8 @@ def headline(
     demand, unit = served[0], served[1].unit
     text += f" For {demand.tokens_per_day / 1e6:,.6g} million output tokens a day"
     if not yearly.value:
-        return f"{text} both take {gpus(old.gpus, unit)}, so nothing is saved a year."
-    took = f"it takes {gpus(new.gpus, unit)} instead of {old.gpus:,}"
+        return f"{text} both take {counted(old.gpus, unit)}, so nothing is saved a year."
+    took = f"it takes {counted(new.gpus, unit)} instead of {old.gpus:,}"
     return f"{text} {took}: {year(yearly)}."
 
 
@@ -119,11 +120,6 @@ def year(amount: SavedAmount) -> str:
     return f"{how}{abs(amount.value):,.0f} USD a year {'less' if less else 'more'}{interval}"
 
 
-def gpus(count: int, unit: str = "GPU") -> str:
-    """Return a count of what is paid for: ``1 GPU``, ``12 GPUs``, ``3 CPU machines``."""
-    return f"{count:,} {unit}{'' if count == 1 else 's'}"
-
-
 def from_to(row: DecisionCost) -> str:
     """Say what a token costs with both arms: ``0.451 instead of 0.520 USD per million output tokens
     at 16 at once``."""
@@ -142,7 +138,7 @@ def per_year(row: DecisionCost) -> str:
     if not saved.value:
         return f"0 USD, as many {basis.unit}s: {amount.word}"
     fewer = "fewer" if saved.value > 0 else "more"
-    told = gpus(round(abs(saved.value)), basis.unit)
+    told = basis.counted(round(abs(saved.value)))
     return f"{amount.value:,.0f} USD, {told} {fewer}: {amount.word}"
 
 

@@ -11,8 +11,9 @@ from analysis.published.claims import Claims, as_improvement, better_of
 from analysis.published.claims_file import Row
 from analysis.published.printed import decimal
 from analysis.verdicts.finding import Finding, shown
-from answers.compare.values import counted, metric_name
+from answers.compare.values import metric_name
 from answers.wording import UNKNOWN, arm_words, badge, between
+from warehouse.catalogue import counted
 from warehouse.filters import Filters
 
 #: What stands in every title that shows a published figure.

@@ -13,11 +13,11 @@ import pandas as pd
 
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.server_series import lines
-from answers.compare.values import counted
 from answers.runs import notes
 from answers.wording import UNKNOWN, badge
 from warehouse import annotations, queries
 from warehouse.annotations import Annotation, AnnotationTarget, run
+from warehouse.catalogue import counted
 from warehouse.filters import Filters
 from warehouse.loads import load_of
 from warehouse.rows import Measurement

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from analysis.search.race import MOST, UNLIKELY, End, Settling
 from analysis.search.space import Space
-from answers.compare.values import counted
 from answers.decide.overview import name
 from answers.search.values import (
     LaunchStep,
@@ -18,6 +17,7 @@ from answers.search.values import (
     WinnerProof,
 )
 from answers.wording import known, percent
+from warehouse.catalogue import counted
 
 Rows = tuple[list[str], list[list[str]]]
 UNDER_WAY = "under way"

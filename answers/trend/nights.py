@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from answers.compare.values import counted
 from answers.trend.words import interval, percent
 from warehouse.beside import NightSummary
+from warehouse.catalogue import counted, duration
 from warehouse.filters import Filters
 
 HOW_TO_BEGIN = (
@@ -84,18 +84,22 @@ def row(night: NightSummary) -> NightRow:
     if night.regressions and night.verdict is not None:
         worst = f"{night.regressions[0].line} {percent(night.regressions[0].improvement)}"
         worse = f"{night.verdict.regressions:,} series, worst {worst}"
-    troubles = [
+    return NightRow(
+        night.night, night.study, night.outcome, f"{night.cells.good} of {night.cells.planned}",
+        duration(night.seconds), worse, _first_few(change.sentence for change in night.changed),
+        _first_few(troubles(night)), "" if night.cost_usd is None else f"{night.cost_usd:,.2f}",
+        f"{night.started:%Y-%m-%d %H:%M}",
+    )  # fmt: skip
+
+
+def troubles(night: NightSummary) -> list[str]:
+    """Return a line for each stage that did not do its work, then for each cell that failed."""
+    stages = [
         f"{stage.name} {stage.status}: {stage.said}"
         for stage in night.stages
         if stage.status in ("failed", "stopped")
     ]
-    troubles += [f"{failure.cell}: {failure.said}" for failure in night.failures]
-    return NightRow(
-        night.night, night.study, night.outcome, f"{night.cells.good} of {night.cells.planned}",
-        _duration(night.seconds), worse, _first_few(change.sentence for change in night.changed),
-        _first_few(troubles), "" if night.cost_usd is None else f"{night.cost_usd:,.2f}",
-        f"{night.started:%Y-%m-%d %H:%M}",
-    )  # fmt: skip
+    return stages + [f"{failure.cell}: {failure.said}" for failure in night.failures]
 
 
 def sentence(night: NightSummary) -> str:
@@ -106,7 +110,7 @@ def sentence(night: NightSummary) -> str:
         f"{night.outcome.capitalize()}: {_MEANS[night.outcome]}.",
         f"{known.good} of {counted(known.planned, 'cell')} good, {known.failed} failed, "
         f"{known.missing} not measured.",
-        f"From {night.started:%Y-%m-%d %H:%M}{ended} UTC, {_duration(night.seconds)} of work in "
+        f"From {night.started:%Y-%m-%d %H:%M}{ended} UTC, {duration(night.seconds)} of work in "
         f"{counted(night.calls, 'call')}.",
     ]
     if night.undelivered:
@@ -128,7 +132,7 @@ def parts(night: NightSummary) -> tuple[NightPart, ...]:
         (c.field, *("not stated" if x is None else str(x) for x in (c.before, c.after)))
         for c in night.changed
     )
-    ran = tuple((s.name, s.status, _duration(s.seconds), s.said) for s in night.stages)
+    ran = tuple((s.name, s.status, duration(s.seconds), s.said) for s in night.stages)
     every = (
         NightPart("What got worse",
                   ("series", "metric", "change", "95 % interval", "since", "changed with it"), worse),
@@ -145,9 +149,3 @@ def _first_few(parts: Iterable[str]) -> str:
     told = list(parts)
     more = f"; and {len(told) - _LISTED} more" if len(told) > _LISTED else ""
     return "; ".join(told[:_LISTED]) + more
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

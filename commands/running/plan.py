@@ -169,17 +169,6 @@ def measured_otherwise(laid_out: Plan, results: Path | None) -> tuple[str, ...]:
     return unlike(laid_out, layout, Now(software(laid_out.study)))
 
 
-def _launch_json(laid_out: Plan, launch: Launch) -> dict[str, Any]:
-    return {
-        "id": launch.launch_id,
-        "arm": launch.variant.name,
-        "tensor_parallel_size": launch.tensor_parallel_size,
-        "repeat": launch.repeat,
-        "command": server_by_hand(laid_out, launch),
-        "cells": [cell.key for cell in launch.cells],
-    }
-
-
 def _row(launch: Launch) -> tuple[str, ...]:
     loads = [
         cell.load if cell.concurrency is None else str(cell.concurrency) for cell in launch.cells

@@ -7,10 +7,11 @@ import altair as alt
 import pandas as pd
 
 from analysis.verdicts.finding import Finding
-from answers.compare.values import counted, short_name
+from answers.compare.values import short_name
 from answers.published.values import BADGE, MEAN, Plot, where_printed
 from answers.wording import badge, bracketed
 from dashboard.charts import QUIET, Chart, colour, even, points, spans, tip, title
+from warehouse.catalogue import counted
 
 PUBLISHED, RECOMPUTED, MEASURED = "published", "its own row gives", "measured here"
 _SHAPES = {PUBLISHED: "square", RECOMPUTED: "diamond", MEASURED: "circle"}

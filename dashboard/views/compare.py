@@ -47,7 +47,7 @@ from dashboard.filters import arms, cells, nothing
 from dashboard.links import cell_link, follow_first, lost
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views import printed
-from warehouse.catalogue import METRICS, STATISTICS, percentile_label
+from warehouse.catalogue import METRICS, STATISTICS, counted, percentile_label
 from warehouse.filters import Filters
 
 TITLE = "Compare"
@@ -270,9 +270,9 @@ def _left_out(comparison: ArmComparison) -> None:
     if not lonely and not excluded:
         st.caption("Every cell has a partner.")
         return
-    label = f"Without a partner: {values.counted(lonely, 'cell')}"
+    label = f"Without a partner: {counted(lonely, 'cell')}"
     if excluded:
-        label += f"; shown, but deciding nothing: {values.counted(excluded, 'cell')}"
+        label += f"; shown, but deciding nothing: {counted(excluded, 'cell')}"
     with st.expander(label, expanded=not comparison.settings):
         names = ("dataset", "arm", "load", "gpu", "model", "reason", "cell")
         if lonely:

@@ -15,6 +15,7 @@ from rich.text import Text
 from runners.planning.plan import Launch, Plan, PlannedCell
 from runners.serving.diagnosis import Diagnosis
 from runners.surroundings.layout import Layout
+from warehouse.catalogue import duration
 
 LiveFigures = Mapping[str, float]
 
@@ -59,13 +60,6 @@ class Count:
         left = self.left_s()
         parts += [f"about {duration(left)} left"] if left and len(self.settled) < self.total else []
         return ", ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """Write a duration, e.g. "40 s", "12 min", "3.5 h"."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 class Progress:

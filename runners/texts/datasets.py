@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import hashlib
 import importlib.util
 import json
 import sys
@@ -18,6 +17,7 @@ from runners.probes import interpreter
 from runners.surroundings.models import commit_here
 from runners.texts import generators
 from warehouse.errors import RunnerError, StudyError
+from warehouse.store_files import sha256_of
 
 # --- Conversations: each turn of a user is a request, with all that was said before it.
 #
@@ -176,8 +176,7 @@ def origin(study: Study, dataset: Dataset) -> dict[str, Any]:
 def _sha256(path: Path, _written: int, _size: int) -> str:
     # The hash of a file as it was written then. It is remembered, since every cell of a
     # dataset asks for it.
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(path)
 
 
 def prompt_texts(study: Study, name: str) -> list[str]:

@@ -1,8 +1,9 @@
 """Small words that many answers say."""
 
-from answers.compare.values import counted, metric_name
+from answers.compare.values import metric_name
 from answers.trend import words as trend
 from answers.wording import directed, interval, markdown, percent, size
+from warehouse.catalogue import counted
 
 
 def test_one_is_singular_and_many_are_grouped() -> None:

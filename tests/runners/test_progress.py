@@ -5,9 +5,10 @@ import io
 import pytest
 from rich.console import Console
 
-from runners.measuring.progress import Count, Progress, duration, live_line
+from runners.measuring.progress import Count, Progress, live_line
 from runners.planning.estimate import Node, duration_of
 from runners.planning.plan import make_plan
+from warehouse.catalogue import duration
 
 
 def test_off_a_terminal_each_event_is_one_plain_line(study_of) -> None:

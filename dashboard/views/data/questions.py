@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from answers import explore
-from answers.compare.values import counted, metric_name
+from answers.compare.values import metric_name
 from answers.explore import (
     AGGREGATIONS,
     KEYS,
@@ -42,7 +42,7 @@ from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import nothing
 from dashboard.links import LINK_COLUMNS, linked
 from dashboard.shelf import Shelf, ask, cached
-from warehouse.catalogue import METRICS, PERCENTILES, percentile_label
+from warehouse.catalogue import METRICS, PERCENTILES, counted, percentile_label
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store_question import VIEWS, Bounds, QuestionAnswer
