@@ -147,10 +147,12 @@ def cli(context: click.Context) -> None:
 def _say_what_is_not_fresh(began: float) -> None:
     """Say of which bucket a command has read only this machine's copy, because it could not be
     reached."""
-    from warehouse.store_current import not_fresh_since
-
+    if "warehouse.store_current" not in sys.modules:
+        return  # Nothing was read, and whoever only asks for help waits for no import.
     if isinstance(sys.exception(), WarehouseUnreachable):
         return  # The command ends with this sentence, and has shown nothing.
+    from warehouse.store_current import not_fresh_since
+
     for sentence in not_fresh_since(began):
         click.echo(sentence, err=True)
 

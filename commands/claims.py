@@ -2,20 +2,18 @@
 
 from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from analysis.published.claims import Claims, judge
-from analysis.published.claims_file import read_claims
-from answers.published.answer import measured_here
-from answers.published.values import checked, figure_words, headline_of_claims, here, in_words
 from commands.options import filter_options, filters_from, json_option, warehouse_option
 from commands.output import show_table
 from warehouse.errors import InvalidInput, WarehouseMissing
 from warehouse.json_text import json_text
-from warehouse.store import Reader
 from warehouse.store_cache import warehouse_path
+
+if TYPE_CHECKING:
+    from analysis.published.claims import Claims
 
 #: A table that somebody typed; no more is read.
 MOST_BYTES = 10_000_000
@@ -40,6 +38,11 @@ def claims(
 
     Example: draftboard claims examples/claims/published-study.yaml
     """
+    from analysis.published.claims import judge
+    from analysis.published.claims_file import read_claims
+    from answers.published.answer import measured_here
+    from warehouse.store import Reader
+
     tables = read_claims(_text(file), file.name)
     judged = judge(tables)
     try:
@@ -67,7 +70,9 @@ def _text(file: Path) -> str:
         raise InvalidInput(f"{file} is no text: it must be YAML or CSV in UTF-8.") from error
 
 
-def _show(judged: Claims, everything: bool) -> None:
+def _show(judged: "Claims", everything: bool) -> None:
+    from answers.published.values import checked, figure_words, headline_of_claims, here, in_words
+
     for number, error in enumerate(judged.errors, 1):
         click.echo(f"{number}. {in_words(error.sentence, judged)}")
         for finding in error.findings:

@@ -1,14 +1,10 @@
 """``draftboard compare``: matched pairs load by load, how sure each difference is, who has no partner."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from answers.compare import values
-from answers.compare.answer import compare as compared
-from answers.compare.values import ArmComparison, ComparedArm, ComparedSetting, CompareQuestion
-from answers.compare.values import as_json as comparison_json
 from commands.options import (
     allow_option,
     filter_options,
@@ -20,8 +16,10 @@ from commands.output import show_table
 from warehouse.catalogue import line_of
 from warehouse.errors import UnknownKey
 from warehouse.json_text import json_text
-from warehouse.store import Reader
 from warehouse.store_cache import warehouse_path
+
+if TYPE_CHECKING:
+    from answers.compare.values import ArmComparison, ComparedArm, ComparedSetting
 
 
 @click.command()
@@ -47,6 +45,11 @@ def compare(
 
     Example: draftboard compare --dataset code --allow engine_version --metric ttft:p99
     """
+    from answers.compare.answer import compare as compared
+    from answers.compare.values import CompareQuestion
+    from answers.compare.values import as_json as comparison_json
+    from warehouse.store import Reader
+
     also = tuple(line_of(text) for text in metrics)
     question = CompareQuestion(filters_from(given), allow, given["reference"], also)
     with Reader(warehouse_path(warehouse)) as reader:
@@ -59,7 +62,9 @@ def compare(
         _show(found)
 
 
-def _show(found: ArmComparison) -> None:
+def _show(found: "ArmComparison") -> None:
+    from answers.compare import values
+
     for setting in found.settings:
         for arm in setting.arms:
             _show_arm(found, setting, arm)
@@ -71,7 +76,9 @@ def _show(found: ArmComparison) -> None:
         click.echo(f"decides nothing: {cell.cell}: {cell.why}")
 
 
-def _show_arm(found: ArmComparison, setting: ComparedSetting, arm: ComparedArm) -> None:
+def _show_arm(found: "ArmComparison", setting: "ComparedSetting", arm: "ComparedArm") -> None:
+    from answers.compare import values
+
     click.echo(values.title(setting, arm, found.reference))
     show_table(values.LEVEL_HEADER, [values.level_row(change) for change in arm.changes])
     click.echo(values.summary(arm))

@@ -1,20 +1,10 @@
 """``draftboard cost``, ``slo`` and ``pareto``: what tokens cost, how much an arm carries, what users see of it."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from analysis.money.cost import Demand, fleet
-from analysis.money.cost import cost as cost_of_throughput
-from analysis.money.paying import Hardware, Paying, basis_or_raise
-from answers.cost import values, words
-from answers.cost.answer import cost as cost_of
-from answers.cost.answer import with_energy
-from answers.cost.capacity import ServiceCapacity, capacity, capacity_json, trade, trade_json
-from answers.cost.values import Costs, Terms
-from answers.decide.answer import decide
-from answers.wording import known
 from commands.options import (
     filter_options,
     filters_from,
@@ -29,8 +19,13 @@ from commands.options import (
 )
 from commands.output import show_table
 from warehouse.json_text import json_text
-from warehouse.store import Reader
 from warehouse.store_cache import warehouse_path
+
+if TYPE_CHECKING:
+    from analysis.money.cost import Demand
+    from analysis.money.paying import Paying
+    from answers.cost.capacity import ServiceCapacity
+    from answers.cost.values import Costs
 
 NO_CELL = "No cell matches. `draftboard runs` lists what there is."
 
@@ -65,6 +60,14 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     Example: draftboard cost --output-throughput 2620.89 --usd-per-hour 41.62 --gpus-per-instance 8
     --gpus-used 8
     """
+    from analysis.money.cost import Demand
+    from answers.cost import values
+    from answers.cost.answer import cost as cost_of
+    from answers.cost.answer import with_energy
+    from answers.cost.values import Terms
+    from answers.decide.answer import decide
+    from warehouse.store import Reader
+
     if given["list_prices"]:
         _list_prices(given["prices"], as_json)
         return
@@ -103,9 +106,13 @@ def _list_prices(file: Path | None, as_json: bool) -> None:
 
 
 def _of_throughput(
-    paying: Paying, demand: Demand | None, given: dict[str, Any], as_json: bool
+    paying: "Paying", demand: "Demand | None", given: dict[str, Any], as_json: bool
 ) -> None:
     """Print what tokens cost at the throughput that was given."""
+    from analysis.money.cost import cost as cost_of_throughput
+    from analysis.money.cost import fleet
+    from analysis.money.paying import Hardware, basis_or_raise
+
     basis = basis_or_raise(paying, Hardware())
     output = given["output_throughput"]
     found = cost_of_throughput(output, given["total_throughput"], basis)
@@ -126,7 +133,9 @@ def _of_throughput(
     click.echo(basis.sentence)
 
 
-def _show(found: Costs) -> None:
+def _show(found: "Costs") -> None:
+    from answers.cost import words
+
     click.echo(click.wrap_text(found.headline, width=100))
     click.echo()
     show_table(*words.costs(found.rows))
@@ -163,6 +172,10 @@ def slo(
 
     Example: draftboard slo 'ttft:p95<200ms; itl:p99<10ms; latency:p50<2s' --dataset code
     """
+    from analysis.money.paying import Paying
+    from answers.cost.capacity import capacity, capacity_json
+    from warehouse.store import Reader
+
     with Reader(warehouse_path(warehouse)) as reader:
         found = capacity(reader, filters_from(given), requirement, Paying(), not no_goodput)
     if as_json:
@@ -173,7 +186,9 @@ def slo(
         _show_capacity(found)
 
 
-def _show_capacity(found: ServiceCapacity) -> None:
+def _show_capacity(found: "ServiceCapacity") -> None:
+    from answers.cost import words
+
     click.echo(f"SLO: {found.slo.text}")
     show_table(*words.arms(found))
     click.echo()
@@ -198,6 +213,11 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
 
     Example: draftboard pareto --dataset code --front
     """
+    from answers.cost import words
+    from answers.cost.capacity import trade, trade_json
+    from answers.wording import known
+    from warehouse.store import Reader
+
     with Reader(warehouse_path(warehouse)) as reader:
         found = trade(reader, filters_from(given))
     if as_json:

@@ -16,7 +16,6 @@ import click
 
 from commands.options import author_option, warehouse_option, whole_warehouse_option
 from commands.output import show_table
-from warehouse import annotations
 from warehouse.errors import InvalidInput
 from warehouse.store_cache import warehouse_path
 
@@ -153,6 +152,8 @@ def new(account: str, days: int, author: str, warehouse: Path | None) -> None:
 
     The token is printed once and kept nowhere: in the warehouse stands a hash of it.
     """
+    from warehouse import annotations
+
     if account.count("@") != 1 or account.strip() != account:
         raise InvalidInput(f"{account!r} is no address; write one like ada@example.com.")
     made, secret = annotations.make_token(warehouse_path(warehouse), account, days, author)
@@ -167,6 +168,8 @@ def new(account: str, days: int, author: str, warehouse: Path | None) -> None:
 @whole_warehouse_option
 def list_(warehouse: Path | None) -> None:
     """List the tokens that count."""
+    from warehouse import annotations
+
     held = annotations.tokens_held(warehouse_path(warehouse))
     if not held:
         click.echo("There is no token that counts. Make one: draftboard token new ADDRESS")
@@ -183,6 +186,8 @@ def list_(warehouse: Path | None) -> None:
 @whole_warehouse_option
 def revoke(number: str, author: str, warehouse: Path | None) -> None:
     """Take a token back, by the name under which it is listed; it counts no more at once."""
+    from warehouse import annotations
+
     gone = annotations.revoke_token(warehouse_path(warehouse), number, author)
     click.echo(f"Token {gone.id} of {gone.account} counts no more.")
 

@@ -5,25 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from answers.decide import tables
-from answers.decide.answer import decide
-from answers.decide.overview import overviews
-from answers.decide.tables import ComparedOutputs, changes, outputs, recorded
-from answers.decide.values import DecideQuestion, Decision, Decisions, decision_json
-from answers.decide.values import as_json as decisions_json
-from answers.decide.words import title
-from answers.predict.acceptance import (
-    DraftAcceptance,
-    acceptance_rows,
-    accepted,
-    accepted_in,
-    rule_rows,
-    rules,
-)
 from commands.options import (
     filter_options,
     json_option,
@@ -32,10 +17,14 @@ from commands.options import (
     warehouse_option,
 )
 from commands.output import show_table
-from warehouse import annotations
 from warehouse.json_text import json_text
-from warehouse.store import Reader
 from warehouse.store_cache import warehouse_path
+
+if TYPE_CHECKING:
+    from answers.decide.tables import ComparedOutputs
+    from answers.decide.values import DecideQuestion, Decision, Decisions
+    from answers.predict.acceptance import DraftAcceptance
+    from warehouse.store import Reader
 
 _WIDTH = 80
 
@@ -56,6 +45,9 @@ def verdict(
 
     Example: draftboard verdict --model openai/gpt-oss-120b --load 16 --mix code=0.7,prose=0.3
     """
+    from answers.decide.values import as_json as decisions_json
+    from warehouse.store import Reader
+
     root = warehouse_path(warehouse)
     with Reader(root) as reader:
         found, changed = decided(reader, question_from(given))
@@ -69,20 +61,31 @@ def verdict(
         record(root, found)
 
 
-def decided(reader: Reader, question: DecideQuestion) -> tuple[Decisions, list[str]]:
+def decided(reader: "Reader", question: "DecideQuestion") -> "tuple[Decisions, list[str]]":
     """Return what is decided, and what is decided otherwise than it was last recorded."""
+    from answers.decide.answer import decide
+    from answers.decide.tables import changes
+    from warehouse import annotations
+
     found = decide(reader, question)
     return found, list(changes(found.decisions, annotations.last_decisions(reader.root)))
 
 
-def record(root: Path, found: Decisions) -> None:
+def record(root: Path, found: "Decisions") -> None:
     """Keep what is decided as what was decided last."""
+    from answers.decide.tables import recorded
+    from warehouse import annotations
+
     annotations.record_decisions(root, recorded(found.decisions, datetime.now(UTC)))
 
 
-def _show_verdict(reader: Reader, found: Decisions, everything: bool) -> None:
+def _show_verdict(reader: "Reader", found: "Decisions", everything: bool) -> None:
     """Print what is decided on each subject; of all but the first the headline alone, unless
     ``everything``."""
+    from answers.decide import tables
+    from answers.decide.overview import overviews
+    from answers.decide.tables import outputs
+
     if found.why_none is not None:
         click.echo(found.why_none)
     for place, overview in enumerate(overviews(found.decisions)):
@@ -97,7 +100,10 @@ def _show_verdict(reader: Reader, found: Decisions, everything: bool) -> None:
             _show_all(decision, outputs(reader, decision))
 
 
-def _show_all(decision: Decision, same: ComparedOutputs | None) -> None:
+def _show_all(decision: "Decision", same: "ComparedOutputs | None") -> None:
+    from answers.decide import tables
+    from answers.decide.words import title
+
     click.echo(click.style(title(decision), bold=True))
     click.echo(click.wrap_text(decision.paragraph, _WIDTH))
     show_table(*tables.by_load(decision), title="By load")
@@ -118,8 +124,10 @@ def _listed(heading: str, sentences: Iterable[str]) -> None:
         click.echo(click.wrap_text(line, _WIDTH, "  - ", "    "))
 
 
-def _show_flags(decision: Decision) -> None:
+def _show_flags(decision: "Decision") -> None:
     """Print what to paste: the table of K, the value of the option, the whole line."""
+    from answers.decide import tables
+
     table = tables.entries(decision)
     if table is not None:
         click.echo(table)
@@ -146,6 +154,11 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
     Example: draftboard tune --dataset code --slo 'itl:p95<10ms'
     """
+    from answers.decide.answer import decide
+    from answers.decide.values import as_json as decisions_json
+    from answers.predict.acceptance import accepted
+    from warehouse.store import Reader
+
     question = question_from(given)
     with Reader(warehouse_path(warehouse)) as reader:
         found = decide(reader, question)
@@ -160,7 +173,10 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         _show_tuned(decision, drafts)
 
 
-def _tuned_json(decision: Decision, drafts: Sequence[DraftAcceptance]) -> dict[str, Any]:
+def _tuned_json(decision: "Decision", drafts: "Sequence[DraftAcceptance]") -> dict[str, Any]:
+    from answers.decide.values import decision_json
+    from answers.predict.acceptance import accepted_in, rules
+
     acceptance = [
         {name: value for name, value in asdict(draft).items() if name != "about"}
         | {"arm": draft.arm}
@@ -170,7 +186,11 @@ def _tuned_json(decision: Decision, drafts: Sequence[DraftAcceptance]) -> dict[s
     return decision_json(decision) | {"acceptance": acceptance, "rules": thumb}
 
 
-def _show_tuned(decision: Decision, drafts: Sequence[DraftAcceptance]) -> None:
+def _show_tuned(decision: "Decision", drafts: "Sequence[DraftAcceptance]") -> None:
+    from answers.decide import tables
+    from answers.decide.words import title
+    from answers.predict.acceptance import acceptance_rows, accepted_in, rule_rows, rules
+
     click.echo(click.style(title(decision), bold=True))
     click.echo(click.wrap_text(decision.headline, _WIDTH))
     show_table(*tables.by_load(decision), title="What to draft")

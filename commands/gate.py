@@ -3,18 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from analysis.nightly import nights
-from analysis.nightly.regressions import budgets
-from answers.decide.answer import decide
-from answers.decide.overview import overviews
-from answers.decide.values import DecideQuestion
-from answers.trend import answer
-from answers.trend.answer import Trend, TrendLine, trend
-from answers.trend.answer import as_json as as_json_object
 from commands.options import (
     author_option,
     filter_options,
@@ -28,8 +20,10 @@ from commands.output import show_table
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
-from warehouse.store import Reader
 from warehouse.store_cache import warehouse_path
+
+if TYPE_CHECKING:
+    from answers.trend.answer import Trend, TrendLine
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}
@@ -68,6 +62,8 @@ def gate(
 
     Example: draftboard gate --dataset code --max-regression itl=3% --max-regression 5%
     """
+    from answers.trend.answer import as_json as as_json_object
+
     if ctx.invoked_subcommand is not None:
         return
     try:
@@ -118,6 +114,9 @@ def accept(
 
     Example: draftboard gate accept 2026-11-21 --why "the new sampler is slower, and right"
     """
+    from answers.trend import answer
+    from warehouse.store import Reader
+
     parent = ctx.parent.params.get("warehouse") if ctx.parent else None
     day = None if night is None else f"{night:%Y-%m-%d}"
     what = answer.Meant(day, given["study"], given["series"])
@@ -131,9 +130,15 @@ def judge(
     since: datetime | None,
     max_regression: Sequence[str],
     otava: Path | None = None,
-) -> Trend:
+) -> "Trend":
     """Judge every series over its nights; write them into the folder ``otava``, as Apache Otava reads
     them, where one is named."""
+    from analysis.nightly import nights
+    from analysis.nightly.regressions import budgets
+    from answers.trend import answer
+    from answers.trend.answer import trend
+    from warehouse.store import Reader
+
     allowed = budgets(tuple(max_regression))
     with Reader(root) as reader:
         series = answer.series(reader, filters, since)
@@ -152,9 +157,13 @@ def _write(path: Path, text: str) -> None:
         raise InvalidInput(f"{path} cannot be written ({error.strerror}).") from None
 
 
-def _comment(found: Trend, root: Path, filters: Filters) -> None:
+def _comment(found: "Trend", root: Path, filters: Filters) -> None:
     """Comment on the pull request. The gate's exit status stands, whatever becomes of the comment."""
+    from answers.decide.answer import decide
+    from answers.decide.overview import overviews
+    from answers.decide.values import DecideQuestion
     from commands import gate_files
+    from warehouse.store import Reader
 
     try:
         there = gate_files.pull_request()
@@ -167,7 +176,7 @@ def _comment(found: Trend, root: Path, filters: Filters) -> None:
         click.echo(f"Commented: {address}", err=True)
 
 
-def _show(found: Trend) -> None:
+def _show(found: "Trend") -> None:
     if not found.lines:
         click.echo("not enough evidence: no good cell with a known start matches.")
         return
@@ -186,7 +195,7 @@ def _show(found: Trend) -> None:
             click.echo(f"{line.name}, {line.metric} {line.drift_text}")
 
 
-def _row(line: TrendLine) -> list[str]:
+def _row(line: "TrendLine") -> list[str]:
     return [
         line.name, line.metric, line.change, line.interval, f"{line.budget:.1%}", line.since or "",
         line.against, line.why,

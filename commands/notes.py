@@ -3,22 +3,19 @@
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from analysis.nightly.nights import NOON
-from commands.intake import derive_facts
 from commands.options import author_option, json_option, whole_warehouse_option, with_options
 from commands.output import show_table
-from warehouse import annotations, queries
-from warehouse.annotations import Action, Annotation, AnnotationTarget
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
-from warehouse.queries import find_run
-from warehouse.store import Reader
 from warehouse.store_cache import warehouse_path
+
+if TYPE_CHECKING:
+    from warehouse.annotations import Action, Annotation, AnnotationTarget
 
 _DONE = {
     "note": "noted", "exclude": "excluded", "include": "taken back", "accept": "accepted",
@@ -27,6 +24,9 @@ _DONE = {
 
 def _all_runs(root: Path) -> list[dict[str, Any]]:
     """Return every run, the excluded ones too, as ``queries.runs``, newest first."""
+    from warehouse import queries
+    from warehouse.store import Reader
+
     with Reader(root, everything=True) as reader:
         rows: list[dict[str, Any]] = queries.runs(reader, Filters()).to_pylist()
     return rows
@@ -65,6 +65,9 @@ def note(
 
     Example: draftboard note "driver updated to 580.95" --night 2026-11-21 --author Ann
     """
+    from warehouse import annotations
+    from warehouse.queries import find_run
+
     root = warehouse_path(warehouse)
     if as_list:
         _refuse(text is not None or run_id or night, "--list takes no note.")
@@ -87,6 +90,8 @@ def note(
 
 
 def _list(root: Path, with_json: bool) -> None:
+    from warehouse import annotations
+
     events, broken = annotations.read(root), annotations.unreadable(root)
     if with_json:
         excluded = [annotation_json(event) for event in annotations.excluded_runs(root).values()]
@@ -110,7 +115,7 @@ def _list(root: Path, with_json: bool) -> None:
         click.echo(f"{many} of {file} cannot be read, half written perhaps, and do not count.")
 
 
-def annotation_json(event: Annotation) -> dict[str, Any]:
+def annotation_json(event: "Annotation") -> dict[str, Any]:
     """Return an annotation as a dict for JSON; what its target lacks is left out."""
     target = {name: value for name, value in vars(event.target).items() if value is not None}
     stated = {name: value for name, value in vars(event).items() if value is not None}
@@ -160,8 +165,12 @@ def include(run_ids: tuple[str, ...], warehouse: Path | None, **given: Any) -> N
 
 
 def _write(
-    action: Action, words: Sequence[str], warehouse: Path | None, given: dict[str, Any]
+    action: "Action", words: Sequence[str], warehouse: Path | None, given: dict[str, Any]
 ) -> None:
+    from commands.intake import derive_facts
+    from warehouse import annotations
+    from warehouse.queries import find_run
+
     night = given["night"]
     _refuse(bool(words) == (night is not None), "Name one or more RUN_ID, or a --night, not both.")
     _refuse(given["study"] and night is None, "--study goes with --night.")
@@ -185,7 +194,10 @@ def _write(
 
 def _of_night(
     rows: Sequence[dict[str, Any]], night: datetime, study: str | None
-) -> list[AnnotationTarget]:
+) -> "list[AnnotationTarget]":
+    from analysis.nightly.nights import NOON
+    from warehouse import annotations
+
     found = [
         annotations.run(row["run_id"], row["source_id"])
         for row in rows
@@ -202,10 +214,12 @@ def _of_night(
 
 
 def _excluded_among(
-    root: Path, targets: list[AnnotationTarget], named: bool
-) -> list[AnnotationTarget]:
+    root: Path, targets: "list[AnnotationTarget]", named: bool
+) -> "list[AnnotationTarget]":
     """Return those of ``targets`` that are excluded. Raises UnknownKey where none is, or where one
     of the runs that were ``named`` is not."""
+    from warehouse import annotations
+
     excluded = annotations.excluded_runs(root)
     others = [target for target in targets if target not in excluded]
     if others and (named or len(others) == len(targets)):
@@ -227,6 +241,8 @@ def audit(warehouse: Path | None, as_json: bool) -> None:
 
     Example: draftboard audit --json
     """
+    from warehouse import annotations
+
     deeds = annotations.deeds(warehouse_path(warehouse))
     if as_json:
         told = [{**vars(deed), "at": deed.at.isoformat()} for deed in deeds]

@@ -9,9 +9,6 @@ from types import FrameType
 from typing import Literal
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from warehouse.json_text import for_terminal
 
@@ -35,6 +32,7 @@ def progress(
         yield lambda done: None
         return
     from rich import progress as rich_progress
+    from rich.console import Console
 
     count = rich_progress.DownloadColumn() if as_bytes else rich_progress.MofNCompleteColumn()
     shown = rich_progress.Progress(
@@ -104,6 +102,11 @@ def show_table(
 
     Outside a terminal the table is as wide as it needs to be, so that `grep` finds whole lines.
     """
+    # Whoever asks only for help waits for no import.
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     console = Console(stderr=err)
     if not console.is_terminal:
         console = Console(width=400, stderr=err)
@@ -125,6 +128,8 @@ def show_table(
 
 def width() -> int | None:
     """Return how many letters a line of the terminal has; None where the output is no terminal."""
+    from rich.console import Console
+
     console = Console()
     return console.width if console.is_terminal else None
 

@@ -8,11 +8,9 @@ import click
 
 from commands.options import filter_options, filters_from, json_option, whole_warehouse_option
 from commands.output import ends_of_paths, show_table, width
-from warehouse import queries
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
-from warehouse.store import Reader
 from warehouse.store_cache import warehouse_path
 
 Row = dict[str, Any]
@@ -54,6 +52,9 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
     Example: draftboard runs --dataset code --json
     """
+    from warehouse import queries
+    from warehouse.store import Reader
+
     with Reader(warehouse_path(warehouse), everything=True) as reader:
         rows = queries.runs(reader, filters_from(given)).to_pylist()
     if as_json:
@@ -104,6 +105,8 @@ def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
     Example: draftboard diff laptop-lab/baseline/tp1/code/c1-r0 laptop-lab/draft-k3/tp1/code/c1-r0
     """
     from analysis.matching.difference import differences
+    from warehouse import queries
+    from warehouse.store import Reader
 
     with Reader(warehouse_path(warehouse), everything=True) as reader:
         cells = queries.cells(reader, Filters()).to_pylist()

@@ -4,25 +4,20 @@ import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from analysis.service.slo import parse
-from answers.decide.values import mix_from
-from answers.search import words
-from answers.search.board import board
-from answers.search.live import replay
-from answers.search.values import SearchReport, SearchTerms, WinnerProof
-from answers.search.values import as_json as searches_json
-from commands import search_board
 from commands.options import filter_options, filters_from, json_option, share_from
 from commands.output import ended_by_signals, show_table
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS
 from warehouse.json_text import json_text
-from warehouse.store import Reader
 from warehouse.store_cache import named_warehouse, warehouse_path
+
+if TYPE_CHECKING:
+    from answers.search.values import SearchReport, SearchTerms, WinnerProof
+    from commands import search_board
 
 _WIDTH = 80
 #: Options of a search that measures.
@@ -121,6 +116,10 @@ def _only(given: dict[str, Any], names: Sequence[str], why: str) -> None:
 
 
 def _replay(warehouse: Path, given: dict[str, Any]) -> None:
+    from answers.search.live import replay
+    from answers.search.values import as_json as searches_json
+    from warehouse.store import Reader
+
     with Reader(warehouse_path(warehouse)) as reader:
         found = replay(reader, filters_from(given), _terms(given), given["parallel"] or 1)
     if given["as_json"]:
@@ -134,6 +133,9 @@ def _replay(warehouse: Path, given: dict[str, Any]) -> None:
 
 def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
     # A replay needs nothing of what measures.
+    from answers.search.board import board
+    from answers.search.values import as_json as searches_json
+    from commands import search_board
     from commands.search_study import SearchTask, laid_out, look, search_on
 
     where = [word for name in ("on", "cluster") if given[name] is not None
@@ -162,21 +164,29 @@ def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
                        f"--study {now.told.study}")  # fmt: skip
 
 
-def _telling(warehouse: Path | None) -> search_board.Telling:
+def _telling(warehouse: Path | None) -> "search_board.Telling":
     """Return what tells of a search, also where a folder that somebody named is no warehouse yet."""
+    from commands import search_board
+
     # What a URL names is not the folder itself.
     root = warehouse_path(warehouse)
     return search_board.Telling(root, named=root == named_warehouse(warehouse))
 
 
-def _show_proof(proof: WinnerProof) -> None:
+def _show_proof(proof: "WinnerProof") -> None:
+    from answers.search import words
+
     show_table(*words.proof_rows(proof), title="Promised by the search, proven by fresh launches")
     click.echo(click.wrap_text(words.proof(proof), _WIDTH))
     if proof.recommended and proof.paste is not None:
         click.echo(f"What to paste: --speculative-config {shlex.quote(proof.paste)}")
 
 
-def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> SearchTerms:
+def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "SearchTerms":
+    from analysis.service.slo import parse
+    from answers.decide.values import mix_from
+    from answers.search.values import SearchTerms
+
     budget = given["budget"]
     if given["slo"] is not None:
         parse(given["slo"])  # A slip is said before anything is measured.
@@ -218,7 +228,9 @@ def _minutes(text: str, usd_per_min: float | None) -> float:
     return minutes
 
 
-def _show(played: SearchReport, dry_run: bool) -> None:
+def _show(played: "SearchReport", dry_run: bool) -> None:
+    from answers.search import words
+
     click.echo(click.style(words.title(played), bold=True))
     click.echo(click.wrap_text(played.headline, _WIDTH))
     show_table(*words.steps(played), title="Launches, in the order in which they are chosen")

@@ -2,24 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from answers.decide.answer import decide
-from answers.decide.values import DecideQuestion
-from answers.predict import values
-from answers.predict.answer import predict
-from answers.predict.values import (
-    NOT_MEASURED,
-    ForecastAnswer,
-    ForecastQuestion,
-    RefusedForecast,
-    TextbookParameters,
-    TextTable,
-    as_json,
-    table,
-)
 from commands.options import (
     filter_options,
     filters_from,
@@ -33,8 +19,11 @@ from commands.output import show_table
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
-from warehouse.store import Reader
 from warehouse.store_cache import warehouse_path
+
+if TYPE_CHECKING:
+    from answers.predict.values import ForecastAnswer, ForecastQuestion, RefusedForecast, TextTable
+    from warehouse.store import Reader
 
 _whatif_options = with_options(
     click.option("--k", type=click.IntRange(min=0), help="Draft tokens; 0: no speculation."),
@@ -79,6 +68,8 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
 
 def _textbook(given: Mapping[str, Any], with_json: bool) -> None:
+    from answers.predict.values import NOT_MEASURED, TextbookParameters, table
+
     if given["acceptance_rate"] is None:
         raise InvalidInput("The textbook models need --acceptance-rate, e.g. 0.7.")
     parameters = TextbookParameters(
@@ -93,6 +84,10 @@ def _textbook(given: Mapping[str, Any], with_json: bool) -> None:
 
 
 def _measured(warehouse: Path | None, given: dict[str, Any], with_json: bool) -> None:
+    from answers.predict.answer import predict
+    from answers.predict.values import RefusedForecast, as_json
+    from warehouse.store import Reader
+
     paying, filters = paying_from(given), filters_from(given)
     with Reader(warehouse_path(warehouse)) as reader:
         question, told = _question(given, reader, filters)
@@ -112,7 +107,10 @@ def _measured(warehouse: Path | None, given: dict[str, Any], with_json: bool) ->
         _show(found)
 
 
-def _show(found: Sequence[ForecastAnswer | RefusedForecast]) -> None:
+def _show(found: "Sequence[ForecastAnswer | RefusedForecast]") -> None:
+    from answers.predict import values
+    from answers.predict.values import RefusedForecast
+
     for answer in found:
         if isinstance(answer, RefusedForecast):
             click.echo(f"{values.title(answer.place)}: {answer.reason}\n")
@@ -129,10 +127,12 @@ def _show(found: Sequence[ForecastAnswer | RefusedForecast]) -> None:
 
 
 def _question(
-    given: Mapping[str, Any], reader: Reader, filters: Filters
-) -> tuple[ForecastQuestion, str]:
+    given: Mapping[str, Any], reader: "Reader", filters: Filters
+) -> "tuple[ForecastQuestion, str]":
     """Return what is asked, and what is told of a K or a load that was not given: the decision's
     own."""
+    from answers.predict.values import ForecastQuestion
+
     k, concurrency, told = given["k"], given["concurrency"], ""
     if k is None or concurrency is None:
         own = _decided(reader, filters)
@@ -151,8 +151,11 @@ def _question(
     return ForecastQuestion(k, concurrency, rate, length, *tokens), told
 
 
-def _decided(reader: Reader, filters: Filters) -> tuple[int, int] | None:
+def _decided(reader: "Reader", filters: Filters) -> tuple[int, int] | None:
     """Return K and concurrency of the first decision that has both; None without one."""
+    from answers.decide.answer import decide
+    from answers.decide.values import DecideQuestion
+
     for decision in decide(reader, DecideQuestion(filters)).decisions:
         load, arm = decision.operating_load, decision.operating.arm
         ks = {cell.num_speculative_tokens for cell in decision.arms if cell.arm == arm} - {None}
@@ -161,5 +164,5 @@ def _decided(reader: Reader, filters: Filters) -> tuple[int, int] | None:
     return None
 
 
-def _show_table(rows: TextTable) -> None:
+def _show_table(rows: "TextTable") -> None:
     show_table(list(rows.header), [list(row) for row in rows.rows])

@@ -10,15 +10,8 @@ from typing import Any
 import click
 import yaml
 
-from answers.trend.nights import troubles
 from commands.options import judging_options
 from commands.output import ended_by_signals, show_table
-from nightly import words
-from nightly.conduct import conduct
-from nightly.messages import Settings
-from nightly.nights import AnotherNight, one_night
-from warehouse import beside
-from warehouse.beside import NightLimits
 from warehouse.catalogue import duration
 from warehouse.errors import DraftboardError, StudyError
 from warehouse.json_text import json_text
@@ -84,6 +77,8 @@ def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> N
     A night that was interrupted is finished by the next call; one that is done is left alone. What
     stands behind `--` goes to `draftboard run`, e.g. `-- --on slurm`.
     """
+    from nightly.nights import AnotherNight
+
     if study is None and not history:
         raise click.UsageError("Name a study file; or list the nights with --history.")
     try:
@@ -106,6 +101,12 @@ def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> N
 
 
 def _night(study: Path, as_json: bool, given: dict[str, Any]) -> int:
+    from nightly import words
+    from nightly.conduct import conduct
+    from nightly.messages import Settings
+    from nightly.nights import one_night
+    from warehouse.beside import NightLimits
+
     name = name_of(study)
     settings = Settings(
         study=study, results=given["results"], warehouse=warehouse_path(given["warehouse"]),
@@ -139,6 +140,10 @@ def name_of(study: Path) -> str:
 
 
 def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
+    from answers.trend.nights import troubles
+    from nightly import words
+    from warehouse import beside
+
     found = beside.nights_history(warehouse_path(warehouse))
     name = None if study is None else name_of(study)
     chosen = [night for night in found.nights if name in (None, night.study)]
