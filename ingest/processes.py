@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -34,6 +35,8 @@ _HOME = Path(__file__).parents[1]
 _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "1", "PYTHONSAFEPATH": "1",
 }  # fmt: skip
+#: The path of a socket has at most 107 bytes; below the temporary folder multiprocessing adds 33.
+_LONGEST_FOLDER = 107 - 33
 # Pebble looks after its processes so often, seconds: a report that ends one waits for it, and so does
 # the end of an ingest.
 CONSTS.sleep_unit = 0.02
@@ -106,10 +109,12 @@ def start() -> None:
     multiprocessing.get_context("forkserver").set_forkserver_preload(
         ["ingest.reading", "ingest.processes"]
     )
-    before = dict(os.environ)
+    before, temporary = dict(os.environ), tempfile.tempdir
     paths = filter(None, (str(_HOME), before.get("PYTHONPATH")))
     os.environ.update(_ENVIRONMENT, PYTHONPATH=os.pathsep.join(paths))
     try:
+        if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_FOLDER:
+            tempfile.tempdir = "/tmp"
         forkserver.ensure_running()
     except OSError as error:
         raise DraftboardError(
@@ -117,6 +122,7 @@ def start() -> None:
             "room, or name a folder that may be written in TMPDIR."
         ) from error
     finally:
+        tempfile.tempdir = temporary
         os.environ.clear()
         os.environ.update(before)
 

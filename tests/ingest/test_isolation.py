@@ -338,6 +338,18 @@ def test_a_large_report_is_read_with_what_a_reading_process_has(
     assert run(path, "--json").json["accepted"] == 1
 
 
+def test_a_deep_temporary_folder_is_no_hindrance_and_nothing_stays(
+    copy: Copy, bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The path of a socket has at most 107 bytes."""
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setenv("TMPDIR", str(deep))
+    copy.good(bench, 1)
+    assert copy.ingest()["accepted"] == 1
+    assert not list(deep.iterdir())
+
+
 def test_a_process_that_reads_imports_only_what_reading_needs() -> None:
     script = (
         "import json, sys; import ingest.reading; "
