@@ -86,7 +86,7 @@ lab-models: lab-envs
 	.lab/vllm/bin/python -m runners.lab.train studies/lab-models
 
 lab-models-costly: lab-envs
-	.lab/vllm/bin/python -m runners.lab.train --costly-from studies/lab-models/target .lab/models/target-costly
+	.lab/vllm/bin/python -m runners.lab.widen studies/lab-models/target .lab/models/target-costly --num_hidden_layers 24
 
 # llama.cpp's server and the lab's models as it reads them, for studies/lab-llama-cpp.yaml.
 lab-llama: lab-envs

@@ -3,11 +3,6 @@
 Writes ``target/`` and ``draft/`` (weights, configuration, tokenizer) and ``training.json`` (what went
 in, what came out). The text is that of the running Python and of the generators; nothing is downloaded.
 The target learns from text, the draft from the target's probabilities.
-
-``--costly-from TARGET`` makes a trained target four times as costly instead, in FOLDER: layers are
-added whose output projections are zero, and a residual network passes through them unchanged, at the
-price of their multiplications. It widens the gap between target and draft to what large models have.
-33 MB, so it is made on the spot and not shipped.
 """
 
 import argparse
@@ -28,7 +23,6 @@ from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers.models import BPE
 from torch.nn import functional
 from transformers import (
-    AutoTokenizer,
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
@@ -41,7 +35,6 @@ CONTEXT = 512
 END = "<|endoftext|>"
 WINDOW = 256
 BATCH = 8
-COSTLY_LAYERS = 24
 _log = logging.getLogger(__name__)
 
 Loss = Callable[[torch.Tensor], torch.Tensor]
@@ -69,21 +62,13 @@ DRAFT = Schedule(steps=700, rate=3e-3, seed=2)
 
 
 def main() -> None:
-    """Train, save, and say what came out; or make the costly target, unless it is newer than what it
-    is made from."""
+    """Train, save, and say what came out."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--target-steps", type=int, default=TARGET.steps)
     parser.add_argument("--draft-steps", type=int, default=DRAFT.steps)
-    parser.add_argument("--costly-from", type=Path)
     options = parser.parse_args()
-    folder, source = options.folder, options.costly_from
-    if source is not None:
-        made, trained = (place / "model.safetensors" for place in (folder, source))
-        if not made.exists() or made.stat().st_mtime < trained.stat().st_mtime:
-            costly = with_identity_layers(LlamaForCausalLM.from_pretrained(source), COSTLY_LAYERS)
-            save(costly, AutoTokenizer.from_pretrained(source), folder)
-        return
+    folder = options.folder
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     figures = make(
         folder,
@@ -160,18 +145,6 @@ def _shape(hidden: int, layers: int, intermediate: int, heads: int) -> LlamaConf
         eos_token_id=0,
         pad_token_id=0,
     )
-
-
-def with_identity_layers(model: LlamaForCausalLM, layers: int) -> LlamaForCausalLM:
-    """Return a model of so many layers with the same output as the given one."""
-    shape = LlamaConfig.from_dict(model.config.to_dict() | {"num_hidden_layers": layers})
-    grown = LlamaForCausalLM(shape)
-    grown.load_state_dict(model.state_dict(), strict=False)
-    with torch.no_grad():
-        for layer in grown.model.layers[model.config.num_hidden_layers :]:
-            layer.self_attn.o_proj.weight.zero_()
-            layer.mlp.down_proj.weight.zero_()
-    return grown
 
 
 def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:

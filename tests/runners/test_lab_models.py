@@ -71,29 +71,69 @@ def test_nothing_held_out_is_trained_on() -> None:
     assert held_out_text("structured", 500) not in trained
 
 
+def widen(*words: object) -> "subprocess.CompletedProcess[str]":
+    command = [str(lab_executable("python", "vllm")), "-m", "runners.lab.widen", *map(str, words)]
+    return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+
+
+def same_answers(small: Path, large: Path) -> dict[str, Any]:
+    """How far the logits of two models are apart, and whether they go on alike."""
+    compare = (
+        "import json, sys, torch\nfrom transformers import AutoModelForCausalLM as M\n"
+        "a, b = (M.from_pretrained(p, dtype=torch.float32) for p in sys.argv[1:])\n"
+        "t = torch.arange(5, 105)[None]\nn = a.config.vocab_size\n"
+        "with torch.no_grad():\n  x, y = a(t).logits, b(t).logits\n"
+        "same = [m.generate(t, max_new_tokens=24, do_sample=False).tolist() for m in (a, b)]\n"
+        "beyond = y[..., n:].amax(-1) if y.shape[-1] > n else y.amax(-1) - 1\n"
+        "print(json.dumps(dict(layers=b.config.num_hidden_layers, apart=float((x - y[..., :n]).abs().max()),"
+        " greedy=same[0] == same[1], beyond=bool((beyond < y.amax(-1)).all()))))\n"
+    )
+    python = str(lab_executable("python", "vllm"))
+    done = subprocess.run(
+        [python, "-c", compare, str(small), str(large)], check=True, capture_output=True, text=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
 @pytest.mark.slow
 def test_the_costlier_target_has_four_times_the_layers_and_the_same_answers(tmp_path: Path) -> None:
-    python = lab_executable("python", "vllm")
-    make = [
-        str(python),
-        "-m",
-        "runners.lab.train",
-        "--costly-from",
-        str(MODELS / "target"),
-        str(tmp_path / "costly"),
-    ]
-    subprocess.run(make, cwd=ROOT, check=True, capture_output=True)
-    compare = (
-        "import sys, torch\nfrom transformers import AutoModelForCausalLM as M\n"
-        "a, b = (M.from_pretrained(p, dtype=torch.float32) for p in sys.argv[1:])\n"
-        "t = torch.arange(5, 105)[None]\n"
-        "print(b.config.num_hidden_layers, torch.equal(a(t).logits, b(t).logits))\n"
-    )
-    folders = [str(MODELS / "target"), str(tmp_path / "costly")]
-    done = subprocess.run(
-        [str(python), "-c", compare, *folders], check=True, capture_output=True, text=True
-    )
-    assert done.stdout.split() == ["24", "True"]
+    assert widen(MODELS / "target", tmp_path / "costly", "--num_hidden_layers", 24).returncode == 0
+    found = same_answers(MODELS / "target", tmp_path / "costly")
+    assert found == {"layers": 24, "apart": 0, "greedy": True, "beyond": True}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["target", "draft"])
+def test_a_widened_model_gives_the_same_answers_and_none_of_the_words_that_were_added(
+    model: str, tmp_path: Path
+) -> None:
+    """Five times as wide, in float32: what was added is summed in another order."""
+    shape = {
+        "hidden_size": 1280, "num_hidden_layers": 8, "num_attention_heads": 20,
+        "num_key_value_heads": 4, "intermediate_size": 1500, "vocab_size": 3000,
+    }  # fmt: skip
+    words = [word for name, size in shape.items() for word in (f"--{name}", size)]
+    done = widen(MODELS / model, tmp_path / "wide", *words)
+    assert done.returncode == 0, done.stderr
+    found = same_answers(MODELS / model, tmp_path / "wide")
+    assert found["layers"] == 8
+    assert found["apart"] < 1e-4
+    assert found["greedy"]
+    assert found["beyond"]
+
+
+@pytest.mark.slow
+def test_a_shape_that_cannot_hold_the_model_is_refused_and_nothing_is_written(
+    tmp_path: Path,
+) -> None:
+    done = widen(MODELS / "target", tmp_path / "narrow", "--hidden_size", 128)
+    assert done.returncode == 2
+    assert "must be a multiple of 256" in done.stderr
+    done = widen(MODELS / "target", tmp_path / "few", "--num_hidden_layers", 2)
+    assert done.returncode == 2
+    assert "smaller than the model (num_hidden_layers)" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
