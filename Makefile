@@ -1,8 +1,9 @@
 # make demo | check | test | test-long | truth | fuzz | attack | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
-# make lab LAB=quick | full | costly | traffic | soak | search: real vLLM and GuideLLM on this machine's CPU, see docs/lab.md
+# make lab LAB=quick | full | costly | traffic | soak | search: real vLLM and GuideLLM on this machine's CPU, LAB=gpu on its GPU; see docs/lab.md
 PYTHON ?= python3
 PORT ?= 8501
 LAB ?= full
+SHAPE ?= 7B
 SECONDS ?= 600
 BIN := .venv/bin
 export DRAFTBOARD_WAREHOUSE ?= data/warehouse
@@ -10,7 +11,7 @@ export DRAFTBOARD_WAREHOUSE ?= data/warehouse
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := test
-.PHONY: demo check quick test test-long truth fuzz attack lab lab-envs lab-test-envs lab-models lab-models-costly lab-llama lint fmt bench lock sbom clean install
+.PHONY: demo check quick test test-long truth fuzz attack lab lab-envs lab-test-envs lab-models lab-models-costly lab-gpu lab-llama lint fmt bench lock sbom clean install
 
 install: .venv/.installed
 
@@ -68,9 +69,12 @@ ATTACKED := tests/attack tests/test_not_finite.py tests/test_security.py tests/w
   tests/dashboard/test_agents.py tests/dashboard/test_downloads.py tests/secrets/test_linear.py \
   tests/secrets/test_canary.py --deselect tests/secrets/test_canary.py::test_no_credential_of_a_result_reaches_what_draftboard_writes
 
-LAB_STUDY := studies/laptop-lab$(if $(filter-out full,$(LAB)),-$(LAB)).yaml
+LAB_STUDY := studies/$(if $(filter gpu,$(LAB)),lab-gpu,laptop-lab$(if $(filter-out full,$(LAB)),-$(LAB))).yaml
+# With `make --dry-run lab` the plan of the study as well.
+DRY := $(findstring n,$(firstword -$(MAKEFLAGS)))
 
-lab: install lab-envs $(if $(filter costly,$(LAB)),lab-models-costly)
+lab: install $(if $(filter gpu,$(LAB)),lab-gpu,lab-envs) $(if $(filter costly,$(LAB)),lab-models-costly)
+	+$(if $(DRY),$(BIN)/draftboard plan $(LAB_STUDY),@:)
 	$(BIN)/draftboard $(if $(filter search,$(LAB)),search --stake 10%,run) $(LAB_STUDY) --results results
 	$(BIN)/draftboard ingest results
 	$(BIN)/draftboard dashboard --port $(PORT)
@@ -87,6 +91,12 @@ lab-models: lab-envs
 
 lab-models-costly: lab-envs
 	.lab/vllm/bin/python -m runners.lab.widen studies/lab-models/target .lab/models/target-costly --num_hidden_layers 24
+
+# The lab's pair at the cost of models that people serve, and a vLLM for this machine's GPU.
+lab-gpu: install
+	runners/lab/setup.sh vllm-gpu guidellm-0.8.1
+	.lab/vllm-gpu/bin/python -m runners.lab.widen studies/lab-models/target .lab/models/target-gpu --shape $(SHAPE)
+	.lab/vllm-gpu/bin/python -m runners.lab.widen studies/lab-models/draft .lab/models/draft-gpu --shape 1B
 
 # llama.cpp's server and the lab's models as it reads them, for studies/lab-llama-cpp.yaml.
 lab-llama: lab-envs

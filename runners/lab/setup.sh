@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Environments under .lab/, each of its own: the lab's vLLM on CPU and GuideLLM, DuckLake for warehouse publish.
-#   runners/lab/setup.sh [vllm] [guidellm-0.8.1] [guidellm-0.5.3] [llama] [ducklake]     (default: the first two)
+# Environments under .lab/, each of its own: the lab's vLLM on CPU or GPU, GuideLLM, DuckLake for warehouse publish.
+#   runners/lab/setup.sh [vllm] [vllm-gpu] [guidellm-0.8.1] [guidellm-0.5.3] [llama] [ducklake]     (default: the first two)
 # Needs Python 3.11 on x86-64 Linux, 5 GB of disk (1.5 more for the third) and two minutes. Safe to run again: what stands is kept.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -19,6 +19,7 @@ command -v "$PYTHON" >/dev/null || fail "$PYTHON is not there; install Python 3.
 size_of() {
   case "$1" in
     vllm) echo 3500 ;;
+    vllm-gpu) echo 12000 ;;
     llama) echo 300 ;;
     ducklake) echo 180 ;;
     *) echo 1500 ;;
@@ -92,6 +93,7 @@ make_env() {
       .lab/vllm/bin/pip uninstall --quiet -y torchvision torchaudio torchcodec >/dev/null 2>&1 || true
       name_vllm
       ;;
+    vllm-gpu) install vllm-gpu vllm ;;
     llama)
       install llama gguf xllamacpp
       start_llama
@@ -110,7 +112,7 @@ stands() { [ -f ".lab/$1/.made" ] && [ "$(cat ".lab/$1/.made")" = "$(recipe_of "
 announce() { # environments…
   local env needed=0 there=0 missing=()
   for env in "$@"; do
-    [ -f "runners/lab/constraints-$env.txt" ] || fail "there is no environment $env; there are vllm, guidellm-0.8.1, guidellm-0.5.3, llama and ducklake"
+    [ -f "runners/lab/constraints-$env.txt" ] || fail "there is no environment $env; there are vllm, vllm-gpu, guidellm-0.8.1, guidellm-0.5.3, llama and ducklake"
     stands "$env" && continue
     missing+=("$env")
     needed=$((needed + $(size_of "$env")))
@@ -125,6 +127,11 @@ announce() { # environments…
   echo "lab: to make: ${missing[*]}: about $needed MB of disk, a third of it to fetch, one to six minutes each"
 }
 
+case " $* " in
+  *" vllm-gpu "*)
+    nvidia-smi -L >/dev/null 2>&1 || fail "there is no NVIDIA GPU on this machine (nvidia-smi finds none): run it where one is, or the CPU lab: make lab LAB=quick"
+    ;;
+esac
 mkdir -p .lab
 [ $# -gt 0 ] || set -- vllm guidellm-0.8.1
 announce "$@"

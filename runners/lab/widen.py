@@ -45,7 +45,7 @@ SHAPES = {
 
 
 def main() -> None:
-    """Write the widened model, unless it is newer than what it is made from."""
+    """Write the widened model, unless it stands in this shape and is newer than what it is made from."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=Path)
     parser.add_argument("folder", type=Path)
@@ -54,13 +54,14 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, help="another than the shape's")
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    made = options.folder / "config.json"
-    if made.exists() and made.stat().st_mtime >= (options.source / "config.json").stat().st_mtime:
-        return
-    model = LlamaForCausalLM.from_pretrained(options.source, dtype=torch.bfloat16)
-    shape = SHAPES[options.shape] if options.shape else shape_of(model)
+    shape = SHAPES.get(options.shape) or shape_of(LlamaConfig.from_pretrained(options.source))
     given = {name: getattr(options, name) for name in Shape.__dataclass_fields__}
     shape = replace(shape, **{name: size for name, size in given.items() if size})
+    made, source = (place / "config.json" for place in (options.folder, options.source))
+    is_newer = made.exists() and made.stat().st_mtime >= source.stat().st_mtime
+    if is_newer and shape_of(LlamaConfig.from_pretrained(options.folder)) == shape:
+        return
+    model = LlamaForCausalLM.from_pretrained(options.source, dtype=torch.bfloat16)
     try:
         grown = widened(model, shape, "cuda" if torch.cuda.is_available() else "cpu")
     except ValueError as error:
@@ -74,9 +75,9 @@ def main() -> None:
     _log.info("%s: %.2f G parameters", options.folder, grown.num_parameters() / 1e9)
 
 
-def shape_of(model: LlamaForCausalLM) -> Shape:
-    """Return a model's own shape."""
-    return Shape(**{name: getattr(model.config, name) for name in Shape.__dataclass_fields__})
+def shape_of(config: LlamaConfig) -> Shape:
+    """Return the shape of a model by its configuration."""
+    return Shape(**{name: getattr(config, name) for name in Shape.__dataclass_fields__})
 
 
 def widened(model: LlamaForCausalLM, shape: Shape, device: str = "cpu") -> LlamaForCausalLM:
@@ -85,7 +86,7 @@ def widened(model: LlamaForCausalLM, shape: Shape, device: str = "cpu") -> Llama
 
     Net2Net (Chen, Goodfellow, Shlens 2016) widens by copies, too; there all copies are read, here one.
     """
-    config, weights, own = model.config, model.state_dict(), shape_of(model)
+    config, weights, own = model.config, model.state_dict(), shape_of(model.config)
     width, dim, heads = shape.hidden_size, config.head_dim, own.num_key_value_heads
     group, wide_group = (s.num_attention_heads // s.num_key_value_heads for s in (own, shape))
     if (

@@ -137,17 +137,22 @@ def test_a_shape_that_cannot_hold_the_model_is_refused_and_nothing_is_written(
 
 
 @pytest.mark.parametrize(
-    ("name", "cells", "launches"),
-    [("laptop-lab", 189, 21), ("laptop-lab-quick", 12, 3), ("laptop-lab-costly", 108, 12)],
+    ("name", "cells", "launches", "rounds"),
+    [
+        ("laptop-lab", 189, 21, 8),
+        ("laptop-lab-quick", 12, 3, 8),
+        ("laptop-lab-costly", 108, 12, 8),
+        ("lab-gpu", 36, 12, 5),
+    ],
 )
 def test_a_lab_study_is_what_it_says_and_has_prompts_enough(
-    name: str, cells: int, launches: int
+    name: str, cells: int, launches: int, rounds: int
 ) -> None:
     study = read_study(ROOT / "studies" / f"{name}.yaml")
     plan = make_plan(study)
     assert (len(plan.cells), len(plan.launches)) == (cells, launches)
     assert all(prompt_sets(study, dataset.name) for dataset in study.measured_on)
-    assert all(cell.prompts >= 8 * cell.concurrency for cell in plan.cells)
+    assert all(cell.prompts >= rounds * cell.concurrency for cell in plan.cells)
     assert study.request.temperature == 0
 
 
@@ -163,6 +168,7 @@ def set_up(*words: str, **env: str) -> "subprocess.CompletedProcess[str]":
         ((), {"LAB_PYTHON": "python-that-is-not"}, "python-that-is-not is not there"),
         ((), {"LAB_PYTHON": "/bin/false"}, "/bin/false is not Python 3.11"),
         (("sglang",), {}, "there is no environment sglang"),
+        (("vllm-gpu",), {}, "there is no NVIDIA GPU on this machine"),
     ],
 )
 def test_a_set_up_that_cannot_be_says_why(
