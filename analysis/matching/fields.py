@@ -72,28 +72,24 @@ def field_codes(cells: pd.DataFrame, apart: Collection[str] = ()) -> pd.DataFram
     ``apart``: server arguments (``server_args.max-num-seqs``) that get a column of their own and
     are left out of the others'.
     """
-    columns = {name: _codes(cells, name, apart) for name in (*MATCH_FIELDS, *apart)}
-    return pd.DataFrame(columns, index=cells.index)
-
-
-def _codes(cells: pd.DataFrame, name: str, apart: Collection[str]) -> NDArray[np.int64]:
-    if name == "load":
-        return np.asarray(pd.factorize(pd.Series(loads_of(cells), dtype=object))[0], dtype=np.int64)
-    if name not in cells and name not in apart:
-        return np.full(len(cells), -1, dtype=np.int64)
-    values = cells["server_args" if name in apart else name]
-    if apart and name.startswith("server_args"):
-        values = objects([_argument(text, name, apart) for text in values], cells.index)
-    return np.asarray(pd.factorize(values)[0], dtype=np.int64)
+    columns: dict[str, Any] = {}
+    for name in (*MATCH_FIELDS, *apart):
+        values = cells.get("server_args" if name in apart else name)
+        if name == "load":
+            values = pd.Series(loads_of(cells), dtype=object)
+        elif values is not None and apart and name.startswith("server_args"):
+            values = objects([_argument(text, name, apart) for text in values], cells.index)
+        columns[name] = -1 if values is None else pd.factorize(values)[0]
+    return pd.DataFrame(columns, index=cells.index, dtype=np.int64)
 
 
 def _argument(text: Any, name: str, apart: Collection[str]) -> Any:
     """Return one argument, or all that are not looked at by themselves; None where there are
     none."""
-    known = arguments(text)
+    stated = arguments(text)
     if name in apart:
-        return known.get(name, "")
-    return tuple(each for each in known.items() if each[0] not in apart) or None
+        return stated.get(name, "")
+    return tuple(each for each in stated.items() if each[0] not in apart) or None
 
 
 def conflicts(
@@ -102,8 +98,7 @@ def conflicts(
     """Return where the codes of two rows of cells (rows, ``names``) differ and may not."""
     lenient = np.array([name in UNKNOWN_MATCHES for name in names], dtype=np.bool_)
     unknown = (one < 0) | (other < 0)
-    found: NDArray[np.bool_] = (one != other) & ~(lenient & unknown)
-    return found
+    return np.asarray((one != other) & ~(lenient & unknown))
 
 
 def filled(cells: pd.DataFrame) -> pd.DataFrame:

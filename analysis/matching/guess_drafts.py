@@ -68,10 +68,13 @@ def drafts(files: Sequence[Named]) -> tuple[str | None, ...]:
     # Where baselines are numbered too, numbers are those of repeats.
     telling = words_apart(sized, numbered=not any(one.numbers for one in baselines))
     of_baselines = {word for one in baselines for word in one.words}
-    return tuple(
-        _label(one, size, set(telling.get(one.arm, ())) - of_baselines)
-        for one, size in zip(sized, sizes, strict=True)
-    )
+    labels = []
+    for one, size in zip(sized, sizes, strict=True):
+        apart = set(telling.get(one.arm, ())) - of_baselines
+        words = [word for word in (*one.words, *one.numbers) if word in apart]
+        label = "-".join([size, *words] if size else words) or None
+        labels.append(None if one.method == BASELINE else label)
+    return tuple(labels)
 
 
 def datasets_apart(files: Sequence[Named], by_reports: Sequence[bool]) -> tuple[str | None, ...]:
@@ -143,14 +146,6 @@ def with_words(dataset: str | None, words: str) -> str:
     says nothing, as "custom" or the name of a file."""
     says_nothing = dataset is None or _SAYS_NOTHING.fullmatch(dataset)
     return words if says_nothing else f"{dataset} {words}"
-
-
-def _label(one: Named, size: str | None, telling: set[str]) -> str | None:
-    """Return the size of a draft and those of the words that its path has; None without any."""
-    if one.method == BASELINE:
-        return None
-    words = [word for word in (*one.words, *one.numbers) if word in telling]
-    return "-".join([size, *words] if size else words) or None
 
 
 def words_apart(files: Sequence[Named], *, numbered: bool = False) -> dict[Arm, tuple[str, ...]]:

@@ -134,7 +134,16 @@ def _in_turns(launches: pd.DataFrame, baselines: pd.DataFrame) -> pd.Series:
     groups = launches.groupby(["key", "arm", "study"])
     launches["group"] = groups.ngroup()
     about = groups.agg(group=("group", "first"), middle=("at", "median"), launches=("at", "size"))
-    near = _nearest_to_groups(about.reset_index(), baselines)
+    # Of each group as many baselines as it has launches, of its own study where there are any.
+    there = baselines[["key", "row", "at", "study"]].rename(columns={"row": "baseline"})
+    near = about.reset_index().merge(there, on="key", suffixes=("", "_there"))
+    own = near["study"] == near["study_there"]
+    near = near[own | ~own.groupby(near["group"]).transform("any")]
+    near["away"] = (near["at"] - near["middle"]).abs()
+    near = near.sort_values(["group", "away", "baseline"])
+    near = near[near.groupby("group").cumcount() < near["launches"]]
+    near = near.sort_values(["group", "at", "baseline"])
+    near = near.assign(turn=near.groupby("group").cumcount())[["group", "baseline", "turn"]]
     launches = launches.sort_values(["group", "at", "row"])
     launches["turn"] = launches.groupby("group").cumcount() % launches["group"].map(
         near.groupby("group").size()
@@ -143,24 +152,7 @@ def _in_turns(launches: pd.DataFrame, baselines: pd.DataFrame) -> pd.Series:
     return turns.set_index("index")["baseline"].astype(np.int64)
 
 
-def _nearest_to_groups(groups: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
-    """Return group, baseline (its row) and turn: of each group as many baselines as it has launches,
-    those of its own study where there are any, in the order of their starts."""
-    there = baselines[["key", "row", "at", "study"]].rename(columns={"row": "baseline"})
-    found = groups.merge(there, on="key", suffixes=("", "_there"))
-    own = found["study"] == found["study_there"]
-    found = found[own | ~own.groupby(found["group"]).transform("any")]
-    found["away"] = (found["at"] - found["middle"]).abs()
-    found = found.sort_values(["group", "away", "baseline"])
-    found = found[found.groupby("group").cumcount() < found["launches"]]
-    found = found.sort_values(["group", "at", "baseline"])
-    return found.assign(turn=found.groupby("group").cumcount())[["group", "baseline", "turn"]]
-
-
 # --- Why a cell is in no pair, told by the nearest cell that could have been its partner.
-
-
-Rows = NDArray[np.int64]
 
 
 #: Where these differ, two cells answer two questions: nothing is gained by comparing them.
@@ -192,12 +184,22 @@ def unmatched(
     reasons: dict[int, str] = {}
     for name, text in _PLAIN_REASONS.items():
         reasons |= dict.fromkeys(np.flatnonzero(kind == name).tolist(), text)
+    ids, matrix, fields = cells["cell_id"].to_numpy(), codes.to_numpy(), tuple(map(str, codes))
+    values = {name: cells[name].to_numpy(dtype=object) for name in fields if name in cells}
+    if "load" in fields:
+        values["load"] = np.array([load and load.text for load in loads_of(cells)], dtype=object)
     for mine, theirs in (("speculative", "baseline"), ("baseline", "speculative")):
         lonely = np.flatnonzero((kind == mine) & ~used)
-        near = nearest(codes.to_numpy(), lonely, np.flatnonzero(kind == theirs))
-        told = _reasons(cells, codes, (lonely, near), (theirs, allow))
-        reasons |= zip(lonely.tolist(), told, strict=True)
-    ids = cells["cell_id"].to_numpy()
+        near = nearest(matrix, lonely, np.flatnonzero(kind == theirs))
+        differing = named(conflicts(matrix[lonely], matrix[near], fields), fields)
+        for row, other, names in zip(lonely.tolist(), near.tolist(), differing, strict=True):
+            if other < 0:
+                reasons[row] = f"there is no good {theirs} cell among those chosen"
+            elif not names:
+                reasons[row] = "another baseline suits each of its possible partners better"
+            else:
+                both = {name: (values[name][row], values[name][other]) for name in names}
+                reasons[row] = f"nearest {theirs} {ids[other]} differs: {_differing(both, allow)}"
     rows = [(ids[row], reasons[row]) for row in sorted(reasons)]
     return pd.DataFrame(rows, columns=["cell_id", "reason"])
 
@@ -209,48 +211,25 @@ _PLAIN_REASONS = {
 }
 
 
-def _reasons(
-    cells: pd.DataFrame, codes: pd.DataFrame, rows: tuple[Rows, Rows],
-    sought: tuple[str, Collection[str]],
-) -> Iterator[str]:  # fmt: skip
-    """Yield why each of the first ``rows`` has no partner; the second ``rows`` are their
-    nearest. ``sought``: what a partner is, and in what it might differ."""
-    matrix, ids = codes.to_numpy(), cells["cell_id"].to_numpy()
-    values = {name: cells[name].to_numpy(dtype=object) for name in codes if name in cells}
-    if "load" in codes:
-        texts = [None if load is None else load.text for load in loads_of(cells)]
-        values["load"] = np.array(texts, dtype=object)
-    fields, (theirs, allow) = tuple(map(str, codes)), sought
-    names = named(conflicts(matrix[rows[0]], matrix[rows[1]], fields), fields)
-    for row, other, differ in zip(*(r.tolist() for r in rows), names, strict=True):
-        if other < 0:
-            yield f"there is no good {theirs} cell among those chosen"
-        elif not differ:
-            yield "another baseline suits each of its possible partners better"
-        else:
-            both = {name: (values[name][row], values[name][other]) for name in differ}
-            yield f"nearest {theirs} {ids[other]} differs: {_told(both, allow)}"
-
-
-def _told(both: dict[str, tuple[Any, Any]], allow: Collection[str]) -> str:
+def _differing(both: dict[str, tuple[Any, Any]], allow: Collection[str]) -> str:
     """Return in what two cells differ, and what would compare them all the same."""
-    found = dict(both)
+    fields = dict(both)
     if "server_args" in both:
-        alone = differing(*both["server_args"])
-        alone = {name: values for name, values in alone.items() if name not in allow}
+        arguments = differing(*both["server_args"])
+        alone = {name: values for name, values in arguments.items() if name not in allow}
         # Of more nobody reads which they are.
         if 0 < len(alone) <= _MOST:
-            del found["server_args"]
-            found |= alone
-    told = "; ".join(
+            del fields["server_args"]
+            fields |= alone
+    sentence = "; ".join(
         f"{MATCH_FIELDS.get(name, name)} is {shown(here)} here and {shown(there)} there"
-        for name, (here, there) in found.items()
+        for name, (here, there) in fields.items()
     )
-    if not _OTHER_QUESTIONS.isdisjoint(found):
-        return told
+    if not _OTHER_QUESTIONS.isdisjoint(fields):
+        return sentence
     # An option may stand several times, so what was allowed before is allowed still.
-    options = " ".join(f"--allow {name}" for name in (*allow, *found))
-    return f"{told}: compare all the same with {options}"
+    options = " ".join(f"--allow {name}" for name in (*allow, *fields))
+    return f"{sentence}: compare all the same with {options}"
 
 
 def shown(value: Any) -> str:
@@ -261,9 +240,6 @@ def shown(value: Any) -> str:
 
 
 # --- Pairs of cells that are equal in everything but the speculation, and why the others have none.
-
-
-Flags = Iterator[Flag]
 
 
 @dataclass(frozen=True)
@@ -287,21 +263,16 @@ def match(cells: pd.DataFrame, allow: Collection[str] = ()) -> Matching:
     # Whatever the order of the rows, the same cells give the same pairs and reasons.
     cells = cells.sort_values("cell_id", ignore_index=True)
     codes = field_codes(cells, [name for name in allow if name not in MATCH_FIELDS])
-    kind = _kinds(cells)
-    strict = [str(name) for name in codes if name not in allow]
-    chosen = _choose(cells, codes, kind, strict)
-    pairs = _pairs(cells, codes, chosen)
-    return Matching(pairs, unmatched(cells, codes[strict], kind, chosen, allow))
-
-
-def _kinds(cells: pd.DataFrame) -> pd.Series:
-    method = cells["spec_method"]
     kind = pd.Series("speculative", index=cells.index, dtype=object)
-    kind[method == "none"] = "baseline"
-    kind[method.isna()] = "unknown"
+    kind[cells["spec_method"] == "none"] = "baseline"
+    kind[cells["spec_method"].isna()] = "unknown"
     if "status" in cells:
         kind[cells["status"] == "failed"] = "failed"
-    return kind
+    strict = [str(name) for name in codes if name not in allow]
+    chosen = _choose(cells, codes, kind, strict)
+    return Matching(
+        _pairs(cells, codes, chosen), unmatched(cells, codes[strict], kind, chosen, allow)
+    )
 
 
 def _choose(
@@ -316,16 +287,19 @@ def _choose(
     where one arm ran after the other, are spread over those there are. No step makes a row per spec x baseline
     of a key, so repeats cost no more than cells.
     """
-    repeat = _column(cells, "repeat")
+    stated = cells.reindex(columns=["repeat", "study", "started_at"])
+    repeat = pd.to_numeric(stated["repeat"]).astype("float64")
+    started = pd.to_datetime(stated["started_at"], utc=True)
     # The repeat is compared as a number: -1 is unknown and equals unknown.
     rows = pd.DataFrame(
         {
-            "row": np.arange(len(cells)), "at": _seconds(cells), "repeat": repeat.fillna(-1),
-            "study": pd.factorize(_texts(cells, "study"))[0],
+            "row": np.arange(len(cells)), "repeat": repeat.fillna(-1),
+            "at": (started - pd.Timestamp(0, tz="UTC")).dt.total_seconds(),
+            "study": pd.factorize(stated["study"])[0],
         }
     )  # fmt: skip
     equal = [name for name in strict if name not in UNKNOWN_MATCHES]
-    rows["key"], rows["suits"] = _groups(codes, [*map(str, codes)]), _groups(codes, equal)
+    rows["key"], rows["suits"] = numbered(codes, [*map(str, codes)]), numbered(codes, equal)
     seekers, baselines = rows[kind == "speculative"], rows[kind == "baseline"]
     suits = _suitable(seekers, baselines, codes.drop(columns=equal), strict)
     pool = suits.merge(baselines, left_on="key_b", right_on="key", suffixes=("", "_own"))
@@ -340,13 +314,6 @@ def _choose(
         repeat_b=repeat.to_numpy()[chosen["b"]], repeat_s=repeat.to_numpy()[chosen["s"]],
         timed=~np.isnan(at[chosen["b"]] + at[chosen["s"]]),
     )  # fmt: skip
-
-
-def _groups(codes: pd.DataFrame, names: list[str]) -> NDArray[np.int64]:
-    """Return a number per row, equal where all the named fields are."""
-    if not names or codes.empty:
-        return np.zeros(len(codes), dtype=np.int64)
-    return np.asarray(codes.groupby(names, sort=False).ngroup(), dtype=np.int64)
 
 
 def _suitable(
@@ -373,24 +340,6 @@ def _suitable(
     return pd.concat([exact, near.loc[near["differing"] == fewest, ["key", "key_b"]]])
 
 
-def _column(cells: pd.DataFrame, name: str) -> pd.Series:
-    if name not in cells:
-        return pd.Series(np.nan, index=cells.index)
-    return pd.to_numeric(cells[name]).astype("float64")
-
-
-def _texts(cells: pd.DataFrame, name: str) -> NDArray[np.object_]:
-    known = cells[name] if name in cells else pd.Series(None, index=cells.index)
-    return known.astype(object).to_numpy()
-
-
-def _seconds(cells: pd.DataFrame) -> pd.Series:
-    if "started_at" not in cells:
-        return pd.Series(np.nan, index=cells.index)
-    at = pd.to_datetime(cells["started_at"], utc=True)
-    return (at - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-
-
 def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
     matrix, ids = codes.to_numpy(), cells["cell_id"].to_numpy()
     one, other = matrix[chosen["b"].to_numpy()], matrix[chosen["s"].to_numpy()]
@@ -398,16 +347,17 @@ def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd
     differ = conflicts(one, other, names)
     unknown = named(((one < 0) | (other < 0)) & ~differ & ~_idle(cells, chosen, names), names)
     columns = ("tied", "spread", "timed", "repeat_b", "repeat_s")
-    engines = engine_flags(cells, chosen)
-    found = zip(engines, unknown, *(chosen[name] for name in columns), strict=True)
+    each = zip(unknown, *(chosen[name] for name in columns), strict=True)
+    flags = [
+        (*_doubts(*facts), *engines)
+        for facts, engines in zip(each, engine_flags(cells, chosen), strict=True)
+    ]
     return pd.DataFrame(
         {
             "baseline_id": ids[chosen["b"].to_numpy()],
             "speculative_id": ids[chosen["s"].to_numpy()],
             "allowed": pd.Series(named(differ, names), dtype=object),
-            "flags": pd.Series(
-                [(*_doubts(u), *_choice(*choice), *e) for e, u, *choice in found], dtype=object
-            ),
+            "flags": pd.Series(flags, dtype=object),
         }
     ).sort_values(["speculative_id"], ignore_index=True)
 
@@ -415,8 +365,9 @@ def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd
 def _idle(cells: pd.DataFrame, chosen: pd.DataFrame, names: tuple[str, ...]) -> NDArray[np.bool_]:
     """Return (pairs, ``names``): whether the field has no effect in the pair, so that nobody
     need know it."""
-    greedy = (_column(cells, "temperature") == 0).to_numpy()
-    on_cpu = _texts(cells, "evidence") == "cpu"
+    stated = cells.reindex(columns=["temperature", "evidence"]).astype(object)
+    greedy = (pd.to_numeric(stated["temperature"]).astype("float64") == 0).to_numpy()
+    on_cpu = (stated["evidence"] == "cpu").to_numpy()
     rows = chosen["b"].to_numpy(), chosen["s"].to_numpy()
     idle = np.zeros((len(chosen), len(names)), dtype=np.bool_)
     for at, name in enumerate(names):
@@ -425,15 +376,6 @@ def _idle(cells: pd.DataFrame, chosen: pd.DataFrame, names: tuple[str, ...]) -> 
         if name == "gpu_count":
             idle[:, at] = on_cpu[rows[0]] & on_cpu[rows[1]]
     return idle
-
-
-def _doubts(unknown: tuple[str, ...]) -> tuple[Flag, ...]:
-    if not unknown:
-        return ()
-    fields = ", ".join(MATCH_FIELDS[name] for name in unknown)
-    return (
-        Flag("unverified", "warning", f"Unknown in one arm or both, so not known equal: {fields}."),
-    )
 
 
 #: How a baseline was chosen among several: whether launches took turns, whether starts are known.
@@ -445,13 +387,20 @@ _HOW = {
 }
 
 
-def _choice(tied: int, in_turns: bool, timed: bool, baseline: float, speculative: float) -> Flags:
-    """Yield a flag where the baseline was chosen among several, or is of another repeat."""
-    if baseline != speculative and not (np.isnan(baseline) and np.isnan(speculative)):
+def _doubts(
+    unknown: tuple[str, ...], tied: int, in_turns: bool, timed: bool, baseline: float, arm: float
+) -> Iterator[Flag]:
+    """Yield a flag where fields are not known to be equal, and where the baseline is of another
+    repeat (``baseline`` and ``arm``: theirs) or was chosen among several."""
+    if unknown:
+        fields = ", ".join(MATCH_FIELDS[name] for name in unknown)
+        doubt = f"Unknown in one arm or both, so not known equal: {fields}."
+        yield Flag("unverified", "warning", doubt)
+    if baseline != arm and not (np.isnan(baseline) and np.isnan(arm)):
         yield Flag(
             "other_repeat",
             "warning",
-            f"The repeat is {shown(baseline)} in the baseline and {shown(speculative)} in the "
+            f"The repeat is {shown(baseline)} in the baseline and {shown(arm)} in the "
             "other arm: no baseline has the same one.",
         )
     if tied > 1:
