@@ -50,7 +50,12 @@ def speculative_config(facts: Mapping[str, Any], table: DynamicTable) -> Config 
     """
     if table.largest == 0:
         return None
-    config = _known(facts)
+    config = stated_config(facts)
+    if not config:
+        config = {"method": facts["spec_method"]}
+        draft, revision = plain(facts.get("draft_model")), plain(facts.get("draft_revision"))
+        if draft is not None and facts["spec_method"] not in _WITHOUT_MODEL:
+            config |= {"model": draft} | ({} if revision is None else {"revision": revision})
     config["num_speculative_tokens"] = table.largest
     config.pop(TABLE, None)
     if len(table.entries) > 1:
@@ -142,28 +147,16 @@ def stated_config(facts: Mapping[str, Any]) -> Config:
     return config_of(text[0] if text else None) or config_of(facts.get("speculative_config"))
 
 
-def _known(facts: Mapping[str, Any]) -> Config:
-    stated = stated_config(facts)
-    if stated:
-        return stated
-    config: Config = {"method": facts["spec_method"]}
-    draft = plain(facts.get("draft_model"))
-    if draft is not None and facts["spec_method"] not in _WITHOUT_MODEL:
-        config["model"] = draft
-        revision = plain(facts.get("draft_revision"))
-        config |= {"revision": revision} if revision is not None else {}
-    return config
-
-
 def _arguments(named: Mapping[str, Any]) -> Words:
-    return [word for pair in named.items() if pair[1] is not None for word in _argument(*pair)]
-
-
-def _argument(name: str, value: Any) -> Words:
-    flag = f"--{name.lstrip('-').replace('_', '-')}"
-    if isinstance(value, bool):
-        return [flag if value else flag.replace("--", "--no-", 1)]
-    return [flag, json.dumps(value) if isinstance(value, (dict, list)) else str(value)]
+    words = []
+    for name, value in named.items():
+        flag = name.lstrip("-").replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        elif value is not None:
+            plain_text = json.dumps(value) if isinstance(value, (dict, list)) else str(value)
+            words += [f"--{flag}", plain_text]
+    return words
 
 
 def _quoted(word: str) -> str:

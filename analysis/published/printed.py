@@ -168,7 +168,11 @@ def measures(fields: Mapping[str, Any]) -> dict[str, PrintedRange]:
     for name, value in fields.items():
         what = meaning(name)
         if what is not None:
-            parts = _parts(value) if what == "positions" else [value]
+            parts = [value]
+            if what == "positions" and isinstance(value, Mapping | list):
+                parts = list(value.values()) if isinstance(value, Mapping) else value
+            elif what == "positions":
+                parts = re.split(r"[,;/|\s]+(?=[\d.])", str(value).strip("[] "))
             numbers = (_measure(name, part, what) for part in parts)
             found.setdefault(what, []).extend(one for one in numbers if one is not None)
     shares = found.pop("positions", [])
@@ -181,14 +185,6 @@ def measures(fields: Mapping[str, Any]) -> dict[str, PrintedRange]:
         each = propagated(lambda drafted, drafts: drafted / drafts, told["drafted"], told["drafts"])
         told = told if each.meets(told["k"]) else {n: v for n, v in told.items() if n != "k"}
     return told
-
-
-def _parts(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):
-        return list(value.values())
-    if isinstance(value, list):
-        return value
-    return re.split(r"[,;/|\s]+(?=[\d.])", str(value).strip("[] "))
 
 
 def _measure(name: str, value: Any, what: str) -> PrintedRange | None:

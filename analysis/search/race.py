@@ -46,9 +46,8 @@ class NormalBelief:
 
 
 def _as_normal(belief: Belief) -> NormalBelief:
-    noise = belief.weight @ belief.noise
-    shared = float(belief.weight @ belief.shared)
-    return NormalBelief(np.tensordot(belief.weight, belief.cov, 1), np.diag(noise) + shared)
+    launch = np.diag(belief.weight @ belief.noise) + float(belief.weight @ belief.shared)
+    return NormalBelief(np.tensordot(belief.weight, belief.cov, 1), launch)
 
 
 def options(
@@ -167,7 +166,17 @@ def chance_of_deciding(
 
     It is rather too small: the race chooses anew after every launch.
     """
-    ahead = _launches_within(space, seen, belief, now, aim, left)
+    guessed, ahead = _as_normal(belief), []
+    alike = max(1, int(left // (_ROUNDS * (space.start_min + float(space.cell_min.min())))))
+    while True:
+        every = _options_by_worth(space, guessed, seen, _standing_at(guessed.cov, now, aim), aim)
+        best = next((one for one in every if one.minutes <= left and one.worth > 0), None)
+        if best is None:
+            break
+        for _ in range(min(alike, int(left // best.minutes))):
+            left -= best.minutes
+            ahead.append((best.arm, np.flatnonzero(best.places)))
+            guessed = _known_after(guessed, best)
     if not ahead:
         return 0.0
     cells = sum(len(places) for _, places in ahead)
@@ -186,24 +195,6 @@ def chance_of_deciding(
 
 #: Launches to come: the arm of each, and the numbers of the places that it measures.
 Ahead = list[tuple[int, NDArray[np.int64]]]
-
-
-def _launches_within(
-    space: Space, seen: SeenLaunches, belief: Belief, now: PlaceLeaders, aim: Aim, left: float
-) -> Ahead:
-    guessed = _as_normal(belief)
-    chosen: Ahead = []
-    cheapest = space.start_min + float(space.cell_min.min())
-    alike = max(1, int(left // (_ROUNDS * cheapest)))
-    while True:
-        every = _options_by_worth(space, guessed, seen, _standing_at(guessed.cov, now, aim), aim)
-        best = next((one for one in every if one.minutes <= left and one.worth > 0), None)
-        if best is None:
-            return chosen
-        for _ in range(min(alike, int(left // best.minutes))):
-            left -= best.minutes
-            chosen.append((best.arm, np.flatnonzero(best.places)))
-            guessed = _known_after(guessed, best)
 
 
 def _decided(
