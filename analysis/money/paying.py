@@ -196,10 +196,24 @@ def basis_of(paying: Paying, on: Hardware) -> Basis | Refusal:
     Raises UnknownKey for a price that is not on the list, InvalidInput for a value that cannot be
     (a price of zero, a utilisation of 60).
     """
-    price = _price(paying, on)
-    if isinstance(price, Refusal):
-        return price
-    used = _charged(paying, on, price.gpus_per_instance)
+    if paying.usd_per_hour is not None:
+        bought = 1 if paying.gpus_per_instance is None else paying.gpus_per_instance
+        price = Basis(paying.usd_per_hour, bought)
+    elif paying.price is not None:
+        price = by_name(paying.price, paying.prices).basis(1)
+    else:
+        listed = for_gpu(on.gpu, paying.prices)
+        if listed is None:
+            return Refusal(
+                f"No price is known for {on.gpu or 'an unknown GPU'}; give --usd-per-hour (and "
+                "--gpus-per-instance), or --price NAME from draftboard cost --list-prices."
+            )
+        price = listed.basis(1)
+    # GPUs behind the throughput: stated, recorded, or obvious where the price buys one.
+    stated = (paying.gpus_used, on.gpu_count, on.tensor_parallel_size)
+    used = next((gpus for gpus in stated if gpus is not None), None)
+    if used is None and price.gpus_per_instance <= 1:
+        used = 1
     if used is None:
         return Refusal(
             f"The price buys {price.gpus_per_instance} GPUs, but how many of them the throughput "
@@ -219,28 +233,3 @@ def basis_or_raise(paying: Paying, on: Hardware) -> Basis:
     if isinstance(found, Refusal):
         raise InvalidInput(found.sentence)
     return found
-
-
-def _price(paying: Paying, on: Hardware) -> Basis | Refusal:
-    """Return the stated price, the one that was named, or the first of the GPU; one GPU charged."""
-    if paying.usd_per_hour is not None:
-        bought = 1 if paying.gpus_per_instance is None else paying.gpus_per_instance
-        return Basis(paying.usd_per_hour, bought)
-    if paying.price is not None:
-        return by_name(paying.price, paying.prices).basis(1)
-    found = for_gpu(on.gpu, paying.prices)
-    if found is None:
-        return Refusal(
-            f"No price is known for {on.gpu or 'an unknown GPU'}; give --usd-per-hour (and "
-            "--gpus-per-instance), or --price NAME from draftboard cost --list-prices."
-        )
-    return found.basis(1)
-
-
-def _charged(paying: Paying, on: Hardware, bought: int) -> int | None:
-    """Return how many GPUs are behind a throughput: stated, recorded, or obvious where the price
-    buys one."""
-    for value in (paying.gpus_used, on.gpu_count, on.tensor_parallel_size):
-        if value is not None:
-            return value
-    return 1 if bought <= 1 else None

@@ -110,22 +110,18 @@ def levels(nights: Sequence[SeriesNight]) -> Levels:
     # Too small a guess of the noise gives too many levels: tell them anew with a larger one.
     starts = _partition(means, found) if found > variance else starts
     known = Levels(means, starts, repeats, starts[1:])
-    return replace(known, chosen=tuple(_starts_by_chance(known)))
-
-
-def _starts_by_chance(known: Levels) -> Iterator[int]:
-    noise, spans = known.noise(), known.spans(0)
+    chosen, noise, spans = [], known.noise(), known.spans(0)
     for before, after in zip(spans, spans[1:], strict=False):
-        move = known.means[slice(*after)].mean() - known.means[slice(*before)].mean()
+        move = means[slice(*after)].mean() - means[slice(*before)].mean()
         error = sum(1 / (end - first) for first, end in (before, after)) ** 0.5
-        chance = 2 * len(known.means)
-        if noise is None or chance * stdtr(
-            noise.dof, -abs(move) / error / noise.variance**0.5) > _SURE:  # fmt: skip
-            yield after[0]
+        if noise is not None:
+            chance = stdtr(noise.dof, -abs(move) / error / noise.variance**0.5)
+        if noise is None or 2 * len(means) * chance > _SURE:
+            chosen.append(after[0])
+    return replace(known, chosen=tuple(chosen))
 
 
 def _squares_around(means: Floats, starts: Sequence[int]) -> float:
-    """Return the sum of the squared distances of the nights from their levels."""
     ends = [*starts[1:], len(means)]
     parts = [means[start:end] for start, end in zip(starts, ends, strict=True)]
     return float(sum(((part - part.mean()) ** 2).sum() for part in parts))
@@ -405,21 +401,17 @@ def _of_stretch(known: Levels, start: int, stretches: int) -> Slope | None:
     before = np.arange(1, count)
     sums = np.cumsum(values)[:-1]
     by_one_step = float((sums**2 * (1 / before + 1 / (count - before))).max())
-    if rest > total - by_one_step + _CLEARLY * variance or rest > _by_levels(known, start):
+    if rest > total - by_one_step + _CLEARLY * variance:
         return None
+    # Nor may three levels or more explain them better, at the price of those beyond the first two.
+    levels_from, noise = [0, *(one - start for one in known.starts if one > start)], known.noise()
+    if len(levels_from) > 2 and noise is not None:
+        price = PRICE * float(np.log(len(known.means))) * noise.variance
+        by_levels = _squares_around(known.means[start:], levels_from)
+        if rest > by_levels + price * (len(levels_from) - 2):
+            return None
     t = sqrt(float(explained[place]) / variance)
     # Slopes that begin within the same doubling of length are nearly the same one.
     looks = stretches * (1 + 2 * log2(count / DRIFT_NIGHTS))
     p_value = min(1.0, 2 * float(stdtr(count - 3, -t)) * looks)
     return Slope(start + int(begins[place]), float(rates[place]), p_value)
-
-
-def _by_levels(known: Levels, start: int) -> float:
-    """Return the squares that a slope may leave unexplained: those that the levels leave, and the
-    price of the levels beyond the first two. Infinite where there are fewer than three."""
-    starts = [0, *(one - start for one in known.starts if one > start)]
-    noise = known.noise()
-    if len(starts) < 3 or noise is None:
-        return float("inf")
-    price = PRICE * float(np.log(len(known.means))) * noise.variance
-    return _squares_around(known.means[start:], starts) + price * (len(starts) - 2)

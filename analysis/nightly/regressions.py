@@ -7,7 +7,7 @@ is judged with them, as a series of its own (``gains``).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import sqrt
@@ -200,9 +200,9 @@ def assess(
     """Judge every series, then the gains of the arms over their baselines; a regression must also
     stand among all that are judged."""
     changes: _Changes = {}
-    said = tuple(accepted)
+    agreed = tuple(accepted)
     found = [
-        _assess(one, budgets.allowed(one.metric, one.statistic), said, changes)
+        _assess(one, budgets.allowed(one.metric, one.statistic), agreed, changes)
         for one in (*series, *gains(series))
     ]
     p_values = np.sort([one.p_value for one in found if one.p_value is not None])
@@ -220,18 +220,17 @@ def assess(
 def worst(found: Iterable[Status]) -> Status:
     """Return the status of all series together: a regression anywhere, else what could not be
     settled, else fine."""
-    said = set(found)
-    if REGRESSION in said:
+    every = set(found)
+    if REGRESSION in every:
         return REGRESSION
-    return FINE if said == {FINE} else OPEN
+    return FINE if every == {FINE} else OPEN
 
 
 def _assess(
     series: NightSeries, budget: float, accepted: tuple[AcceptedNight, ...], changes: _Changes
 ) -> Assessment:
-    allowed, known, nights = (
-        as_log_loss(budget, series.metric), levels(series.nights), series.nights,
-    )  # fmt: skip
+    nights, known = series.nights, levels(series.nights)
+    allowed = as_log_loss(budget, series.metric)
     since, by = _reference(series, accepted, allowed)
     bare = Assessment(series, OPEN, "no noise", budget, known, accepted=by)
     if by is not None and since.through >= len(nights) - 1:
@@ -243,12 +242,17 @@ def _assess(
         return bare
     status, reason = _verdict(known, standing, allowed)
     improvement, low, high = standing.step.improvements(series.metric)
-    drift = slope(known, since)
+    drift, spans, moves = slope(known, since), known.spans(since.first), []
+    for before, after in zip(spans, spans[1:], strict=False):
+        step = compare(known, before, after)
+        if step is not None:
+            first, last_before = nights[after[0]].label, nights[after[0] - 1].label
+            moves.append(Move(first, last_before, *step.improvements(series.metric)))
     return replace(
         bare, status=status, reason=reason, improvement=improvement, low=low, high=high,
         p_value=standing.p_value, now=standing.step.after[0], against=standing.step.before,
         since=standing.since, changed=_changed_with(series, standing.since, changes),
-        moves=tuple(_moves(series, known, since)),
+        moves=tuple(moves),
         drift=None if drift is None else SeriesDrift(
             nights[drift.first].label, as_improvement(drift.per_night, series.metric),
             as_improvement(drift.per_night * (len(nights) - 1 - drift.first), series.metric),
@@ -284,15 +288,6 @@ def _changed_with(series: NightSeries, since: int | None, changes: _Changes) -> 
     return tuple(change for at, change in enumerate(told) if change not in told[:at])
 
 
-def _moves(series: NightSeries, known: Levels, since: ReferenceNights) -> Iterator[Move]:
-    spans = known.spans(since.first)
-    for before, after in zip(spans, spans[1:], strict=False):
-        step = compare(known, before, after)
-        if step is not None:
-            first, last_before = (series.nights[at].label for at in (after[0], after[0] - 1))
-            yield Move(first, last_before, *step.improvements(series.metric))
-
-
 # --- A series over nights as a run chart: its levels, the noise around them, and what changed when.
 #
 # The band is that of an individuals chart (Shewhart; Wheeler, "Understanding Variation", 1993): the
@@ -325,8 +320,8 @@ def points(one: Assessment) -> tuple[RunPoint, ...]:
     known, nights = one.known, one.series.nights
     sign = -1.0 if METRICS[one.series.metric].better == "lower" else 1.0
 
+    # Turned logs (more is better) back to the metric's unit.
     def natural(logs: Floats) -> Floats:
-        """Convert turned logs (more is better) back to the metric's unit."""
         return np.asarray(np.exp(sign * logs))
 
     parts = np.searchsorted(known.starts, np.arange(len(nights)), side="right") - 1
