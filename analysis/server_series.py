@@ -59,8 +59,7 @@ def lines(samples: pd.DataFrame) -> pd.DataFrame:
     for line, values in found.items():
         if not values.empty:
             thin = values.iloc[:: len(values) // MOST_POINTS + 1]
-            rows = pd.DataFrame({"line": line, "at": thin.index, "value": thin.to_numpy()})
-            thinned.append(rows)
+            thinned.append(pd.DataFrame({"line": line, "at": thin.index, "value": thin.to_numpy()}))
     return pd.concat(thinned, ignore_index=True) if thinned else lines(samples.iloc[:0])
 
 

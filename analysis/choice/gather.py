@@ -83,8 +83,6 @@ _Values = dict[Line, tuple[float, float]]
 
 
 def _lengths(found: Comparison, acceptance: pd.DataFrame) -> dict[tuple[int, int, int], float]:
-    """Return the mean acceptance length by setting, arm and load, by the most trusted source of a
-    cell."""
     best = believed(acceptance.dropna(subset=["mean_length"]))
     names = ["setting", "arm_id", "load"]
     cells = found.pairs.drop_duplicates("speculative_id")[[*names, "speculative_id"]]

@@ -202,7 +202,6 @@ def _beside(judged: Judged, spot: Spot) -> Choice:
 
 
 def _side(judged: Judged, loads: list[int | None]) -> int | None:
-    """Return the best arm, each at its own neighbour on one side."""
     known = judged.grounds
     at = [(place, load) for place, load in enumerate(loads) if load is not None]
     values = np.full(len(loads), np.nan)
@@ -259,8 +258,7 @@ def _rows(judged: Judged, loads: list[int]) -> "list[Row]":
         ks = "/".join(str(k) for k in dict.fromkeys(k for _, _, k in server.table.entries))
         arm = next((p for p in server.at if p is not None), None)
         if arm is not None:
-            label = f"{method} K={ks}"
-            rows.append((Candidate(first.arm_id, label, first.family, None, "table"),
+            rows.append((Candidate(first.arm_id, f"{method} K={ks}", first.family, None, "table"),
                          Server(arm, server.at, server.table)))  # fmt: skip
     return rows
 

@@ -89,7 +89,6 @@ def serve_line(facts: Mapping[str, Any], config: Config | None) -> str | None:
 
 
 def _made(facts: Mapping[str, Any], engine: str) -> Words:
-    """Return the command that the facts make, empty where they do not."""
     told, model = config_of(facts.get("server_args")), facts.get("model")
     drafts = config_of(facts.get("speculative_config"))
     stated = isinstance(model, str) and facts.get("source_format") not in _OWN_WORDS
@@ -118,7 +117,6 @@ def _made(facts: Mapping[str, Any], engine: str) -> Words:
 
 
 def _as_measured(facts: Mapping[str, Any], config: Config | None) -> bool:
-    """Return whether an engine without a table of K is to draft what was measured."""
     k = None if config is None else config.get("num_speculative_tokens")
     return (
         config is not None

@@ -41,8 +41,6 @@ def clocks_differ(what: str, baseline: float | None, speculative: float | None) 
 
 
 def company_differs(baseline: float | None, speculative: float | None) -> Flag | None:
-    """Return a flag where the mean numbers of launches beside the two arms are more than one
-    apart."""
     if baseline is None or speculative is None or abs(speculative - baseline) <= 1:
         return None
     return Flag(
@@ -78,7 +76,6 @@ def less_cache(
 
 
 def hits_differ(baseline: float | None, speculative: float | None) -> Flag | None:
-    """Return a flag where one arm found more of its prompts (shares, 0-1) in the prefix cache."""
     if baseline is None or speculative is None or abs(baseline - speculative) <= _APART:
         return None
     return Flag(

@@ -56,8 +56,7 @@ def counts(cell: Cell) -> Flags:
         return
     counted = cell.requests["status"].value_counts().to_pylist()
     status = {row["values"]: row["counts"] for row in counted}
-    words = (COMPLETED, ERRORED, INCOMPLETE)
-    for word, count in zip(words, told, strict=True):
+    for word, count in zip((COMPLETED, ERRORED, INCOMPLETE), told, strict=True):
         rows = status.get(word, 0)
         # Fewer rows than requests are a part of them, which is said otherwise.
         if rows > count:
@@ -228,11 +227,10 @@ def _at_odds(values: Values) -> str:
         return f"a mean of {mean:g} is below the lowest, {low:g}"
     if mean is not None and high is not None and mean > high + _slack(high):
         return f"a mean of {mean:g} is above the highest, {high:g}"
-    if std is not None and low is not None and high is not None:
-        widest = _WIDEST_STD * (high - low)
-        if std > widest + _slack(high):
-            return f"a deviation of {std:g} does not fit into {low:g} to {high:g}"
-    return ""
+    if std is None or low is None or high is None:
+        return ""
+    wide = std > _WIDEST_STD * (high - low) + _slack(high)
+    return f"a deviation of {std:g} does not fit into {low:g} to {high:g}" if wide else ""
 
 
 def _off_centre(values: Values) -> str:
@@ -413,7 +411,6 @@ def in_flight(cell: Cell) -> Flags:
 
 
 def all_tokens(cell: Cell) -> Flags:
-    """Yield a flag where output tokens are more than all tokens."""
     said = _said(cell)
     output, every = said.get("output_throughput"), said.get("total_throughput")
     if output is not None and every is not None and output > every * _ROUNDED:
@@ -425,7 +422,6 @@ def all_tokens(cell: Cell) -> Flags:
 
 
 def _said(cell: Cell) -> dict[str, float]:
-    """The means that a report states; none where its requests say all of it."""
     return {} if "ttft" in means(cell, "canonical") else means(cell, "reported")
 
 

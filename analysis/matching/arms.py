@@ -71,8 +71,7 @@ def means(values: pd.DataFrame) -> pd.DataFrame:
     of 0 is a value too). ``repeats`` counts them.
     """
     by = ["setting", "arm_id", "load", "metric", "statistic"]
-    grouped = values.groupby(by, sort=True)["value"]
-    table = grouped.agg(["mean", "min", "size"]).reset_index()
+    table = values.groupby(by, sort=True)["value"].agg(["mean", "min", "size"]).reset_index()
     logs = values.assign(log=np.log(values["value"].where(values["value"] > 0)))
     geometric = np.exp(logs.groupby(by, sort=True)["log"].mean().to_numpy(dtype=np.float64))
     table["value"] = np.where(table["min"] > 0, geometric, table["mean"])

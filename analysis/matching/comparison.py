@@ -140,7 +140,6 @@ def settings_of(cells: pd.DataFrame) -> tuple[pd.Series, pd.DataFrame]:
 
 
 def _place(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return by cell_id a cell's setting and arm, as numbers, its concurrency and its repeat."""
     unknown = np.full(len(cells), np.nan)
     return pd.DataFrame(
         {
@@ -260,7 +259,6 @@ def _means(rows: pd.DataFrame, by: list[str], count: str) -> pd.DataFrame:
 
 
 def _keys(cells: pd.DataFrame, placed: pd.DataFrame) -> pd.DataFrame:
-    """Return by (setting, arm_id) the fields that the two numbers stand for."""
     names = [name for name in (*SETTING, *ARM) if name in cells]
     facts = cells[names].set_index(pd.MultiIndex.from_frame(placed[_BY]))
     return facts[~facts.index.duplicated()]

@@ -178,24 +178,20 @@ def _method(text: str) -> str | None:
     if _said(_OFF, text):
         return BASELINE
     text = re.sub(_alone(_DENIED), "vanilla", text)
-    told = _said_method(text)
-    if told is None:
+    method = _said_method(text)
+    if method is None:
         return BASELINE if _said(_WEAK, text) else None
-    return BASELINE if _is_plain(text) else told
+    # The part that says an arm, the nearest to the file, may say none.
+    for part in reversed(text.split("/")):
+        if _said_method(part):
+            return method
+        if _said(_PLAIN, part):
+            return BASELINE
+    return method
 
 
 def _said_method(text: str) -> str | None:
     return next((told for words, told in _METHODS if _said(words, text)), None)
-
-
-def _is_plain(path: str) -> bool:
-    """Return whether the part of a path that says an arm, the nearest to the file, says none."""
-    for part in reversed(path.split("/")):
-        if _said_method(part):
-            return False
-        if _said(_PLAIN, part):
-            return True
-    return False
 
 
 def _said(words: str, text: str) -> re.Match[str] | None:

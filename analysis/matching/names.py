@@ -64,14 +64,12 @@ def telling(rows: pd.DataFrame, names: Sequence[str], always: Sequence[str] = ()
 
 
 def _finer(kinds: Kinds, column: pd.Series) -> Kinds:
-    """Number the rows, from 0, that are alike in their kind and in the column."""
     values, different = pd.factorize(column, use_na_sentinel=False)
     numbered: Kinds = np.unique(kinds * len(different) + values, return_inverse=True)[1]
     return numbered
 
 
 def _distinct(names: pd.Series) -> pd.Series:
-    """Number the names that are still the same, so that two things never have one name."""
     number = names.groupby(names).cumcount() + 1
     return names.where(number == 1, names + " (" + number.astype(str) + ")")
 

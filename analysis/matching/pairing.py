@@ -48,7 +48,13 @@ def nearest(codes: Codes, rows: Codes, candidates: Codes) -> Codes:
     kinds, first = np.unique(codes[candidates], axis=0, return_index=True)
     found = _one_column_off(distinct, kinds)
     left = np.flatnonzero(found < 0)
-    found[left] = _fewest(distinct[left], kinds)
+    columns = np.ascontiguousarray(distinct[left].T.astype(np.int32))
+    fewest = np.full(len(left), codes.shape[1] + 1)
+    spread = np.unique(np.linspace(0, len(kinds) - 1, min(MOST, len(kinds))).astype(np.int64))
+    for at in spread.tolist() if len(left) else ():
+        differing = (columns != kinds[at][:, None]).sum(axis=0)
+        nearer = differing < fewest
+        fewest[nearer], found[left[nearer]] = differing[nearer], at
     return np.asarray(candidates[first[found[back.ravel()]]], dtype=np.int64)
 
 
@@ -69,18 +75,6 @@ def _one_column_off(wanted: Codes, kinds: Codes) -> Codes:
             # Sums can collide, so a hit is counted out before it is believed.
             hit = (kinds[order[at]] != wanted).sum(axis=1) <= 1
             found = np.where((found < 0) & hit, order[at], found)
-    return found
-
-
-def _fewest(wanted: Codes, kinds: Codes) -> Codes:
-    spread = np.unique(np.linspace(0, len(kinds) - 1, min(MOST, len(kinds))).astype(np.int64))
-    columns = np.ascontiguousarray(wanted.T.astype(np.int32))
-    fewest = np.full(len(wanted), wanted.shape[1] + 1)
-    found = np.zeros(len(wanted), dtype=np.int64)
-    for at in spread.tolist():
-        differing = (columns != kinds[at][:, None]).sum(axis=0)
-        nearer = differing < fewest
-        fewest[nearer], found[nearer] = differing[nearer], at
     return found
 
 
@@ -212,7 +206,6 @@ _PLAIN_REASONS = {
 
 
 def _differing(both: dict[str, tuple[Any, Any]], allow: Collection[str]) -> str:
-    """Return in what two cells differ, and what would compare them all the same."""
     fields = dict(both)
     if "server_args" in both:
         arguments = differing(*both["server_args"])

@@ -65,12 +65,9 @@ class Levels:
         """
         starts = self.starts if cut is None else (*self.starts, cut)
         nights = self._nights(tuple(sorted(set(starts))), cut)
-        if nights is None or self.repeats is None:
+        if nights is None or self.repeats is None or not _alike(nights, self.repeats):
             return nights
-        if not _alike(nights, self.repeats):
-            return nights
-        variance = max(nights.variance, self.repeats.variance)
-        return Noise(variance, nights.dof + self.repeats.dof)
+        return Noise(max(nights.variance, self.repeats.variance), nights.dof + self.repeats.dof)
 
     def beyond_repeats(self) -> float | None:
         """Return the share of a night's variance that its repeats do not explain, which more
@@ -99,7 +96,11 @@ class Levels:
 def levels(nights: Sequence[SeriesNight]) -> Levels:
     """Cut a series, oldest night first, into its levels."""
     means = np.array([night.mean for night in nights], dtype=np.float64)
-    repeats = _repeats(nights)
+    dof, repeats = [night.repeats - 1 for night in nights], None
+    if sum(dof):
+        within = sum(d * night.variance for d, night in zip(dof, nights, strict=True) if d)
+        each = fmean(1 / night.repeats for night in nights)
+        repeats = Noise(max(LEAST_VARIANCE, within / sum(dof) * each), sum(dof))
     if len(means) < FEWEST_NIGHTS:
         return Levels(means, (0,), repeats)
     # The steps between neighbouring nights tell the noise; their median ignores a move.
@@ -127,18 +128,8 @@ def _squares_around(means: Floats, starts: Sequence[int]) -> float:
     return float(sum(((part - part.mean()) ** 2).sum() for part in parts))
 
 
-def _repeats(nights: Sequence[SeriesNight]) -> Noise | None:
-    dof = [night.repeats - 1 for night in nights]
-    if not sum(dof):
-        return None
-    within = sum(d * night.variance for d, night in zip(dof, nights, strict=True) if d)
-    each = fmean(1 / night.repeats for night in nights)
-    return Noise(max(LEAST_VARIANCE, within / sum(dof) * each), sum(dof))
-
-
 def _alike(nights: Noise, repeats: Noise) -> bool:
-    ratio = nights.variance / repeats.variance
-    return float(fdtrc(nights.dof, repeats.dof, ratio)) >= ALIKE
+    return float(fdtrc(nights.dof, repeats.dof, nights.variance / repeats.variance)) >= ALIKE
 
 
 def _partition(means: Floats, variance: float) -> tuple[int, ...]:
@@ -262,7 +253,18 @@ def stand(known: Levels, reference: ReferenceNights, budget: float) -> SeriesSta
     if losses:
         # Of several losses that of the last whole level tells best since when it is worse.
         seen = next((step for _, step in losses if step.after == (level, end)), losses[0][1])
-        since = _since(known, reference, _began(known, reference, seen), past, budget)
+        # The last level is as it is in the nights that were seen from the cut on that leaves the
+        # least squares around what was before and what is now.
+        before = known.means[slice(*seen.before)] if seen.before[1] <= level else known.means[:0]
+
+        def left(cut: int) -> float:
+            old = np.concatenate([before, known.means[level:cut]])
+            whole = np.concatenate([old, known.means[cut:end]])
+            return _squares_around(whole, (0, len(old)))
+
+        earliest = max(level + (not before.size), reference.through + 1)
+        began = min(range(earliest, seen.after[0] + 1), key=left)
+        since = _since(known, reference, began, past, budget)
         return SeriesStanding(seen, True, False, since, losses[0][0])
     lows = [now.low]
     if end - first > LEVEL_NIGHTS:
@@ -286,20 +288,6 @@ def _against_best(
         long, key=lambda span: known.means[slice(*span)].mean(), default=(spans[0][0], first)
     )
     return compare(known, before, (first, end))
-
-
-def _began(known: Levels, reference: ReferenceNights, seen: LevelStep) -> int:
-    """Return the night from which the last level is as it is in the nights that were seen: the cut
-    that leaves the least squares around what was before and what is now."""
-    level, end = known.spans(reference.first)[-1]
-    before = known.means[slice(*seen.before)] if seen.before[1] <= level else known.means[:0]
-    first = max(level + (not before.size), reference.through + 1)
-
-    def left(cut: int) -> float:
-        old = np.concatenate([before, known.means[level:cut]])
-        return _squares_around(np.concatenate([old, known.means[cut:end]]), (0, len(old)))
-
-    return min(range(first, seen.after[0] + 1), key=left)
 
 
 def _looks(known: Levels, reference: ReferenceNights) -> Iterator[tuple[float, LevelStep]]:
@@ -343,8 +331,7 @@ def _since(
     worse once more."""
     if past is None:
         return start
-    spans = [span for span in known.spans(reference.first) if span[0] < start]
-    first, end = spans[-1]
+    first, end = [span for span in known.spans(reference.first) if span[0] < start][-1]
     again = compare(known, (first, min(end, start)), (start, len(known.means)))
     return start if again is not None and again.gain < -budget else past[0]
 

@@ -160,8 +160,6 @@ def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[
 
 
 def _placed(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Return the cells with at, night, and numbers: ``series`` of its setting, ``point`` of its
-    night and versions."""
     at = pd.to_datetime(cells["started_at"], utc=True)
     placed = cells.assign(at=at, night=(at - NOON).dt.strftime("%Y-%m-%d"))
     versions = [name for name in VERSION_FIELDS if name in cells]

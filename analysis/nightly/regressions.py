@@ -411,8 +411,7 @@ def between_releases(series: Iterable[NightSeries], before: str, after: str) -> 
         # Each version counts as one level, however the series moved within it.
         known = Levels(every.means, (0, len(old)), every.repeats)
         step = compare(known, (0, len(old)), (len(old), len(old) + len(new)))
-        effect = () if step is None else step.improvements(one.metric)
-        found.append(ReleaseEffect(one, *effect))
+        found.append(ReleaseEffect(one, *(() if step is None else step.improvements(one.metric))))
     return found
 
 

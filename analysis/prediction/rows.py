@@ -20,7 +20,6 @@ class Columns:
 
     @classmethod
     def of_frame(cls, frame: pd.DataFrame) -> Self:
-        """Return the columns of a frame that have the fields' names."""
         names = (field.name for field in fields(cls))
         return cls(*(frame[name].to_numpy(dtype=_TYPES.get(name, np.float64)) for name in names))
 

@@ -155,8 +155,7 @@ class Usual:
 
     def batch(self, loads: Floats) -> Floats:
         """Return the sequences in flight at each load (requests at once)."""
-        share = self.points.batch / self.points.concurrency
-        return loads * self._at(loads, share)
+        return loads * self._at(loads, self.points.batch / self.points.concurrency)
 
     def kept(self, loads: Floats) -> Floats:
         """Return the share of Little's law that ramp and drain leave: throughput / (c·O /
@@ -230,8 +229,7 @@ def timing(step: Spread, first: Spread, asked: Asked) -> Timing:
     latency = _around(total, -np.log1p(-low / total), np.log1p(high / total)).times(1 / 1000)
     work = asked.kept * asked.concurrency * asked.output_tokens
     down, up = _widths(latency)
-    throughput = _around(work / latency.middle, up, down)
-    return Timing(step, length, itl, first, latency, throughput)
+    return Timing(step, length, itl, first, latency, _around(work / latency.middle, up, down))
 
 
 def _around(middle: Floats, down: Floats, up: Floats) -> Spread:
@@ -239,7 +237,6 @@ def _around(middle: Floats, down: Floats, up: Floats) -> Spread:
 
 
 def _widths(band: Spread) -> tuple[Floats, Floats]:
-    """Return how far a band reaches down and up, as logarithms."""
     return np.log(band.middle / band.low), np.log(band.high / band.middle)
 
 

@@ -101,7 +101,7 @@ def _cost_findings(
             _Bill(
                 row, float(decimal(price)), rates, float(decimal(daily)),
                 _stated(row, "gpus_per_instance") or _listed(row, price, prices),
-                _stated(row, "gpus_used") or _stated(row, "tp") or _gpus_of(row, tables),
+                _stated(row, "gpus_used") or _stated(row, "tp") or _tp_beside(row, tables),
             )
         )  # fmt: skip
     return [finding for bill in bills for finding in _judged_bill(bill)]
@@ -174,15 +174,16 @@ def _listed(row: Row, price: Decimal, prices: Sequence[Price]) -> int | None:
     return counts.pop() if len(counts) == 1 else None
 
 
-def _gpus_of(row: Row, tables: Sequence[Row]) -> int | None:
+def _tp_beside(row: Row, tables: Sequence[Row]) -> int | None:
     """Return the ``tp`` of a table row that prints the same throughputs; None without one."""
     names = [f"{prefix}tok_s" for prefixes in _ARMS.values() for prefix in prefixes]
     rates = {row.fields[name] for name in names if name in row.fields}
-    for table in tables:
-        values = {table.fields.get("baseline"), table.fields.get("speculative")}
-        if rates and rates <= values and "tp" in table.fields:
-            return _stated(table, "tp")
-    return None
+    same = (
+        table for table in tables
+        if rates and rates <= {table.fields.get(arm) for arm in _VALUES} and "tp" in table.fields
+    )  # fmt: skip
+    table = next(same, None)
+    return None if table is None else _stated(table, "tp")
 
 
 # --- Published improvements and geometric means, recomputed from their rows.
@@ -263,13 +264,13 @@ def better_of(row: Row) -> Better:
     told = row.fields.get("better")
     if told in ("higher", "lower"):
         return "higher" if told == "higher" else "lower"
-    known = read_metric(row.name)
-    if known is None:
+    metric = read_metric(row.name)
+    if metric is None:
         raise InvalidInput(
             f"{row.place}: {row.name!r} is no metric of the catalogue; add better: higher or "
             "better: lower to the row."
         )
-    return known.better
+    return metric.better
 
 
 def _judge(figure: Figure, others: Sequence[Figure]) -> Finding:
@@ -380,8 +381,6 @@ class Error:
 
 
 def _same_error(first: Finding, other: Finding) -> bool:
-    """Return whether both figures stand in one row or table and were made wrong by the same
-    thing."""
     if (first.section, first.about, first.kind) != (other.section, other.about, other.kind):
         return False
     if first.kind == "swapped":
@@ -400,13 +399,13 @@ def _error(group: tuple[Finding, ...]) -> Error:
     if not count or kind == "swapped":
         return Error(kind, first.reason, group)
     if kind == "basis":
-        told = first.reason.partition(" On the per-GPU basis")[0]
+        basis = first.reason.partition(" On the per-GPU basis")[0]
         figures = "figure stands" if count == 1 else "figures stand"
-        return Error(kind, f"{told} {count} more {figures} on the same price.", group)
+        return Error(kind, f"{basis} {count} more {figures} on the same price.", group)
     more = "figure of this row is" if count == 1 else "figures of this row are"
     factor = first.published / first.recomputed
-    told = f"That is {factor:.3g} times what follows, and {count} more {more} wrong"
-    return Error(kind, f"{first.reason} {told} by the same factor.", group)
+    times = f"That is {factor:.3g} times what follows, and {count} more {more} wrong"
+    return Error(kind, f"{first.reason} {times} by the same factor.", group)
 
 
 # --- Published tables, judged: which figures do not follow from their own row, and why.

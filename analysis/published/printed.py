@@ -32,8 +32,7 @@ class PrintedRange:
 
     def scaled(self, factor: float) -> "PrintedRange":
         """Return the range in another unit; ``factor`` may be negative."""
-        ends = sorted((self.low * factor, self.high * factor))
-        return PrintedRange(self.value * factor, *ends)
+        return PrintedRange(self.value * factor, *sorted((self.low * factor, self.high * factor)))
 
 
 def exactly(value: float) -> PrintedRange:
@@ -45,8 +44,7 @@ def printed(value: Any) -> PrintedRange:
     """Return a printed number (Decimal, int or text, ``+20.7 %``, ``1.65x`` and ``1,171.7`` too) as
     a range, give or take half of its last digit. Raises ValueError for what is no finite number."""
     number = decimal(value)
-    exponent = number.as_tuple().exponent
-    half = float(Decimal(5).scaleb(int(exponent) - 1))
+    half = float(Decimal(5).scaleb(int(number.as_tuple().exponent) - 1))
     return PrintedRange(float(number), float(number) - half, float(number) + half)
 
 

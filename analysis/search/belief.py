@@ -134,7 +134,6 @@ def unmixed(space: Space, mix: Mix, loads: NDArray[np.bool_]) -> NDArray[np.bool
 
 
 def _places(space: Space, mix: Mix) -> NDArray[np.int64]:
-    """Return (datasets, loads): the numbers of the places."""
     at = space.at
     loads = sorted({place.load for place in space.places})
     common = [load for load in loads if all((name, load) in at for name in mix.share)]
@@ -361,7 +360,6 @@ def _tally(
 
 
 def _first_speeds(seen: SeenLaunches) -> Floats:
-    """Return the baseline's first value at each place: all speeds are relative to these."""
     rows = np.array([one.speed for one in seen.launches if one.arm == BASELINE])
     first = np.isfinite(rows).argmax(axis=0)
     return np.asarray(np.take_along_axis(rows, first[None], axis=0)[0])

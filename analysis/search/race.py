@@ -213,9 +213,9 @@ def _decided(
     root = np.linalg.solve(np.linalg.cholesky(inner), cov[state])
     over = np.zeros(len(drawn), dtype=np.bool_)
     for until in np.cumsum(many)[looks[looks >= 0]]:
-        told = root[:until]
-        future = mean + drawn[:, :until] @ told
-        over |= _risk(future, cov - told.T @ told, shut, aim) <= aim.error
+        known = root[:until]
+        future = mean + drawn[:, :until] @ known
+        over |= _risk(future, cov - known.T @ known, shut, aim) <= aim.error
     return over
 
 

@@ -61,7 +61,6 @@ def unplaced(levels: ArmLevels) -> int:
 
 
 def _placed(levels: ArmLevels) -> pd.DataFrame:
-    """Return the levels that can be a point, with the fields of their setting and arm."""
     by = ["setting", "arm_id", "load"]
     long = means(levels.values[levels.values["statistic"] == "mean"])
     wide = long.pivot_table(index=by, columns="metric", values="value", observed=True)

@@ -143,7 +143,6 @@ def _statistic(metric: Metric, word: str | None, part: str) -> str:
 
 
 def _limit(metric: Metric, number: str, unit: str, part: str) -> tuple[float, str]:
-    """Return the limit in the catalogue's unit, and how it is written."""
     try:
         value = float(number)
     except ValueError:
