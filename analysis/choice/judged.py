@@ -102,7 +102,6 @@ class Judged:
             for x in self.loads
         )
         settled = np.isin(self.words.astype(str), list(SETTLED))
-        off = np.ones(len(self.gains), dtype=np.bool_) if self.off is None else self.off
         return Grounds(
             self.field,
             self.gains,
@@ -110,7 +109,7 @@ class Judged:
             self.baseline,
             settled,
             batches,
-            off,
+            np.ones(len(self.gains), dtype=np.bool_) if self.off is None else self.off,
         )
 
     def best_at(self, load: int) -> int:
@@ -126,17 +125,15 @@ class Judged:
         mine = server.at[load]
         open_to = self.grounds.open_to[:, load] & self.there[:, load]
         for place in sorted(np.flatnonzero(open_to), key=lambda p: -self.gains[p, load]):
-            if place != mine and self._is_better(int(place), mine, load):
+            ahead = self.gains[place, load]
+            if mine is None or not self.there[mine, load]:
+                likely = self.words[place, load] in (GAIN, LIKELY_GAIN)
+            else:
+                ahead = ahead - self.gains[mine, load]
+                likely = place != mine and self.chance(int(place), mine, load) >= LIKELY
+            if place != mine and likely and np.expm1(ahead) > WORTH_NAMING:
                 return int(place)
         return None
-
-    def _is_better(self, place: int, mine: int | None, load: int) -> bool:
-        gain = self.gains[place, load]
-        if mine is None or not self.there[mine, load]:
-            likely = self.words[place, load] in (GAIN, LIKELY_GAIN)
-            return bool(likely and np.expm1(gain) > WORTH_NAMING)
-        ahead = gain - self.gains[mine, load]
-        return bool(np.expm1(ahead) > WORTH_NAMING and self.chance(place, mine, load) >= LIKELY)
 
     def chance(self, place: int, other: int, load: int) -> float:
         """Return the probability (0-1) that one arm is better than another at a load; NaN where

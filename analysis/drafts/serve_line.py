@@ -74,7 +74,12 @@ def serve_line(facts: Mapping[str, Any], config: Config | None) -> str | None:
     than vLLM serves the K that was measured, or nothing.
     """
     engine = str(plain(facts.get("engine"))).lower()
-    if engine not in _STARTED or (engine != "vllm" and not _as_measured(facts, config)):
+    if engine not in _STARTED:
+        return None
+    # An engine without a table of K drafts what was measured.
+    k = None if config is None else config.get("num_speculative_tokens")
+    measured = (None, plain(facts.get("num_speculative_tokens")))
+    if engine != "vllm" and (config is None or TABLE in config or k not in measured):
         return None
     stated = _without(map(str, facts.get("command") or ()), _OF_THE_RUN.__contains__)
     words = stated if _STARTED[engine].search(" ".join(stated)) else _made(facts, engine)
@@ -114,15 +119,6 @@ def _made(facts: Mapping[str, Any], engine: str) -> Words:
     # SGLang has no word for what is off.
     named = {name: value for name, value in named.items() if value is not False}
     return ["python", "-m", "sglang.launch_server", *_arguments(named)]
-
-
-def _as_measured(facts: Mapping[str, Any], config: Config | None) -> bool:
-    k = None if config is None else config.get("num_speculative_tokens")
-    return (
-        config is not None
-        and TABLE not in config
-        and k in (None, plain(facts.get("num_speculative_tokens")))
-    )
 
 
 def _without(words: Iterable[str], unwanted: Callable[[str], object]) -> Words:

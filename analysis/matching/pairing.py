@@ -338,7 +338,17 @@ def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd
     one, other = matrix[chosen["b"].to_numpy()], matrix[chosen["s"].to_numpy()]
     names = tuple(map(str, codes))
     differ = conflicts(one, other, names)
-    unknown = named(((one < 0) | (other < 0)) & ~differ & ~_idle(cells, chosen, names), names)
+    # A field that has no effect in a pair nobody need know.
+    stated = cells.reindex(columns=["temperature", "evidence"]).astype(object)
+    greedy = (pd.to_numeric(stated["temperature"]).astype("float64") == 0).to_numpy()
+    on_cpu = (stated["evidence"] == "cpu").to_numpy()
+    idle = np.zeros(differ.shape, dtype=np.bool_)
+    for at, name in enumerate(names):
+        if name in IDLE_AT_TEMPERATURE_0:
+            idle[:, at] = greedy[chosen["b"]] & greedy[chosen["s"]]
+        if name == "gpu_count":
+            idle[:, at] = on_cpu[chosen["b"]] & on_cpu[chosen["s"]]
+    unknown = named(((one < 0) | (other < 0)) & ~differ & ~idle, names)
     columns = ("tied", "spread", "timed", "repeat_b", "repeat_s")
     each = zip(unknown, *(chosen[name] for name in columns), strict=True)
     flags = [
@@ -353,22 +363,6 @@ def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd
             "flags": pd.Series(flags, dtype=object),
         }
     ).sort_values(["speculative_id"], ignore_index=True)
-
-
-def _idle(cells: pd.DataFrame, chosen: pd.DataFrame, names: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return (pairs, ``names``): whether the field has no effect in the pair, so that nobody
-    need know it."""
-    stated = cells.reindex(columns=["temperature", "evidence"]).astype(object)
-    greedy = (pd.to_numeric(stated["temperature"]).astype("float64") == 0).to_numpy()
-    on_cpu = (stated["evidence"] == "cpu").to_numpy()
-    rows = chosen["b"].to_numpy(), chosen["s"].to_numpy()
-    idle = np.zeros((len(chosen), len(names)), dtype=np.bool_)
-    for at, name in enumerate(names):
-        if name in IDLE_AT_TEMPERATURE_0:
-            idle[:, at] = greedy[rows[0]] & greedy[rows[1]]
-        if name == "gpu_count":
-            idle[:, at] = on_cpu[rows[0]] & on_cpu[rows[1]]
-    return idle
 
 
 #: How a baseline was chosen among several: whether launches took turns, whether starts are known.

@@ -7,7 +7,7 @@ nights around their levels. Where nights are not shown to differ by more than th
 the repeats lend their degrees of freedom; they never make the variance smaller.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log2, sqrt
 from statistics import fmean
@@ -247,7 +247,15 @@ def stand(known: Levels, reference: ReferenceNights, budget: float) -> SeriesSta
     now = _against_best(known, reference, first, end) if first < end else None
     if now is None:
         return None
-    looks = sorted(_looks(known, reference), key=lambda look: look[0])
+    # Each look's p value, corrected for the number of looks, and what it sees.
+    places = [(end - nights, 1 / share) for nights, share in WINDOWS if end - nights >= level]
+    seen_from = [*places, (level, (end - 1) / LEVEL_SHARE)]
+    steps = [(_against_best(known, reference, at, end), price) for at, price in seen_from
+             if at > reference.through]  # fmt: skip
+    looks = sorted(
+        ((min(1.0, step.p_value * price), step) for step, price in steps if step is not None),
+        key=lambda look: look[0],
+    )
     losses = [look for look in looks if look[1].gain < -budget and look[0] <= FALSE_ALARMS]
     past = _past(known, reference, budget)
     if losses:
@@ -288,18 +296,6 @@ def _against_best(
         long, key=lambda span: known.means[slice(*span)].mean(), default=(spans[0][0], first)
     )
     return compare(known, before, (first, end))
-
-
-def _looks(known: Levels, reference: ReferenceNights) -> Iterator[tuple[float, LevelStep]]:
-    """Yield each look's p value, corrected for the number of looks, and what it sees."""
-    level, end = known.spans(reference.first)[-1]
-    places = [(end - nights, 1 / share) for nights, share in WINDOWS if end - nights >= level]
-    places.append((level, (end - 1) / LEVEL_SHARE))
-    for first, price in places:
-        if first > reference.through:
-            step = _against_best(known, reference, first, end)
-            if step is not None:
-                yield min(1.0, step.p_value * price), step
 
 
 def _past(known: Levels, reference: ReferenceNights, budget: float) -> tuple[int, float] | None:

@@ -190,19 +190,14 @@ class Assessment:
     accepted: AcceptedNight | None = None
 
 
-#: What differs between two nights, by their cells: all lines of a setting share these.
-_Changes = dict[tuple[int, int], tuple[Change, ...]]
-
-
 def assess(
     series: Sequence[NightSeries], budgets: Budgets, accepted: Iterable[AcceptedNight] = ()
 ) -> list[Assessment]:
     """Judge every series, then the gains of the arms over their baselines; a regression must also
     stand among all that are judged."""
-    changes: _Changes = {}
     agreed = tuple(accepted)
     found = [
-        _assess(one, budgets.allowed(one.metric, one.statistic), agreed, changes)
+        _assess(one, budgets.allowed(one.metric, one.statistic), agreed)
         for one in (*series, *gains(series))
     ]
     p_values = np.sort([one.p_value for one in found if one.p_value is not None])
@@ -226,9 +221,7 @@ def worst(found: Iterable[Status]) -> Status:
     return FINE if every == {FINE} else OPEN
 
 
-def _assess(
-    series: NightSeries, budget: float, accepted: tuple[AcceptedNight, ...], changes: _Changes
-) -> Assessment:
+def _assess(series: NightSeries, budget: float, accepted: tuple[AcceptedNight, ...]) -> Assessment:
     nights, known = series.nights, levels(series.nights)
     allowed = as_log_loss(budget, series.metric)
     since, by = _reference(series, accepted, allowed)
@@ -251,7 +244,7 @@ def _assess(
     return replace(
         bare, status=status, reason=reason, improvement=improvement, low=low, high=high,
         p_value=standing.p_value, now=standing.step.after[0], against=standing.step.before,
-        since=standing.since, changed=_changed_with(series, standing.since, changes),
+        since=standing.since, changed=_changed_with(series, standing.since),
         moves=tuple(moves),
         drift=None if drift is None else SeriesDrift(
             nights[drift.first].label, as_improvement(drift.per_night, series.metric),
@@ -274,18 +267,14 @@ def _verdict(known: Levels, standing: SeriesStanding, allowed: float) -> tuple[S
     return OPEN, "more repeats" if repeats else "more nights"
 
 
-def _changed_with(series: NightSeries, since: int | None, changes: _Changes) -> tuple[Change, ...]:
+def _changed_with(series: NightSeries, since: int | None) -> tuple[Change, ...]:
     if since is None:
         return ()
-    told: list[Change] = []
+    found: list[Change] = []
     for one in (series, series.over):
         if one is not None:
-            before, after = one.nights[max(0, since - 1)].cell, one.nights[since].cell
-            key = (id(before), id(after))
-            if key not in changes:
-                changes[key] = differences(before, after)
-            told += changes[key]
-    return tuple(change for at, change in enumerate(told) if change not in told[:at])
+            found += differences(one.nights[max(0, since - 1)].cell, one.nights[since].cell)
+    return tuple(change for at, change in enumerate(found) if change not in found[:at])
 
 
 # --- A series over nights as a run chart: its levels, the noise around them, and what changed when.

@@ -267,10 +267,6 @@ class Printed:
         """The sign that is printed with the number: ``%``, ``x``, or empty."""
         return "x" if _TIMES.search(self.text) else "%" * self.text.rstrip().endswith("%")
 
-    def fits(self, convention: Convention) -> bool:
-        """Whether the gain follows from its values under a convention."""
-        return printed(self.text).meets(convention.follows(self.values, self.better))
-
 
 def gains(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that print a gain: ``published_pct``, ``speedup``, ``Change (%)`` …"""
@@ -290,7 +286,9 @@ def convention_of(rows: Sequence[Printed]) -> Convention:
         known.sort(key=lambda one: one.unit != "x")
 
     def votes(by: Convention) -> int:
-        fitting = [row for row in rows if row.fits(by)]
+        fitting = [
+            row for row in rows if printed(row.text).meets(by.follows(row.values, row.better))
+        ]
         rises = (
             row.better == "lower" and row.values[1].value > row.values[0].value for row in fitting
         )
