@@ -46,7 +46,14 @@ def lines(samples: pd.DataFrame) -> pd.DataFrame:
     wide = plain.pivot_table(index="at", columns="name", values="value", aggfunc="last")
     wide.index = wide.index - wide.index.min()
     found = {line: wide[name].dropna() for name, line in GAUGES.items() if name in wide}
-    grown = _grown(wide)
+    # The growth of every counter from window to window; a window in which one fell is left out. The
+    # machine is looked at between the moments of the server's own samples.
+    counted = wide[[name for name in _COUNTERS if name in wide]].dropna(how="all")
+    windows = (counted.index.to_numpy() // WINDOW_S).astype(int)
+    moments = pd.Series(counted.index, index=counted.index).groupby(windows).last()
+    grown = counted.groupby(windows).last().diff().assign(seconds=moments.diff())
+    grown.index = moments.to_numpy()
+    grown = grown[(grown >= 0).all(axis=1) & (grown["seconds"] > 0)]
     rates: dict[str, tuple[tuple[str, ...], Callable[[pd.DataFrame], pd.Series]]] = {
         "output": (("generation_tokens",), lambda g: g["generation_tokens"] / g["seconds"]),
         "acceptance rate": ((_ACCEPTED, _DRAFTED), lambda g: g[_ACCEPTED] / g[_DRAFTED]),
@@ -61,17 +68,3 @@ def lines(samples: pd.DataFrame) -> pd.DataFrame:
             thin = values.iloc[:: len(values) // MOST_POINTS + 1]
             thinned.append(pd.DataFrame({"line": line, "at": thin.index, "value": thin.to_numpy()}))
     return pd.concat(thinned, ignore_index=True) if thinned else lines(samples.iloc[:0])
-
-
-def _grown(wide: pd.DataFrame) -> pd.DataFrame:
-    """Return the growth of every counter from window to window of WINDOW_S; a window in which one
-    fell is left out."""
-    counters = [name for name in _COUNTERS if name in wide]
-    # The machine is looked at between the moments of the server's own samples.
-    sampled = wide[counters].dropna(how="all")
-    windows = (sampled.index.to_numpy() // WINDOW_S).astype(int)
-    last = sampled.groupby(windows).last()
-    moments = pd.Series(sampled.index, index=sampled.index).groupby(windows).last()
-    grown = last.diff().assign(seconds=moments.diff())
-    grown.index = moments.to_numpy()
-    return grown[(grown >= 0).all(axis=1) & (grown["seconds"] > 0)]

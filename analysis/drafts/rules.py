@@ -9,8 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+#: Draft more tokens than now, as many, fewer, or stop drafting.
 Says = Literal["more", "keep", "fewer", "off"]
-"""Draft more tokens than now, as many, fewer, or stop drafting."""
 
 
 @dataclass(frozen=True)

@@ -294,7 +294,22 @@ def _choose(
     equal = [name for name in strict if name not in UNKNOWN_MATCHES]
     rows["key"], rows["suits"] = numbered(codes, [*map(str, codes)]), numbered(codes, equal)
     seekers, baselines = rows[kind == "speculative"], rows[kind == "baseline"]
-    suits = _suitable(seekers, baselines, codes.drop(columns=equal), strict)
+    # Each key of a seeker with those of the baselines that differ least from it: in fields that may
+    # differ, or where one of the two is unknown.
+    wanted, offered = (
+        x.drop_duplicates("key")[["key", "suits", "row"]] for x in (seekers, baselines)
+    )
+    same = wanted["key"].isin(offered["key"])
+    exact = pd.DataFrame({"key": wanted.loc[same, "key"], "key_b": wanted.loc[same, "key"]})
+    near = wanted[~same].merge(offered, on="suits", suffixes=("", "_b"))
+    lenient = codes.drop(columns=equal)
+    names, matrix = tuple(map(str, lenient)), lenient.to_numpy()
+    one, other = matrix[near["row"]], matrix[near["row_b"]]
+    must = np.array([name in strict for name in names], dtype=np.bool_)
+    near["differing"] = (one != other).sum(axis=1)
+    near = near.iloc[np.flatnonzero(~(conflicts(one, other, names) & must).any(axis=1))]
+    least = near["differing"] == near.groupby("key")["differing"].transform("min")
+    suits = pd.concat([exact, near.loc[least, ["key", "key_b"]]])
     pool = suits.merge(baselines, left_on="key_b", right_on="key", suffixes=("", "_own"))
     parts = []
     for alike in (["study", "repeat"], ["study"], ["repeat"], []):
@@ -307,30 +322,6 @@ def _choose(
         repeat_b=repeat.to_numpy()[chosen["b"]], repeat_s=repeat.to_numpy()[chosen["s"]],
         timed=~np.isnan(at[chosen["b"]] + at[chosen["s"]]),
     )  # fmt: skip
-
-
-def _suitable(
-    seekers: pd.DataFrame, baselines: pd.DataFrame, codes: pd.DataFrame, strict: list[str]
-) -> pd.DataFrame:
-    """Return each ``key`` of a seeker with each ``key_b`` of the baselines that differ least from
-    it.
-
-    ``codes`` are those of the fields that may differ: where they are ``strict``, only by one of the
-    two being unknown.
-    """
-    wanted, offered = (
-        x.drop_duplicates("key")[["key", "suits", "row"]] for x in (seekers, baselines)
-    )
-    equal = wanted["key"].isin(offered["key"])
-    exact = pd.DataFrame({"key": wanted.loc[equal, "key"], "key_b": wanted.loc[equal, "key"]})
-    near = wanted[~equal].merge(offered, on="suits", suffixes=("", "_b"))
-    names, matrix = tuple(map(str, codes)), codes.to_numpy()
-    one, other = matrix[near["row"]], matrix[near["row_b"]]
-    must = np.array([name in strict for name in names], dtype=np.bool_)
-    near["differing"] = (one != other).sum(axis=1)
-    near = near.iloc[np.flatnonzero(~(conflicts(one, other, names) & must).any(axis=1))]
-    fewest = near.groupby("key")["differing"].transform("min")
-    return pd.concat([exact, near.loc[near["differing"] == fewest, ["key", "key_b"]]])
 
 
 def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:

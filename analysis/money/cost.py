@@ -254,12 +254,12 @@ class Demand:
 @dataclass(frozen=True)
 class Fleet:
     """What a demand takes: whole replicas, and what they cost around the clock (USD). ``busy``: the
-    share of the paid time in which they serve (0-1), over an average day."""
+    share of the paid time in which they serve (0-1), over an average day; ``instances``: whole ones
+    rented, None where single GPUs of an instance can be."""
 
     replicas: int
     gpus: int
     instances: int | None
-    """Whole instances rented; None where single GPUs of an instance can be."""
     usd_per_hour: float
     usd_per_day: float
     usd_per_month: float

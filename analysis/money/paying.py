@@ -51,18 +51,11 @@ _HYPERSTACK = "hyperstack.cloud/gpu-pricing"
 _EC2 = "us-east-1, Linux, 2 vCPU and 8 GiB, aws.amazon.com/ec2/pricing/on-demand"
 
 
-def _price_of(name: str, gpu: str, usd: float, at: str, source: str) -> Price:
+def _price_of(name: str, gpu: str, usd: float, at: str, source: str, unit: str = "GPU") -> Price:
     gpus, instance = gpu.split(" x ") if " x " in gpu else ("1", gpu)
     kind, _, where = source.partition(": ")
     values = {"name": name, "gpu": instance, "gpus_per_instance": int(gpus), "usd_per_hour": usd}
-    return Price.model_validate({**values, "kind": kind, "date": at, "source": where})
-
-
-def _machine(name: str, cpu: str, usd: float) -> Price:
-    """Return the price of a machine without a GPU: what the laptop lab would cost as a cloud
-    instance of its size."""
-    price = _price_of(name, cpu, usd, "2026-11", f"on-demand: {_EC2}")
-    return price.model_copy(update={"unit": "CPU machine"})
+    return Price.model_validate({**values, "kind": kind, "date": at, "source": where, "unit": unit})
 
 
 #: One instance each; USD per hour of the whole instance.
@@ -82,8 +75,11 @@ PRICES: tuple[Price, ...] = (
     _price_of("hyperstack b200", "B200", 6.00, "2026-08-26", f"on-demand: {_HYPERSTACK}"),
     _price_of("hyperstack h200", "H200", 3.99, "2026-08-26", f"on-demand: {_HYPERSTACK}"),
     _price_of("hyperstack h100", "H100", 3.20, "2026-08-26", f"on-demand: {_HYPERSTACK}"),
-    _machine("CPU lab price, aws m7a.large", "EPYC", 0.11592),
-    _machine("CPU lab price, aws m7i.large", "Xeon", 0.1008),
+    # Machines without a GPU: what the laptop lab would cost as a cloud instance of its size.
+    _price_of("CPU lab price, aws m7a.large", "EPYC", 0.11592, "2026-11", f"on-demand: {_EC2}",
+           "CPU machine"),
+    _price_of("CPU lab price, aws m7i.large", "Xeon", 0.1008, "2026-11", f"on-demand: {_EC2}",
+           "CPU machine"),
 )  # fmt: skip
 
 

@@ -249,7 +249,14 @@ def posterior(law: Law, rows: Rows, times: Floats, groups: Mask) -> Posterior:
     scale = 1 / np.where(largest > 0, largest, 1.0)
     some = list(product((False, True), repeat=columns.shape[-1] - 1))
     masks = np.column_stack([np.ones(len(some), dtype=bool), np.array(some, dtype=bool)])
-    shape, choice = _likely(relative * scale[:, None, :], masks, largest > 0)
+    # Each candidate is a shape and a choice of its columns; those of no account are left out.
+    shape, choice = np.nonzero(~(masks & ~(largest > 0)[:, None, :]).any(axis=-1))
+    every, chosen = _sums(relative * scale[:, None, :], np.ones_like(times)), masks[choice]
+    pairs = every.columns[shape] * chosen[:, :, None] * chosen[:, None, :]
+    measured = every.measured[shape] * chosen
+    evidence = _solved(Sums(pairs, measured, every.total, every.count), chosen).evidence
+    likely = evidence >= evidence.max() - _UNLIKELY
+    shape, choice = shape[likely], choice[likely]
     units = scale[shape] * masks[choice]
     used = columns[shape] * units[:, None, :]
     sums = _sums(used / times[:, None], np.ones_like(times))
@@ -266,20 +273,6 @@ def posterior(law: Law, rows: Rows, times: Floats, groups: Mask) -> Posterior:
         sums.count - groups.sum(axis=1)[:, None],
     )
     return Posterior(law, shape, units, _solved(sums, units > 0), _solved(rest, units > 0))
-
-
-def _likely(relative: Floats, masks: Mask, there: Mask) -> tuple[Numbers, Numbers]:
-    """Return two numbers for each candidate whose evidence comes within ``_UNLIKELY`` of the best
-    one's: its shape, and its choice of columns."""
-    shape, choice = np.nonzero(~(masks & ~there[:, None, :]).any(axis=-1))
-    sums, used = _sums(relative, np.ones(relative.shape[1])), masks[choice]
-    chosen = Sums(
-        sums.columns[shape] * used[:, :, None] * used[:, None, :],
-        sums.measured[shape] * used, sums.total, sums.count,
-    )  # fmt: skip
-    evidence = _solved(chosen, used).evidence
-    likely = evidence >= evidence.max() - _UNLIKELY
-    return shape[likely], choice[likely]
 
 
 def _sums(columns: Floats, measured: Floats) -> Sums:

@@ -53,16 +53,15 @@ _ARMS = {"baseline": ("baseline_", ""), "speculative": ("speculative_",)}
 
 @dataclass(frozen=True)
 class _Bill:
-    """A row's price and throughputs, and what is known of the GPUs behind both."""
+    """A row's price and throughputs, and what is known of the GPUs behind both: how many are
+    ``priced`` and how many ``measured``."""
 
     row: Row
     price: float
     rates: Mapping[str, PrintedRange]
     tokens_per_day: float
     priced: int | None
-    """GPUs that the price buys."""
     measured: int | None
-    """GPUs behind the throughput."""
 
     def usd_per_million(self, rate: PrintedRange) -> PrintedRange:
         """Return an arm's cost at the whole price, as a printed formula has it that knows no

@@ -48,9 +48,20 @@ def points(levels: ArmLevels) -> pd.DataFrame:
         "load_short", "repeats",
         "tokens_per_second_per_user", "tokens_per_second_per_gpu",
     ]  # fmt: skip
-    marked = _marked(table[columns])
-    order = ["group", "tokens_per_second_per_user", "tokens_per_second_per_gpu"]
-    return marked.sort_values(order, ascending=[True, False, False], ignore_index=True)
+    parts = []
+    rates = ["tokens_per_second_per_user", "tokens_per_second_per_gpu"]
+    for _, rows in table[columns].groupby("group", sort=True):
+        by = dominators(*(rows[name].to_numpy(dtype=np.float64) for name in rates))
+        names = []
+        for row in rows.to_dict("records"):
+            tp = row["tensor_parallel_size"]
+            size = "" if pd.isna(tp) else f" TP {int(tp)}"
+            names.append(f"{row['arm_label']}{size} at {row['load_short']}")
+        dominating = objects([names[at] if at >= 0 else None for at in by.tolist()], rows.index)
+        parts.append(rows.assign(dominated=by >= 0, dominated_by=dominating))
+    empty = table[columns].assign(dominated=False, dominated_by=None)
+    marked = pd.concat(parts, ignore_index=True) if parts else empty
+    return marked.sort_values(["group", *rates], ascending=[True, False, False], ignore_index=True)
 
 
 def unplaced(levels: ArmLevels) -> int:
@@ -83,25 +94,6 @@ def dominators(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int
     rank = np.lexsort((x, y)).argsort()
     best = np.where(better, rank[None, :], -1)
     return np.where(better.any(axis=1), best.argmax(axis=1), -1)
-
-
-def _marked(table: pd.DataFrame) -> pd.DataFrame:
-    parts = []
-    for _, rows in table.groupby("group", sort=True):
-        x, y = (
-            rows[name].to_numpy(dtype=np.float64)
-            for name in ("tokens_per_second_per_user", "tokens_per_second_per_gpu")
-        )
-        by = dominators(x, y)
-        names = []
-        for row in rows.to_dict("records"):
-            tp = row["tensor_parallel_size"]
-            size = "" if pd.isna(tp) else f" TP {int(tp)}"
-            names.append(f"{row['arm_label']}{size} at {row['load_short']}")
-        dominating = objects([names[at] if at >= 0 else None for at in by.tolist()], rows.index)
-        parts.append(rows.assign(dominated=by >= 0, dominated_by=dominating))
-    empty = table.assign(dominated=False, dominated_by=None)
-    return pd.concat(parts, ignore_index=True) if parts else empty
 
 
 # --- The largest load that meets an SLO: every level up to it must meet it too.
