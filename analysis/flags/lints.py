@@ -24,16 +24,14 @@ STRANGERS, STEAL = "gpu_processes_of_others", "cpu_steal_share"
 THROTTLED, AT_LIMIT, STOLEN = 0.01, 0.10, 0.02
 
 
-def throttled(cell: Cell) -> Flags:
-    """Yield a flag where heat or the power brake held a GPU's clock back, and one that only tells
-    where a GPU was at its power limit."""
+def _machine(cell: Cell) -> Flags:
     why = {"too hot": _mean(cell, HOT), "power brake": _mean(cell, BRAKED)}
-    told = [f"{word} {share:.0%}" for word, share in why.items() if share and share > THROTTLED]
-    if told:
+    held = [f"{word} {share:.0%}" for word, share in why.items() if share and share > THROTTLED]
+    if held:
         yield Flag(
             "throttled",
             "warning",
-            f"A GPU's clock was held back during the measurement ({', '.join(told)} of the time), so "
+            f"A GPU's clock was held back during the measurement ({', '.join(held)} of the time), so "
             "it is slower than the card.",
         )
     capped = _mean(cell, CAPPED)
@@ -45,9 +43,6 @@ def throttled(cell: Cell) -> Flags:
             "followed its power.",
         )
 
-
-def neighbours(cell: Cell) -> Flags:
-    """Yield a flag where others computed on the GPUs, or kept the machine busy."""
     strangers = [sample.value for sample in cell.samples if sample.name == STRANGERS]
     if most := max(strangers, default=0.0):
         share = fmean(value > 0 for value in strangers)
@@ -67,15 +62,12 @@ def neighbours(cell: Cell) -> Flags:
             f"measurement (more than {limit:g} disturbs it).",
         )
 
-
-def stolen(cell: Cell) -> Flags:
-    """Yield a flag where a hypervisor gave the processor's time to others."""
-    share = _mean(cell, STEAL)
-    if share is not None and share > STOLEN:
+    stolen = _mean(cell, STEAL)
+    if stolen is not None and stolen > STOLEN:
         yield Flag(
             "steal",
             "warning",
-            f"The hypervisor gave {share:.1%} of the processor's time to others during the "
+            f"The hypervisor gave {stolen:.1%} of the processor's time to others during the "
             f"measurement (more than {STOLEN:.0%} disturbs it).",
         )
 
@@ -85,10 +77,7 @@ def _mean(cell: Cell, name: str) -> float | None:
     return fmean(values) if values else None
 
 
-MACHINE = (throttled, neighbours, stolen)
-
-
-# ---
+# --- Doubts that its counts, load, speed, lengths, acceptance and evidence raise.
 
 
 STOPPED_EARLY = ("requests_exhausted", "over_saturation", "max_errors", "max_error_rate")
@@ -289,7 +278,7 @@ def _positions(cell: Cell) -> Flags:
 
 
 _CHECKS: tuple[Callable[[Cell], Flags], ...] = (
-    _requests, _load, *MACHINE, _speed, _lengths, _reading, _evidence,
+    _requests, _load, _machine, _speed, _lengths, _reading, _evidence,
     verification, caching, drafting, _acceptance, _drafted, _positions,
     drifting, *VALUES, spread, *AGREEING,
 )  # fmt: skip

@@ -228,20 +228,15 @@ _OF_THE_ARM = ("arm_label", "draft_model")
 def gains(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
     """Yield each arm's gain over the baseline of the same cells, in the nights that have both:
     logs, more is better, with the baseline's nights in ``over``."""
-    known: dict[tuple[Any, ...], NightSeries] = {}
-    keys = [
-        (
-            *(x for x in sorted(one.about.items()) if x[0] not in _OF_THE_ARM),
-            one.metric,
-            one.statistic,
-        )
-        for one in series
-    ]
-    for key, one in zip(keys, series, strict=True):
+    baselines: dict[tuple[Any, ...], NightSeries] = {}
+    keyed = []
+    for one in series:
+        setting = (pair for pair in sorted(one.about.items()) if pair[0] not in _OF_THE_ARM)
+        keyed.append(((*setting, one.metric, one.statistic), one))
         if one.about.get("arm_label") == BASELINE:
-            known[key] = one
-    for key, one in zip(keys, series, strict=True):
-        base = known.get(key)
+            baselines[keyed[-1][0]] = one
+    for key, one in keyed:
+        base = baselines.get(key)
         if base is None or base is one:
             continue
         there = {night.label: night for night in base.nights}

@@ -23,7 +23,7 @@ from warehouse.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Band:
-    """Between ``low`` and ``high`` lie as many measurements as ``mixture.LEVEL`` says."""
+    """Between ``low`` and ``high`` lie as many measurements as ``posterior.LEVEL`` says."""
 
     low: float
     high: float
