@@ -119,13 +119,13 @@ def _caches(long: pd.DataFrame) -> Iterator[tuple[str, Flag]]:
     engines state it."""
     if not (long["metric"] == "kv_cache_tokens").any():
         return
+    names = ("kv_cache_tokens", "prompt_tokens", "output_tokens")
+    means = long[long["metric"].isin(names) & (long["statistic"] == "mean")]
     values: dict[str, dict[str, tuple[float, float]]] = {}
-    for cell, metric, *both in listed(
-        long[long["statistic"] == "mean"], "speculative_id", "metric", "baseline", "speculative"
-    ):
+    for cell, metric, *both in listed(means, "speculative_id", "metric", "baseline", "speculative"):
         values.setdefault(cell, {})[metric] = (both[0], both[1])
     for cell, stated in values.items():
-        lengths = [stated[name][0] for name in ("prompt_tokens", "output_tokens") if name in stated]
+        lengths = [stated[name][0] for name in names[1:] if name in stated]
         sizes = stated.get("kv_cache_tokens", (None, None))
         tokens = sum(lengths) if len(lengths) == 2 else None
         flag = less_cache(sizes[0], sizes[1], tokens)

@@ -64,7 +64,7 @@ class Trial:
         """Return by metric how many times as wide its band must be to suit the errors that were
         found, moderated (Smyth 2004, doi:10.2202/1544-6115.1027)."""
         widths = {"mean_length": 1.0}  # Counted, not timed: it has no noise of its own.
-        for metric in COMPARED.keys() - widths.keys():
+        for metric in [name for name in COMPARED if name not in widths]:
             band: Spread = getattr(self.predicted, metric)
             squares = deviations(band, getattr(self.points, COMPARED[metric])) ** 2
             means = np.bincount(self.group, squares) / np.bincount(self.group)
