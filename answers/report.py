@@ -301,25 +301,6 @@ def _sections(
     daily = wanted.tokens_per_day
     terms = Terms(wanted.paying, None if daily is None else Demand(daily))
     money = cost(Decisions(overview.decisions), terms)
-    yield from _verdict_and_drafts(overview)
-    yield Section(
-        "What does it cost, and what is saved?",
-        paragraphs=(money.headline,),
-        grids=(_grid(_costs(money.rows), "Output tokens"),) if money.rows else (),
-        notes=_first_and_how_many_more(money.notes),
-    )
-    yield from _speed(found, overview)
-    yield _caveats(reader, overview, found, money)
-    yield from _noted(reader, filters)
-    metrics = (METRICS[key] for key in dict.fromkeys(metric for metric, _ in STUDY_TABLE))
-    definitions = tuple(
-        f"{one.label} ({one.unit}, {one.better} is better): {one.definition}" for one in metrics
-    )
-    yield Section("How is this calculated?", paragraphs=METHOD, notes=definitions)
-    yield _provenance(queries.runs(reader, filters).to_pandas())
-
-
-def _verdict_and_drafts(overview: Overview) -> Iterator[Section]:
     order = list(dict.fromkeys([*overview.leads, *overview.decisions]))
     arms = max(len({cell.arm for cell in one.arms}) for one in order)
     drawn = max(min(_MAPS, _MAP_ROWS // (arms + 1)), 1)
@@ -342,6 +323,21 @@ def _verdict_and_drafts(overview: Overview) -> Iterator[Section]:
         points=tuple(dict.fromkeys(texts)),
         notes=_how_many_shown(len(printed), len(order), "tables"),
     )
+    yield Section(
+        "What does it cost, and what is saved?",
+        paragraphs=(money.headline,),
+        grids=(_grid(_costs(money.rows), "Output tokens"),) if money.rows else (),
+        notes=_first_and_how_many_more(money.notes),
+    )
+    yield from _speed(found, overview)
+    yield _caveats(reader, overview, found, money)
+    yield from _noted(reader, filters)
+    metrics = (METRICS[key] for key in dict.fromkeys(metric for metric, _ in STUDY_TABLE))
+    definitions = tuple(
+        f"{one.label} ({one.unit}, {one.better} is better): {one.definition}" for one in metrics
+    )
+    yield Section("How is this calculated?", paragraphs=METHOD, notes=definitions)
+    yield _provenance(queries.runs(reader, filters).to_pandas())
 
 
 def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:
