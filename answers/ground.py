@@ -209,8 +209,7 @@ class Ground:
     def losing(self) -> dict[int, pd.DataFrame]:
         """Setting -> its differences, load by load, that are a loss or likely one."""
         rows = self.sure.levels
-        bad = rows["word"].isin([LOSS, LIKELY_LOSS]) & (rows["load"] >= 0)
-        return _by_setting(rows[bad])
+        return _by_setting(rows[rows["word"].isin([LOSS, LIKELY_LOSS]) & (rows["load"] >= 0)])
 
     @cached_property
     def pairs(self) -> dict[int, pd.DataFrame]:

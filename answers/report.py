@@ -228,8 +228,7 @@ def _costs(rows: Sequence[DecisionCost]) -> TextRows:
             told = (UNKNOWN if one is None else counted(one.gpus, unit) for one in fleets)
             line += [" → ".join(told), UNKNOWN if year is None else f"{year.value:,.0f}"]
         lines.append(line)
-    more = ["GPUs for the demand", "saved a year, USD"] if demanded else []
-    return [*header, *more], lines
+    return [*header, *(["GPUs for the demand", "saved a year, USD"] if demanded else [])], lines
 
 
 # --- The sections of a report, from the answers that every page shows.

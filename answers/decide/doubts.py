@@ -108,8 +108,7 @@ def _less_room(known: Ground, setting: int, case: DecisionCase) -> Iterator[str]
     rows = known.pairs[setting].drop_duplicates("speculative_id")
     for arm in dict.fromkeys(arm for _, arm in case.drafts_at()):
         flags = (flag for each in rows.loc[rows["arm_id"] == arm, "flags"] for flag in each)
-        sentences = (flag.sentence for flag in flags if flag.name == "less_cache")
-        for text in list(sentences)[:1]:
+        for text in [flag.sentence for flag in flags if flag.name == "less_cache"][:1]:
             yield f"{names[arm]}: {text}"
 
 

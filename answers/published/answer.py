@@ -266,10 +266,9 @@ def measured_here(
     if None not in named:
         asked = {str(name).strip().casefold() for name in named}
         options = queries.filter_options(reader).to_pylist()
-        known = sorted({row["value"] for row in options if row["field"] == "model"})
         kept = tuple(
             name
-            for name in known
+            for name in sorted({row["value"] for row in options if row["field"] == "model"})
             if name.strip().casefold() in asked and (not filters.model or name in filters.model)
         )
         if not kept:
