@@ -185,7 +185,6 @@ def _value(said: str) -> Any:
 
 
 def _plain(said: Settings) -> Settings:
-    """Return what is a word, a number or a truth of sensible length."""
     return {
         name: value for name, value in said.items()
         if isinstance(value, bool | int | str) and value != "" and len(str(value)) <= _LONGEST

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ingest.belonging import run_of
 from ingest.clean import clean_text
-from ingest.discovery import find_units, first_names
+from ingest.discovery import find_units, first_names, run_of
 from ingest.model import ClaimsTable, IngestOptions, ReadResult, Unit
 from ingest.processes import Answer, ReadingTask, answers
 from ingest.settings import checked_facts
@@ -23,8 +22,6 @@ from warehouse.store_draft import Draft
 
 if TYPE_CHECKING:
     from warehouse.store_tables import KnownSource
-
-    pass
 
 #: A batch is published after this many seconds, so that a long ingest shows up while it runs.
 BATCH_SECONDS = 10.0
@@ -66,10 +63,8 @@ class IngestOutcome:
     @property
     def words_of_passed_over(self) -> str:
         """What these are, with a few of their names."""
-        is_one = len(self.passed_over) == 1
-        what = "file that holds no result of its own" if is_one else (
-            "files that hold no result of their own"
-        )  # fmt: skip
+        several = len(self.passed_over) != 1
+        what = f"file{'s that hold' if several else ' that holds'} no result of {'their' if several else 'its'} own"
         return clean_text(f"{what}: {first_names(self.passed_over)}")
 
 
@@ -115,8 +110,7 @@ def with_facts(
 def _one_turn(
     intake: "Intake", units: UnitsWithOptions, store: Writer, alive: Callable[[], None]
 ) -> bool:
-    """Take in until there is no more, or another process wants to write; return whether one
-    does."""
+    # Take in until there is no more, or another process wants to write; return whether one does.
     published = time.monotonic()
     ask_at, is_over = published + TURN_SECONDS, False
 
@@ -202,8 +196,8 @@ class Intake:
         self._store.reject(self._rejected[number])
 
     def _adopt(self, result: ReadResult, replaces: bool) -> bool:
-        """Adopt what is new of a result, and let go in whose place it stands; return whether
-        something is new. ``replaces``: also what is known."""
+        # Adopt what is new of a result, and let go in whose place it stands; return whether
+        # something is new. ``replaces``: also what is known.
         if not replaces and all(self._store.known(draft.source_id) for draft in result.drafts):
             # The same content under another name was read at the same time.
             for draft in result.drafts:
@@ -222,8 +216,8 @@ class Intake:
         return bool(new)
 
     def _is_part(self, result: ReadResult, replaces: bool) -> bool:
-        """Return whether the same run is held with more files, or as many that were read at the
-        same time; if not, what is held of it is let go."""
+        # Return whether the same run is held with more files, or as many that were read at the same
+        # time; if not, what is held of it is let go.
         if result.beside is None:
             return False
         own = result.drafts[0].source_id

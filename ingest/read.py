@@ -106,7 +106,6 @@ def json_bytes(data: memoryview) -> memoryview:
 
 
 def check_text(data: memoryview, path: Path) -> None:
-    """Raise InvalidInput where the first bytes cannot start UTF-8 JSON or text."""
     head = bytes(data[:4096])
     if head[:2] in _UTF16:
         raise InvalidInput(f"{path} is UTF-16 text, not UTF-8: convert it to UTF-8 first.")
@@ -145,8 +144,8 @@ def _unpacked_chunks(file: IO[bytes]) -> Iterator[bytes] | None:
 
 
 def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield what a file of zstd frames holds. Raises EOFError where the last one has no end, which
-    the library's own reader takes for the end of the file."""
+    # Yield what a file of zstd frames holds. Raises EOFError where the last one has no end, which
+    # the library's own reader takes for the end of the file.
     library = zstandard.ZstdDecompressor()
     frame = library.decompressobj()
     while packed := file.read(_PACKED):
@@ -160,7 +159,7 @@ def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _spooled(chunks: Iterable[bytes], path: Path) -> IO[bytes]:
-    """Unpack into a nameless temporary file, so that memory stays small."""
+    # Unpack into a nameless temporary file, so that memory stays small.
     limit = min(MAX_UNPACKED, max(path.stat().st_size * MAX_RATIO, 16 * _CHUNK))
     out = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     try:

@@ -49,7 +49,6 @@ _REASONS: dict[type[Exception], str] = {
     pa.ArrowException: "a number is too large, or has a fraction where a whole one belongs",
     OverflowError: "a number is too large",
 }
-_ELSE = "it holds a value that cannot be"
 #: A longer text is not repeated in a sentence.
 _LONGEST = 40
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
@@ -90,7 +89,11 @@ def why(error: Exception) -> str:
         case msgspec.ValidationError():
             return _field(str(error))
         case msgspec.DecodeError() | json.JSONDecodeError():
-            place = _place_in_json(error)
+            byte = _BYTE.search(str(error))
+            place = f"byte {byte[1]}" if byte else None
+            if isinstance(error, json.JSONDecodeError):
+                is_over = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Untermin")
+                place = None if is_over else f"character {error.pos}"
             if place is None:
                 return "it ends in the middle, so it was cut off or altered"
             return f"it is no JSON from {place} on, so it is damaged or was cut off"
@@ -103,7 +106,8 @@ def why(error: Exception) -> str:
         case OSError():
             return error.strerror or "the system does not say why"
         case _:
-            return next((words for one, words in _REASONS.items() if isinstance(error, one)), _ELSE)
+            reasons = (words for one, words in _REASONS.items() if isinstance(error, one))
+            return next(reasons, "it holds a value that cannot be")
 
 
 def shown(value: Any) -> str:
@@ -162,17 +166,6 @@ def _field(said: str) -> str:
         found = _FOUND.get(other[2], other[2])
         return f"{where} is {found} where {' or '.join(wanted) or 'null'} belongs"
     return f"{where} is out of range"
-
-
-def _place_in_json(error: Exception) -> str | None:
-    if isinstance(error, json.JSONDecodeError):
-        is_over = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
-        return None if is_over else f"character {error.pos}"
-    byte = _BYTE.search(str(error))
-    return f"byte {byte[1]}" if byte else None
-
-
-# ---
 
 
 # --- ``NaN`` and ``Infinity`` in a report: Python writes them, JSON has none.
@@ -286,6 +279,13 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def failure_of(error: dict[str, Any] | None, *names: str) -> str | None:
+    """Return what the first of the names that is there says of an error; None without one."""
+    if error is None:
+        return None
+    return " ".join(str(next(filter(None, map(error.get, names)), "failed")).split())
+
+
 def section(said: Members, name: str) -> dict[str, Any]:
     """Return the object under a name, an empty one where nothing is said. Raises InvalidInput."""
     value = said.get(name)
@@ -362,8 +362,8 @@ def cut_off(kind: str) -> InvalidInput:
 
 
 def _plain(said: Any, kind: str) -> None:
-    """Make every name a text, as in JSON: YAML takes numbers and nothing for names too. Raises
-    InvalidInput where the values, aliases followed, are too many or without end."""
+    # Make every name a text, as in JSON: YAML takes numbers and nothing for names too. Raises
+    # InvalidInput where the values, aliases followed, are too many or without end.
     waiting, seen = [said], 0
     while waiting:
         one = waiting.pop()

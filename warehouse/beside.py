@@ -229,8 +229,6 @@ def nights_version(root: Path) -> str:
 
 
 def _night_files(root: Path) -> list[Path]:
-    """Return the files of summaries only: what is being written, and what is kept for messages, has
-    other names."""
     paths = sorted(nights_folder(root).glob("*/*.json"))
     return [path for path in paths if _NIGHT_FILE.fullmatch(path.name)]
 

@@ -34,8 +34,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 
 
 class _Group(click.Group):
-    """Prints an error that the user can act on as one line, and exits 1."""
-
+    # Prints an error that the user can act on as one line, and exits 1.
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -283,9 +282,7 @@ def publish(
     shown = partial(progress, "publish", as_bytes=False)
     with lakes.newest(root) as content:
         if ducklake is not None:
-            from warehouse.lakes.ducklake import publish as publish_ducklake
-
-            written = publish_ducklake(content, order, shown, python)
+            written = lakes.publish_ducklake(content, order, shown, python)
         else:
             try:
                 from warehouse.lakes.iceberg import publish as publish_iceberg

@@ -55,9 +55,7 @@ class Load:
         bound."""
         if self.is_rate:
             return "rate"
-        if self.kind == "trace" or self.kind == "unbounded":
-            return self.kind
-        return "concurrency"
+        return self.kind if self.kind == "trace" or self.kind == "unbounded" else "concurrency"
 
     @property
     def offered_rate(self) -> float | None:
@@ -143,7 +141,6 @@ def _number(value: float | None) -> str:
 
 
 def _text(value: object) -> str | None:
-    """Return a name; None where a frame has none (NaN, NA)."""
     return value.strip() or None if isinstance(value, str) else None
 
 

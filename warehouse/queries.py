@@ -241,7 +241,6 @@ def exclusions_sentence(exclusions: Sequence[Annotation]) -> str:
 
 
 def _first_few(names: Sequence[str], between: str) -> str:
-    """Join the first few names, and say how many more there are."""
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return between.join(names[:_NAMED]) + more
 

@@ -66,9 +66,8 @@ Held = TypeVar("Held")
 
 @dataclass
 class KeptAnswer(Generic[Held]):
-    """A value under its key, how it is made, when it was last asked for (monotonic seconds), and the
-    seconds of its thread that it took."""
-
+    # A value under its key, how it is made, when it was last asked for (monotonic seconds), and the
+    # seconds of its thread that it took.
     key: str
     make: Callable[[Held], Any]
     value: Future[Any] = field(default_factory=Future)
@@ -313,7 +312,6 @@ class Writer:
         self._begin()
 
     def _begin(self) -> None:
-        """Start from what is published now, what a killed writer left removed."""
         remove_private(self.root)
         name = start_writing(self.root, self._rebuild)
         take_back(self.root)
@@ -424,7 +422,6 @@ class Writer:
         return self._number
 
     def _go_on_from_newest(self) -> None:
-        """Put what was collected on top of what another machine published."""
         pull(self.root)
         name = require_current(self.root)
         require_our_schema(self.root, name)

@@ -173,7 +173,6 @@ def _require_store(root: Path) -> "ObjectStore":
 
 
 def _files_of(root: Path, generation: Generation) -> Iterator[str]:
-    """Yield what a generation lists, and what lies beside the generations, as names below ``root``."""
     yield from (f"{REQUESTS}/{file}" for file in sorted(listed_requests(root, [generation])))
     yield from (f"{TABLES}/{file.file}" for file in generation.files())
     yield from (name for name in LINES if (root / name).exists())
@@ -248,8 +247,7 @@ def bundle(root: Path, out: Path, filters: Filters, with_texts: bool = False) ->
 def _copy_requests(
     reader: Reader, place: Path, cell_ids: Collection[str], with_texts: bool
 ) -> dict[str, Any] | None:
-    """Write the requests of these cells into one file; return its row of ``request_files``, if
-    any."""
+    # Write the requests of these cells into one file; return its row of ``request_files``, if any.
     out = RequestFile(place)
     try:
         for path in reader.request_files(cell_ids):
@@ -266,7 +264,7 @@ def _copy_requests(
 
 
 def _row_groups(path: Path, root: Path) -> Iterator[pa.Table]:
-    """Yield the requests of one cell after the other: each is a row group of its own."""
+    # Yield the requests of one cell after the other: each is a row group of its own.
     try:
         with pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):
@@ -281,7 +279,6 @@ def _row_groups(path: Path, root: Path) -> Iterator[pa.Table]:
 def _bundled_tables(
     root: Path, cells: pa.Table, requests: dict[str, Any] | None
 ) -> dict[str, pa.Table]:
-    """Return the rows of these cells, table by table."""
     with open_newest(root) as opened:
         connection = opened.connection
         connection.register("wanted", cells.select(["cell_id"]))
@@ -309,7 +306,6 @@ def _bundled_tables(
 
 
 def _copy_annotations(root: Path, place: Path, cells: pa.Table) -> int:
-    """Copy what was said of these runs and nights. Return how many annotations that were."""
     rows = cells.select(["run_id", "source_id", "started_at", "study"]).to_pylist()
     runs = {annotations.run(row["run_id"], row["source_id"]) for row in rows}
     nights = {

@@ -44,7 +44,6 @@ _LABELS = _BEFORE | {
     "acceptance length": "spec_decode_acceptance_length", "drafts": "spec_decode_num_drafts",
     "draft tokens": "spec_decode_draft_tokens", "accepted tokens": "spec_decode_accepted_tokens",
 }  # fmt: skip
-_POSITIONS = "spec_decode_per_position_acceptance_rates"
 _WORDS = ("backend", "request_rate", "ramp_up_strategy")
 _WHOLE = ("completed", "failed", "max_concurrency", "spec_decode_num_drafts",
           "spec_decode_draft_tokens", "spec_decode_accepted_tokens")  # fmt: skip
@@ -103,7 +102,7 @@ def _runs_of(path: Path) -> Iterator[tuple[float, float]]:
 
 
 def _results(data: memoryview) -> list[tuple[int, dict[str, Any]]]:
-    """Return the results of a text by the lines of their titles: what they print, under our names."""
+    # Return the results of a text by the lines of their titles: what they print, under our names.
     found: list[tuple[int, dict[str, Any]]] = []
     before: dict[str, Any] = {}
     said: dict[str, Any] | None = None
@@ -125,10 +124,10 @@ def _results(data: memoryview) -> list[tuple[int, dict[str, Any]]]:
 
 def _add(said: dict[str, Any], label: str, text: str) -> None:
     if _POSITION.fullmatch(label):
-        said.setdefault(_POSITIONS, []).append((_value(label, text) or 0.0) / 100)
+        rates = said.setdefault("spec_decode_per_position_acceptance_rates", [])
+        rates.append((_value(label, text) or 0.0) / 100)
     elif latency := _LATENCY.fullmatch(label):
-        key = "_".join((latency[1], latency[2].replace(" ", "_"), latency[3]))
-        said[key] = _value(label, text)
+        said["_".join(latency.groups()).replace(" ", "_")] = _value(label, text)
     elif label in _LABELS:
         said[_LABELS[label]] = _value(_LABELS[label], text)
     elif re.fullmatch(r"[\d.,]+", text):
@@ -149,8 +148,8 @@ def _value(name: str, text: str) -> Any:
 
 
 def _bench(said: dict[str, Any]) -> BenchFields:
-    """Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is printed
-    and no rate there was none."""
+    # Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is
+    # printed and no rate there was none.
     known: dict[str, Any] = {name: said.get(name) for name in BenchFields.__struct_fields__}
     known |= {name: count(said, name) for name in _WHOLE}
     if known["max_concurrency"] and "request_rate" not in said:

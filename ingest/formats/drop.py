@@ -22,22 +22,25 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from ingest.counters import (
+    MachineSeries,
     MetricSeries,
     Snapshot,
     Window,
     before_after,
     cache_measurements,
+    circumstances,
+    means,
     over_window,
     parse_exposition,
+    read_machine,
     read_series,
     samples_within,
     unread_snapshots,
 )
 from ingest.engine_settings import compiled, merged, of_vllm
 from ingest.formats.vllm_bench import LOCAL_TIME
-from ingest.machine import MachineSeries, circumstances, means, read_machine
 from ingest.read import head_of_file, open_content
-from ingest.speculation import completed
+from ingest.settings import completed
 from ingest.stated import UNREADABLE, why
 from warehouse.contract import FACT_KEYS, Facts, Record
 from warehouse.errors import InvalidInput
@@ -132,10 +135,18 @@ def open_drop(folder: Path) -> Drop:
 def with_drop(cells: Iterator[Cell], drop: Drop) -> Iterator[Cell]:
     """Yield the report's cells with the record's status and the server's own counters and
     samples."""
-    first = next(cells, None)
-    second = next(cells, None)
+    first, second, record = next(cells, None), next(cells, None), drop.record
     for cell in filter(None, chain((first, second), cells)):
-        yield _with_record(_with_metrics(cell, drop, alone=second is None), drop.record)
+        cell = _with_metrics(cell, drop, alone=second is None)
+        flags = (*cell.flags, *circumstances(record))
+        yield replace(
+            cell,
+            run_id=record.run_id or cell.run_id,
+            started_at=cell.started_at or record.started_at,
+            status=record.status,
+            flags=(*flags, _failure(record)) if record.status == "failed" else flags,
+            order=record.order,
+        )
 
 
 def failed_cell(drop: Drop, source_id: str, facts: dict[str, Any]) -> Cell:
@@ -175,25 +186,14 @@ def how_it_went(record: Record) -> dict[str, Any]:
     return said
 
 
-def _with_record(cell: Cell, record: Record) -> Cell:
-    flags = (*cell.flags, *circumstances(record))
-    if record.status == "failed":
-        flags = (*flags, _failure(record))
-    return replace(
-        cell,
-        run_id=record.run_id or cell.run_id,
-        started_at=cell.started_at or record.started_at,
-        status=record.status,
-        flags=flags,
-        order=record.order,
-    )
-
-
 def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     if LOCAL_TIME in cell.flags:
         # It fits no sample of the server: the record's start does.
-        others = tuple(flag for flag in cell.flags if flag != LOCAL_TIME)
-        cell = replace(cell, started_at=drop.record.started_at, flags=others)
+        cell = replace(
+            cell,
+            started_at=drop.record.started_at,
+            flags=tuple(flag for flag in cell.flags if flag != LOCAL_TIME),
+        )
     start = cell.started_at or (drop.record.started_at if alone else None)
     window = None
     if start is not None and cell.duration:
@@ -230,12 +230,9 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
 
 
 def _of_all_requests(cell: Cell, window: Window | None) -> Window | None:
-    """Return the measured window, widened to the requests that warmed the level up or cooled it
-    down.
-
-    Acceptance does not depend on the time: every request of the level counts, as it does where the
-    requests themselves say what was accepted.
-    """
+    # Return the measured window, widened to the requests that warmed the level up or cooled it
+    # down. Acceptance does not depend on the time: every request of the level counts, as it does
+    # where the requests themselves say what was accepted.
     if window is None or cell.requests is None:
         return window
     first, last = pc.min(cell.requests["start"]).as_py(), pc.max(cell.requests["end"]).as_py()

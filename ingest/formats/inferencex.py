@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -34,7 +35,7 @@ from ingest.stated import (
     text_of,
 )
 from warehouse.errors import InvalidInput
-from warehouse.rows import Cell, Flag, Measurement
+from warehouse.rows import Cell, Flag
 
 # --- Doubts about an InferenceX row: what it states has to fit the lengths that were asked for.
 #
@@ -88,8 +89,7 @@ def doubts(
 
 
 def _fits(value: float, of: float, bounds: tuple[float, float]) -> bool:
-    low, high = bounds
-    return low * of <= value <= high * of
+    return bounds[0] * of <= value <= bounds[1] * of
 
 
 # --- InferenceX (InferenceMAX) results: rows with a result each, alone or in an array.
@@ -124,8 +124,14 @@ def parse(content: FileContent, context: Context) -> Parsed:
     """Read the rows; each is a cell. Raises InvalidInput."""
     said = _said(json_bytes(content.data))
     rows = said if isinstance(said, list) else [said]
+    # The cell of each row by the hash of what the row says, in whatever order.
+    apart = {}
+    for index, row in enumerate(rows):
+        own = hashlib.sha256(msgspec.json.encode(row, order="deterministic")).hexdigest()
+        alone = replace(context, source_id=partial(str, own))
+        apart[own] = _cells([row], alone, index, len(rows))
     cells = _cells(rows, context, 0, len(rows))
-    return Parsed(NAME, {"rows": len(rows)}, cells, apart=tuple(_apart(rows, context).items()))
+    return Parsed(NAME, {"rows": len(rows)}, cells, apart=tuple(apart.items()))
 
 
 def _said(data: memoryview) -> Any:
@@ -138,17 +144,6 @@ def _said(data: memoryview) -> Any:
         return json.loads(bytes(data))
     except (ValueError, RecursionError) as error:
         raise refusal("This InferenceX result", error) from None
-
-
-def _apart(rows: list[Any], context: Context) -> dict[str, Iterator[Cell]]:
-    """Return the cell of each row by the hash of what the row says, in whatever order."""
-    found = {}
-    for index, row in enumerate(rows):
-        said = msgspec.json.encode(row, order="deterministic")
-        own = hashlib.sha256(said).hexdigest()
-        alone = replace(context, source_id=partial(str, own))
-        found[own] = _cells([row], alone, index, len(rows))
-    return found
 
 
 def _cells(rows: list[Any], context: Context, first: int, of: int) -> Iterator[Cell]:
@@ -193,19 +188,15 @@ def _level(row: Any) -> LevelReport:
     return LevelReport(
         generator=NAME,
         facts=_facts(row, gpus),
-        reported=_reported(numbers, total, output),
+        reported=chain(
+            reported_flat(numbers, _LATENCIES),
+            reported("total_throughput", total),
+            reported("output_throughput", output),
+        ),
         completed=done,
         errored=0 if done is None else max((made or done) - done, 0),
         flags=tuple(flags),
     )
-
-
-def _reported(
-    numbers: dict[str, Any], total: float | None, output: float | None
-) -> Iterator[Measurement]:
-    yield from reported_flat(numbers, _LATENCIES)
-    yield from reported("total_throughput", total)
-    yield from reported("output_throughput", output)
 
 
 def _facts(row: dict[str, Any], gpus: int | None) -> dict[str, Any]:

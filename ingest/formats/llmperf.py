@@ -35,8 +35,6 @@ _RATES = {"output_throughput": ("results_mean_output_throughput_token_per_s", 1.
 
 
 class LlmperfResponse(msgspec.Struct):
-    """One request."""
-
     ttft_s: float | None = None
     end_to_end_latency_s: float | None = None
     number_input_tokens: float | None = None
@@ -110,7 +108,7 @@ def _reported(said: dict[str, Any]) -> Iterator[Measurement]:
 
 
 def _number(said: dict[str, Any], name: str) -> float | None:
-    """Return a number; LLMPerf writes numpy's integers as texts."""
+    # Return a number; LLMPerf writes numpy's integers as texts.
     value = said.get(name)
     with contextlib.suppress(ValueError):
         value = float(value) if isinstance(value, str) else value

@@ -107,14 +107,12 @@ def secrecy(name: str) -> Secrecy | None:
         return "certain"
     if words[-1] == "token":
         return None if words[-2:-1] and words[-2] in _OF_TEXTS else "certain"
-    if words[-1] in _AMBIGUOUS:
-        return _ambiguous(words, is_variable(said))
-    return None
+    return _ambiguous(words, is_variable(said)) if words[-1] in _AMBIGUOUS else None
 
 
 def _ambiguous(words: list[str], variable: bool) -> Secrecy | None:
-    """Judge a name whose last word other things end with too; as a variable with a word before it,
-    it is certainly that of a credential."""
+    # Judge a name whose last word other things end with too; as a variable with a word before it,
+    # it is certainly that of a credential.
     before = words[-2] if len(words) > 1 else None
     if words[-1] == "key" and (before in _OF_TABLES or (before is None and not variable)):
         return None
@@ -211,8 +209,8 @@ def _removed_with_digit(match: Any) -> str:
 
 @cache
 def _patterns() -> tuple[Any, Any, Any, Any]:
-    """Return patterns of how credentials of all shapes begin (a text without any needs no closer look), of
-    the addresses that hold one, of tokens, and of those that have a digit."""
+    # Return patterns of how credentials of all shapes begin (a text without any needs no closer
+    # look), of the addresses that hold one, of tokens, and of those that have a digit.
     text = resources.files(__package__).joinpath("shapes.toml").read_text("utf-8")
     rows: dict[str, list[dict[str, Any]]] = tomllib.loads(text)
     written = [row["pattern"] for row in rows["written"]]
