@@ -208,7 +208,7 @@ def _show_health(given: dict[str, Any]) -> int:
 
 
 def _watch(paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, Any]) -> None:
-    from ingest.watch import Stop, WatchLog, WatchPlan, watch
+    from ingest.watch import Stop, WatchLog, watch
     from warehouse.store_cache import name_of, warehouse_path
 
     root, stop, log = warehouse_path(given["warehouse"]), Stop(), WatchLog(given["as_json"])
@@ -217,7 +217,7 @@ def _watch(paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, A
             f"watching {', '.join(map(str, paths))} for {name_of(root)}, every {given['interval']:g} s; "
             "Ctrl-C ends it"
         )
-        watch(WatchPlan(paths, root, options, given["interval"]), stop, log)
+        watch(paths, root, options, given["interval"], stop, log)
         log.say("stopped")
 
 

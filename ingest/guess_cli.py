@@ -81,7 +81,7 @@ class GuessedFile:
     more: dict[str, Any] = field(default_factory=dict)
 
     def stated(self, key: str, value: Any, by: By) -> "GuessedFile":
-        """Return the file with a fact that somebody else says now; None: nobody does."""
+        # Return the file with a fact that somebody else says now; None: nobody does.
         more = {name: said for name, said in self.more.items() if name != key}
         if value is not None:
             more[key] = value
@@ -91,10 +91,8 @@ class GuessedFile:
 def guessed(
     rows: Iterable[Row], stated: Callable[[Path], Mapping[str, Any]]
 ) -> tuple[GuessedFile, ...]:
-    """Return what is known of each file of some cells, and what its path and the other files add.
-
-    ``stated``: what the user said of a path.
-    """
+    # Return what is known of each file of some cells, and what its path and the other files add.
+    # ``stated``: what the user said of a path.
     files: dict[str, list[Row]] = {}
     for row in rows:
         files.setdefault(str(row["path"]), []).append(row)
@@ -177,7 +175,7 @@ def _load_of(cell: Row) -> Load | None:
 
 
 def missing(files: Sequence[GuessedFile]) -> dict[str, int]:
-    """Return the facts that nobody states, and of how many files."""
+    # Return the facts that nobody states, and of how many files.
     counted = Counter(
         key for one in files for key, fact in one.facts.items()
         if fact.value is None and key != "draft_model"

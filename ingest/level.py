@@ -152,34 +152,31 @@ def cell_of(level: LevelReport, context: Context, index: int = 0) -> Cell:
 
 def cells_of(
     parts: Sequence[tuple[str, Any]], state: Callable[[Any], LevelReport], context: Context,
-    always: bool = False,
+    always: bool = False, first: int = 0,
 ) -> Iterator[Cell]:  # fmt: skip
     """Yield the cell of each part of a file, which has a name like ``Line 3``; ``state`` reads one.
-    Raises InvalidInput, which names the part where there are several, or ``always``."""
-    for index, (name, said) in enumerate(parts):
+    Raises InvalidInput, which names the part where there are several, or ``always``. ``first``: the place
+    of the first one in its file."""
+    for index, (name, said) in enumerate(parts, start=first):
         with part(name, alone=len(parts) == 1 and not always):
             cell = cell_of(state(said), context, index)
         yield cell
 
 
-def reported(
-    metric: str, said: Any, factor: float = 1.0, only: tuple[str, ...] = ()
-) -> Iterator[Measurement]:
+def reported(metric: str, said: Any, factor: float = 1.0) -> Iterator[Measurement]:
     """Yield what a mapping of statistics says of a metric, times ``factor``; each statistic once.
 
-    ``said`` may be a plain number, which is a mean. ``only``: these words and no others. Raises
-    InvalidInput for a statistic that is no number.
+    ``said`` may be a plain number, which is a mean. Raises InvalidInput for a statistic that is no
+    number.
     """
     words = said if isinstance(said, Mapping) else {"mean": said}
     found: dict[str, float] = {}
     for word in words:
         statistic = STATISTICS.get(str(word))
-        known = statistic in METRICS[metric].statistics and (not only or word in only)
-        if not statistic or not known:
-            continue
-        value = number(words, word, f"{METRICS[metric].label}, {word},")
-        if value is not None:
-            found.setdefault(statistic, value * factor)
+        if statistic in METRICS[metric].statistics:
+            value = number(words, word, f"{METRICS[metric].label}, {word},")
+            if value is not None:
+                found.setdefault(str(statistic), value * factor)
     for statistic, value in found.items():
         yield Measurement("reported", metric, statistic, value)
 

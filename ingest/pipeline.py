@@ -141,7 +141,7 @@ class Intake:
     def __init__(
         self, store: Writer, advance: Callable[[Unit], None], held: Iterable[str] = ()
     ) -> None:
-        """``held``: ids of a warehouse that is read again, which the store holds no more."""
+        # ``held``: ids of a warehouse that is read again, which the store holds no more.
         self.outcome = IngestOutcome()
         self.superseded: set[str] = set()
         self._store = store
@@ -156,9 +156,8 @@ class Intake:
         self._most: dict[str, int] = {}
 
     def take_in(self, units: UnitsWithOptions) -> Iterator[None]:
-        """Read every unit and adopt what it holds, or reject it; yields after each, and while it
-        waits. Raises DraftboardError where the warehouse cannot be written.
-        """
+        # Read every unit and adopt what it holds, or reject it; yields after each, and while it
+        # waits. Raises DraftboardError where the warehouse cannot be written.
         tasks = self._tasks(units)
         for first in tasks:
             everything = itertools.chain([first], tasks)

@@ -20,8 +20,6 @@ from warehouse.errors import InvalidInput
 
 #: Largest content that is unpacked, bytes; a compressed file that grows beyond it is no report.
 MAX_UNPACKED = 8 << 30
-#: Reports pack about 10:1, repeated texts about 100:1; beyond this it is a decompression bomb.
-MAX_RATIO = 500
 _CHUNK = 1 << 20
 #: Of so many files it is remembered what was found out about them.
 _FILES = 4096
@@ -123,7 +121,7 @@ def check_text(data: memoryview, path: Path) -> None:
 
 
 def hashed(data: memoryview) -> Callable[[], str]:
-    """Start hashing in a thread; return a function that waits for the hash."""
+    # Start hashing in a thread; return a function that waits for the hash.
     digest = hashlib.sha256()
     thread = threading.Thread(target=digest.update, args=(data,), daemon=True)
     thread.start()
@@ -160,7 +158,8 @@ def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
 
 def _spooled(chunks: Iterable[bytes], path: Path) -> IO[bytes]:
     # Unpack into a nameless temporary file, so that memory stays small.
-    limit = min(MAX_UNPACKED, max(path.stat().st_size * MAX_RATIO, 16 * _CHUNK))
+    # Reports pack about 10:1, repeated texts about 100:1; beyond 500:1 it is a decompression bomb.
+    limit = min(MAX_UNPACKED, max(path.stat().st_size * 500, 16 * _CHUNK))
     out = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     try:
         for chunk in chunks:

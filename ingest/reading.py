@@ -67,12 +67,9 @@ _NEVER_ZERO = frozenset(
 
 
 def without_uncounted(cell: Cell) -> Cell:
-    """Return the cell without reported metrics whose mean of completed requests is 0: they are
-    unknown.
-
-    A server without streaming has no first token, one that says no usage no tokens; GuideLLM and
-    ``vllm bench`` then report 0 for every statistic.
-    """
+    # Return the cell without reported metrics whose mean of completed requests is 0: they are
+    # unknown. A server without streaming has no first token, one that says no usage no tokens;
+    # GuideLLM and ``vllm bench`` then report 0 for every statistic.
     unknown = {
         m.metric
         for m in cell.measurements
@@ -88,12 +85,9 @@ def without_uncounted(cell: Cell) -> Cell:
 
 
 def with_attainment(cell: Cell) -> Cell:
-    """Return the cell with its attainment; unchanged where no rate was offered, none is known, or
-    the load was over too soon to tell.
-
-    Of a trace it is the time in which its requests came over that in which they were completed: 1
-    where a server keeps up, less where they pile up.
-    """
+    # Return the cell with its attainment; unchanged where no rate was offered, none is known, or
+    # the load was over too soon to tell. Of a trace it is the time in which its requests came over
+    # that in which they were completed: 1 where a server keeps up, less where they pile up.
     facts = cell.facts
     load = load_of(facts.load_profile, facts.concurrency, facts.rate, facts.trace)
     starts, ends = (_completed(cell, column) for column in ("start", "end"))
@@ -140,7 +134,7 @@ _METRICS = ("acceptance_rate", "mean_acceptance_length")
 
 
 def finished(cell: Cell) -> Cell:
-    """Return the cell with its best acceptance among the measurements and with all flags."""
+    # Return the cell with its best acceptance among the measurements and with all flags.
     counts = tuple(sorted(cell.acceptance, key=lambda a: _ORDER.index(a.source)))
     values = [
         m for m in cell.measurements if not (m.origin == "canonical" and m.metric in _METRICS)
@@ -169,7 +163,7 @@ _RISING = ("min", *PERCENTILES, "max")
 
 
 def require_storable(cell: Cell) -> None:
-    """Raise InvalidInput with the first impossible number of the cell."""
+    # Raise InvalidInput with the first impossible number of the cell.
     for wrong in _impossible(cell):
         raise InvalidInput(
             f"Benchmark {cell.index} of this report has {wrong}, which cannot be; the file was "

@@ -81,11 +81,9 @@ def is_of_speculation(option: str) -> bool:
 
 
 def config_of(options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the speculative configuration that the options of a server make up; None for none.
-
-    Raises UnknownKey with one sentence where an option may be about speculation and says nothing
-    that is known here.
-    """
+    # Return the speculative configuration that the options of a server make up; None for none.
+    # Raises UnknownKey with one sentence where an option may be about speculation and says nothing
+    # that is known here.
     config: dict[str, Any] | None = None
     for option, value in options.items():
         if is_of_speculation(option) and not (option == _CONFIG and value in _NONE):

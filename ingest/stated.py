@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -122,7 +123,7 @@ def shown(value: Any) -> str:
 
 
 def kind(value: Any) -> str:
-    """Return what a value is, in a word or two: ``a text``, ``true or false``."""
+    # Return what a value is, in a word or two: ``a text``, ``true or false``.
     return _FOUND.get(type(value).__name__, "something else")
 
 
@@ -284,6 +285,14 @@ def failure_of(error: dict[str, Any] | None, *names: str) -> str | None:
     if error is None:
         return None
     return " ".join(str(next(filter(None, map(error.get, names)), "failed")).split())
+
+
+def moment_of(seconds: float | None) -> datetime | None:
+    """Return a moment in unix seconds as a time in UTC; None where it is unknown, or is none."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
 
 
 def section(said: Members, name: str) -> dict[str, Any]:
@@ -451,6 +460,6 @@ def json_object(data: memoryview, what: str) -> tuple[dict[str, Any], tuple[Flag
 
 
 def members(data: memoryview | bytes) -> dict[str, Any]:
-    """Return one JSON object as a dictionary, as it stands: ``time_per_output_token`` is no
-    credential."""
+    # Return one JSON object as a dictionary, as it stands: ``time_per_output_token`` is no
+    # credential.
     return msgspec.json.decode(data, type=dict[str, Any])

@@ -53,17 +53,16 @@ class Column:
 
     @property
     def name(self) -> str:
-        """How an error names it."""
+        # How an error names it.
         return "--columns:" if self.column is None else f"column {self.column!r}:"
 
     def of(self, row: "Row") -> Any:
-        """Return what a row says there."""
         value = self.value if self.column is None else row.get(self.column)
         return value.strip() if isinstance(value, str) else value
 
     def meant(self, value: Any) -> Any:
-        """Return what a value means; a number as its text, as in a CSV. YAML takes ``off`` and ``no``
-        for false."""
+        # Return what a value means; a number as its text, as in a CSV. YAML takes ``off`` and
+        # ``no`` for false.
         text = str(value) if is_number(value) else value
         spelled = _SPELLED.get(str(text).lower(), text)
         return self.values.get(str(text), self.values.get(str(spelled), text))

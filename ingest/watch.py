@@ -65,12 +65,12 @@ class Sighting:
 
     @property
     def marks(self) -> Fingerprint:
-        """The marks by which it is known once it was read: of a drop only that of its record."""
+        # The marks by which it is known once it was read: of a drop only that of its record.
         return (("", self.mark), *self.beside)
 
     def fingerprint(self) -> Fingerprint:
-        """Return the marks of all files of a sighting, the hidden ones of a drop too: ``rsync``
-        writes under hidden names."""
+        # Return the marks of all files of a sighting, the hidden ones of a drop too: ``rsync``
+        # writes under hidden names.
         if not self.is_drop:
             return self.marks
         try:
@@ -163,21 +163,18 @@ class Memory:
 
     @property
     def waiting(self) -> int:
-        """How many paths were seen and are not settled."""
         return sum(state == "waiting" for state, _ in self._known.values())
 
     @property
     def rejections(self) -> dict[str, Fingerprint]:
-        """The rejected paths that are unchanged since, each as it was when it was read."""
+        # The rejected paths that are unchanged since, each as it was when it was read.
         return {path: marks for path, (state, marks) in self._known.items() if state == "rejected"}
 
     def ready(self, seen: Iterable[Sighting], complete: Callable[[], bool]) -> list[Sighting]:
-        """Return what is new and has been still since the last look.
-
-        Anything may have been written in place or copied file by file, so it is read when two looks
-        in a row saw the same. What is gone is forgotten, unless the look was not ``complete``,
-        which is known at its end: a folder could not be read.
-        """
+        # Return what is new and has been still since the last look. Anything may have been written
+        # in place or copied file by file, so it is read when two looks in a row saw the same. What
+        # is gone is forgotten, unless the look was not ``complete``, which is known at its end: a
+        # folder could not be read.
         self.news = False
         there: set[str] = set()
         still = []
@@ -198,16 +195,12 @@ class Memory:
         return still
 
     def settle(self, sighting: Sighting, rejected: bool) -> None:
-        """Note that a sighting was read, so that it is looked at again only when it changes."""
+        # Note that a sighting was read, so that it is looked at again only when it changes.
         path = str(sighting.path)
         if rejected and path in self._known:
             self._known[path] = "rejected", self._known[path][1]
         else:
             self._known[path] = "settled", sighting.marks
-
-    def forget(self) -> None:
-        """Forget all paths, so that everything counts as new again."""
-        self._known.clear()
 
 
 # --- ``watch-rejected.json`` in the warehouse's folder: what a watcher rejected, for the next one.
@@ -337,29 +330,21 @@ class Stop:
 _LONGEST_PAUSE = 12
 #: A report may come so much later than announced before the watcher counts as stuck, seconds.
 _GRACE_S = 120.0
-_LOCK = "watch.lock"
 
 
-@dataclass(frozen=True)
-class WatchPlan:
-    """What to watch, where it goes, and the shortest pause between two looks (seconds)."""
-
-    folders: tuple[Path, ...]
-    root: Path
-    options: IngestOptions
-    interval: float
-
-
-def watch(plan: WatchPlan, stop: Stop, log: WatchLog) -> None:
-    """Watch until ``stop`` is asked for; the source at work is finished and the batch published.
+def watch(
+    folders: tuple[Path, ...], root: Path, options: IngestOptions, interval: float, stop: Stop,
+    log: WatchLog,
+) -> None:  # fmt: skip
+    """Watch the folders for the warehouse at ``root`` until ``stop`` is asked for; the source at work is
+    finished and the batch published. ``interval``: the shortest pause between two looks (seconds).
 
     Raises DraftboardError at the start: where another watcher is at work for this warehouse, or
     the warehouse cannot be written.
     """
-    root = plan.root
     with full_disk_explained(root):
         root.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(root / _LOCK, fallback_to_soft=False, preserve_lock_file=True)
+        lock = FileLock(root / "watch.lock", fallback_to_soft=False, preserve_lock_file=True)
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -371,38 +356,42 @@ def watch(plan: WatchPlan, stop: Stop, log: WatchLog) -> None:
             # A wrong path or an outdated warehouse is an error now; later such trouble is waited out.
             with suppress(WarehouseBusy), open_writer(root, wait=False):
                 pass
-            _Watcher(plan, stop, log).run()
+            _Watcher(folders, root, options, interval, stop, log).run()
         finally:
             lock.release()
 
 
 class _Watcher:
-    def __init__(self, plan: WatchPlan, stop: Stop, log: WatchLog) -> None:
-        self._plan, self._stop, self._log = plan, stop, log
-        self._by = _hash_of(plan.options)
-        self._memory = Memory(_recalled(plan.root, self._by))
+    def __init__(
+        self, folders: tuple[Path, ...], root: Path, options: IngestOptions, interval: float, stop: Stop,
+        log: WatchLog,
+    ) -> None:  # fmt: skip
+        self._folders, self._root, self._options, self._interval = folders, root, options, interval
+        self._stop, self._log = stop, log
+        self._by = _hash_of(options)
+        self._memory = Memory(_recalled(root, self._by))
         self._begun: list[Sighting] = []
         self._patience = 0.0
         now = datetime.now(UTC)
         self._health = WatchHealth(
             pid=os.getpid(),
             host=this_host(),
-            folders=tuple(clean_text(str(folder.absolute())) for folder in plan.folders),
-            interval_s=plan.interval,
+            folders=tuple(clean_text(str(folder.absolute())) for folder in folders),
+            interval_s=interval,
             since=now,
             due=now + timedelta(seconds=_GRACE_S),
-            generation=current_generation(plan.root) or 0,
+            generation=current_generation(root) or 0,
         )
 
     def run(self) -> None:
         # Make pass after pass until the end is asked for.
-        write_health(self._plan.root, self._health)
-        pause = self._plan.interval
+        write_health(self._root, self._health)
+        pause = self._interval
         while not self._stop.asked:
             started = time.monotonic()
             busy = self._one_pass()
-            longer = min(2 * pause, _LONGEST_PAUSE * self._plan.interval)
-            pause = self._plan.interval if busy else longer
+            longer = min(2 * pause, _LONGEST_PAUSE * self._interval)
+            pause = self._interval if busy else longer
             self._report(_GRACE_S + pause + 2 * (time.monotonic() - started))
             self._stop.wait(pause)
         self._update(stopped=datetime.now(UTC))
@@ -412,13 +401,13 @@ class _Watcher:
         # Look once, take in what is new, and return whether something happened.
         # Where somebody removed the warehouse, or put an older one in its place, all is new again.
         with suppress(DraftboardError, OSError):
-            if (current_generation(self._plan.root) or 0) < self._health.generation:
-                self._memory.forget()
+            if (current_generation(self._root) or 0) < self._health.generation:
+                self._memory = Memory()
                 self._update(generation=0)
         problems: list[str] = []
         outcome, trouble, waited = None, None, False
         try:
-            for folder in self._plan.folders:
+            for folder in self._folders:
                 bring_in(folder)
             ready = self._memory.ready(self._looked_at(problems), complete=lambda: not problems)
             outcome = self._take_in(ready) if ready else None
@@ -432,32 +421,29 @@ class _Watcher:
         return outcome is not None or self._memory.news or waited
 
     def _looked_at(self, problems: list[str]) -> Iterator[Sighting]:
-        for sighting in sightings(self._plan.folders, self._plan.root, problems):
+        for sighting in sightings(self._folders, self._root, problems):
             # A long look at a slow file system is not a stuck watcher.
             self._say_alive()
             yield sighting
 
     def _take_in(self, ready: list[Sighting]) -> IngestOutcome:
-        root = self._plan.root
         self._begun = []
         before = self._memory.rejections
         self._at_work()
-        with open_writer(root, while_waiting=self._in_line) as store:
-            outcome = ingest_units(
-                self._units(ready), store, self._plan.options, alive=self._at_work
-            )
+        with open_writer(self._root, while_waiting=self._in_line) as store:
+            outcome = ingest_units(self._units(ready), store, self._options, alive=self._at_work)
         rejected = {rejection.path for rejection in outcome.rejected}
         for sighting in self._begun:
             self._memory.settle(sighting, clean_text(str(sighting.path)) in rejected)
         if self._memory.rejections != before:
-            _keep(root, self._by, self._memory.rejections)
+            _keep(self._root, self._by, self._memory.rejections)
         return outcome
 
     def _at_work(self) -> None:
         self._say_alive()
         # The watcher waits for its turn to write up to the longest pause; then it looks at its
         # folders and reports.
-        self._patience = time.monotonic() + _LONGEST_PAUSE * self._plan.interval
+        self._patience = time.monotonic() + _LONGEST_PAUSE * self._interval
 
     def _in_line(self) -> None:
         self._say_alive()
@@ -504,7 +490,7 @@ class _Watcher:
         self._update(due=datetime.now(UTC) + timedelta(seconds=due_s))
         # Where the disk is full the report grows old, and the health check says so.
         with suppress(OSError):
-            write_health(self._plan.root, self._health)
+            write_health(self._root, self._health)
 
     def _update(self, **changes: object) -> None:
         self._health = self._health.model_copy(update=changes)

@@ -20,7 +20,6 @@ _RATES: dict[str, LoadKind] = {"constant": "constant", "poisson": "poisson"}
 _TRACES = ("trace", "replay")
 #: Arrivals of ``vllm bench serve`` with a burstiness other than 1; the profile says which.
 _GAMMA = "gamma"
-_UNKNOWN_ARRIVALS = "arrivals unknown"
 
 
 @dataclass(frozen=True, order=False)
@@ -126,7 +125,7 @@ def load_of(
 
 
 def _rate(profile: str | None, per_second: float, at_once: float | None) -> Load:
-    name = None if profile in _RATES else _UNKNOWN_ARRIVALS
+    name = None if profile in _RATES else "arrivals unknown"
     kind = _RATES.get(profile or "", "constant")
     if profile is not None and profile.startswith(_GAMMA):
         kind, name = "poisson", profile

@@ -150,11 +150,6 @@ def cells_of_grown_studies(reader: Reader, upto: datetime | None) -> int:
     return int(reader.query("cells_of_grown_studies", upto=upto).column("cells")[0].as_py())
 
 
-def overview(reader: Reader) -> pa.Table:
-    """Return one row: schema version and how many sources, cells, requests … there are."""
-    return reader.query("overview")
-
-
 def requests(reader: Reader, cell_id: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the request rows of one cell (``rows.REQUEST_SCHEMA``); reads only that cell's file.
 
@@ -246,7 +241,7 @@ def _first_few(names: Sequence[str], between: str) -> str:
 
 
 def run_name(row: Row) -> str:
-    """Return a name for a run that no other run has: its id and the first digits of its source."""
+    # Return a name for a run that no other run has: its id and the first digits of its source.
     return f"{row['run_id']}@{row['source_id'][:_DIGITS]}"
 
 

@@ -55,7 +55,6 @@ from warehouse.store_tables import (
     sql_text,
 )
 
-_ATTEMPTS = 5
 _EXCLUDED_COLUMNS = pa.schema([
     ("run_id", pa.string()), ("source_id", pa.string()), ("reason", pa.string()),
     ("author", pa.string()), ("excluded_at", pa.timestamp("us", "UTC")),
@@ -136,7 +135,7 @@ def open_newest(root: Path) -> Opened:
     """Open the published generation. Raises as ``Reader`` does."""
     name = ""
     # A writer may retire the generation between the look at CURRENT and the pin.
-    for _ in range(_ATTEMPTS):
+    for _ in range(5):
         name = require_current(root)
         require_our_schema(root, name)
         try:

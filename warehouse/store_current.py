@@ -165,8 +165,8 @@ def follow(root: Path) -> None:
 
 
 def reach(root: Path) -> None:
-    """Bring the copy up to date for whoever is about to write, whenever that was done last: raises as
-    ``pull``."""
+    # Bring the copy up to date for whoever is about to write, whenever that was done last: raises
+    # as ``pull``.
     with _guard:
         look = _look(root)
     if look.trouble is not None:

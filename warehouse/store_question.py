@@ -29,8 +29,6 @@ VIEWS: tuple[str, ...] = (
     "rejections", "excluded_runs",
 )  # fmt: skip
 _REFUSED = 3
-#: A busy machine may take so long to start the process; its own clock begins behind that.
-_START_S = 30.0
 #: The database's own limit, and the one of the whole process beyond what it has at the start: what
 #: an answer holds on its way out is nobody's table. Together 512 MB.
 _MEMORY, _MEMORY_BYTES = "384MB", 512 << 20
@@ -81,7 +79,8 @@ def ask(root: Path, sql: str, bounds: Bounds | None = None) -> QuestionAnswer:
         cwd=Path(__file__).parents[1], env={"PATH": os.defpath},
     ) as process:  # fmt: skip
         try:
-            said, wrong = process.communicate(question, timeout=bounds.seconds + _START_S)
+            # A busy machine may take 30 s to start the process; its own clock begins behind that.
+            said, wrong = process.communicate(question, timeout=bounds.seconds + 30)
         except subprocess.TimeoutExpired:
             process.kill()
             raise bounds.too_long from None

@@ -54,7 +54,6 @@ CONVERTIBLE = 3
 CROWD = 8
 #: Segments of more cells are left alone.
 LARGE = 8192
-_ROW_GROUP = 65_536
 #: In what order rows lie in a file, so that a page's query reads few row groups.
 _ORDER = {
     **dict.fromkeys(BATCHES, "cell"),
@@ -160,8 +159,8 @@ def merged(root: Path, segments: Collection[Segment]) -> Segment:
 
 
 def without(root: Path, segment: Segment, source_ids: Collection[str]) -> Segment | None:
-    """Return the segment without some sources: itself where it has none of them, None where it has
-    no others."""
+    # Return the segment without some sources: itself where it has none of them, None where it has
+    # no others.
     with attach_parts(root, Generation(0, segments=(segment,))) as connection:
         given = {"source_ids": list(source_ids)}
         connection.execute(
@@ -200,7 +199,7 @@ def write_table(root: Path, name: str, rows: pa.Table) -> File:
     folder.mkdir(parents=True, exist_ok=True)
     private = folder / f"{PRIVATE}{os.getpid()}-{name}.parquet"
     try:
-        pq.write_table(rows, private, compression=COMPRESSION, row_group_size=_ROW_GROUP)
+        pq.write_table(rows, private, compression=COMPRESSION, row_group_size=65_536)
         path = folder / f"{name}-{sha256_of(private)}.parquet"
         publish(private, path)
     finally:
@@ -301,7 +300,7 @@ def require_our_schema(root: Path, name: str) -> None:
 
 
 def schema_version(root: Path, name: str) -> int | None:
-    """Return the version of a generation; None where it does not say."""
+    # Return the version of a generation; None where it does not say.
     if not is_old(name):
         return load(root / name).schema_version
     with _attach_old(root / name) as connection:

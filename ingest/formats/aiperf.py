@@ -199,7 +199,6 @@ _ARRIVALS = {"constant": "constant", "poisson": "poisson", "gamma": "gamma"}
 
 
 def facts_of(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts that a report states, in the contract's words; None for what it does not."""
     config = object_of(said.get("input_config"))
     endpoint = object_of(config.get("endpoint"))
     models = config.get("models") or config.get("model") or endpoint.get("model_names")

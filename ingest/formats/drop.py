@@ -77,7 +77,7 @@ class Drop:
     unread: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts that the record states or implies; they override the report's own."""
+        # Return the facts that the record states or implies; they override the report's own.
         stated = self.record.model_dump(include=set(FACT_KEYS), exclude_none=True)
         # The engine's own configuration may not be kept, or not be readable.
         configuration: dict[str, Any] = {}
@@ -89,7 +89,7 @@ class Drop:
 
     @cached_property
     def log(self) -> str:
-        """What the server printed until the cell ended; empty where that was not kept."""
+        # What the server printed until the cell ended; empty where that was not kept.
         for suffix in _PACKED:
             path = self.folder / (_LOG + suffix)
             with suppress(OSError, InvalidInput):
@@ -97,7 +97,7 @@ class Drop:
         return ""
 
     def source_id(self, report_hash: str | None) -> str:
-        """Return sha256 over the drop's file names and content hashes."""
+        # Return sha256 over the drop's file names and content hashes.
         names = [RECORD, _BEFORE, _AFTER, _SAMPLES, _MACHINE]
         found = ((name, _beside(self.folder, name)) for name in names)
         hashed = {name: hashlib.sha256(data).hexdigest() for name, data in found if data}

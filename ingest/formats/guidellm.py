@@ -293,8 +293,6 @@ def _reported(metrics: Metrics) -> Iterator[Measurement]:
 
 #: Loads whose requests have a time at which they are to be sent.
 _SCHEDULED = ("constant", "poisson", "trace")
-#: Seconds by which one request in twenty may be later than the most punctual one.
-_LATE_S = 0.25
 
 
 def _late(benchmark: Benchmark, records: list[GuidellmRequest]) -> Iterator[Flag]:
@@ -312,7 +310,8 @@ def _late(benchmark: Benchmark, records: list[GuidellmRequest]) -> Iterator[Flag
     if lags.size < 2:
         return
     behind = float(np.quantile(lags - lags.min(), 0.95, method="inverted_cdf"))
-    if behind > _LATE_S:
+    # One request in twenty may be so much later than the most punctual one.
+    if behind > 0.25:
         yield Flag(
             "sent_late",
             "warning",

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from analysis.flags.numbers import ended_otherwise
-from ingest.level import LevelReport, cell_of, left_out, reported, reported_flat
+from ingest.level import LevelReport, cells_of, left_out, reported, reported_flat
 from ingest.model import Context, FileContent, Parsed
 from ingest.read import json_bytes
 from ingest.stated import (
@@ -29,13 +29,12 @@ from ingest.stated import (
     head_of,
     held_by,
     number,
-    part,
     positive,
     refusal,
     text_of,
 )
 from warehouse.errors import InvalidInput
-from warehouse.rows import Cell, Flag
+from warehouse.rows import Flag
 
 # --- Doubts about an InferenceX row: what it states has to fit the lengths that were asked for.
 #
@@ -54,8 +53,8 @@ _SHARE = (0.8, 1.25)
 def doubts(
     row: Mapping[str, Any], means: Mapping[str, Any], output: float | None, total: float | None
 ) -> Iterator[Flag]:
-    """Yield a flag for what does not fit. ``means``: ``mean_*`` of the latencies, s; ``output``,
-    ``total``: tokens/s."""
+    # Yield a flag for what does not fit. ``means``: ``mean_*`` of the latencies, s; ``output``,
+    # ``total``: tokens/s.
     asked = positive(row, "osl")
     if asked is None:
         return
@@ -129,8 +128,9 @@ def parse(content: FileContent, context: Context) -> Parsed:
     for index, row in enumerate(rows):
         own = hashlib.sha256(msgspec.json.encode(row, order="deterministic")).hexdigest()
         alone = replace(context, source_id=partial(str, own))
-        apart[own] = _cells([row], alone, index, len(rows))
-    cells = _cells(rows, context, 0, len(rows))
+        named = [(f"Row {index + 1}", row)]
+        apart[own] = cells_of(named, _level, alone, always=len(rows) > 1, first=index)
+    cells = cells_of([(f"Row {n}", row) for n, row in enumerate(rows, start=1)], _level, context)
     return Parsed(NAME, {"rows": len(rows)}, cells, apart=tuple(apart.items()))
 
 
@@ -144,13 +144,6 @@ def _said(data: memoryview) -> Any:
         return json.loads(bytes(data))
     except (ValueError, RecursionError) as error:
         raise refusal("This InferenceX result", error) from None
-
-
-def _cells(rows: list[Any], context: Context, first: int, of: int) -> Iterator[Cell]:
-    for index, row in enumerate(rows, start=first):
-        with part(f"Row {index + 1}", alone=of == 1):
-            cell = cell_of(_level(row), context, index)
-        yield cell
 
 
 def _level(row: Any) -> LevelReport:

@@ -32,6 +32,7 @@ from ingest.stated import (
     held_by,
     json_object,
     load_report,
+    moment_of,
     number,
     object_of,
     objects_of,
@@ -51,7 +52,6 @@ _ENGINES = ("vllm", "sglang", "tgi", "tensorrt-llm")
 
 
 def facts_of(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts, in the contract's words; None for what the scenario does not say."""
     scenario = object_of(said.get("scenario"))
     load = object_of(scenario.get("load"))
     if isinstance(scenario.get("stack"), list):
@@ -337,7 +337,4 @@ def _moment(value: Any) -> datetime | None:
             return None
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
-    try:
-        return datetime.fromtimestamp(value, UTC) if is_number(value) and value > 0 else None
-    except (OverflowError, OSError, ValueError):
-        return None
+    return moment_of(value) if is_number(value) and value > 0 else None

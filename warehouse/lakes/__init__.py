@@ -263,7 +263,6 @@ class Lake:
     def ask(
         self, more: dict[str, Any], generation: int, advance: Callable[[int], None]
     ) -> dict[str, Any]:
-        """Return what the script answers. Raises DraftboardError where it fails."""
         if not self.python.is_file():
             raise InvalidInput(
                 "DuckLake needs an environment of its own with DuckDB 1.5.5, and there is none at "
