@@ -40,7 +40,6 @@ _LINE = re.compile(
 )
 _POSITION = re.compile(r'(?:^|,)\s*position="(\d+)"')
 _LABEL = re.compile(r'(\w+)="(\d+)"')
-_CACHE = "cache_config_info"
 _PER_POSITION = "spec_decode_num_accepted_tokens_per_pos"
 _DRAFTS = "spec_decode_num_drafts"
 _OF_DRAFTS = ("spec_decode_num_draft_tokens", "spec_decode_num_accepted_tokens")
@@ -106,7 +105,7 @@ def parse_exposition(lines: Iterable[str]) -> Snapshot:
         elif name == _PER_POSITION:
             position = _POSITION.search(labels)
             positions[int(position[1]) if position else 0] += value
-        elif name == _CACHE:
+        elif name == "cache_config_info":
             tokens.append(_cache_tokens(labels))
         elif name in KEPT:
             there = values.get(name)
@@ -243,20 +242,12 @@ Counted = tuple[Acceptance | None, tuple[Flag, ...]]
 #: A sample is near an edge within this many seconds, or within this share of the window.
 _NEAR_SECONDS, _NEAR_SHARE = 1.0, 0.05
 
-#: What every server of vLLM counts.
-_TOTALS = ("generation_tokens", "prompt_tokens")
 
 RESTARTED = Flag(
     "counters_restarted",
     "warning",
     "A counter of the server fell during this run, so the server restarted; acceptance was not "
     "taken from its counters.",
-)
-_INCOMPLETE = Flag(
-    "counters_incomplete",
-    "info",
-    "The samples of the server's counters do not span this cell, so acceptance was not taken from "
-    "them.",
 )
 
 
@@ -278,7 +269,13 @@ def over_window(series: MetricSeries, window: Window | None) -> Counted:
         # A server that restarted is told also where it drafts nothing.
         found, flags = _between(within, [])
         silent = series.snapshots[0].counters is None or bool(flags)
-        return found, flags if silent else (_INCOMPLETE,)
+        incomplete = Flag(
+            "counters_incomplete",
+            "info",
+            "The samples of the server's counters do not span this cell, so acceptance was not taken "
+            "from them.",
+        )
+        return found, flags if silent else (incomplete,)
     inside = series.snapshots[bisect_right(series.at, start) : bisect_left(series.at, end)]
     edges = [_at_edge(series, window, late=False), _at_edge(series, window, late=True)]
     return _between(within, [edges[0], *(one.counters for one in inside), edges[1]])
@@ -289,7 +286,11 @@ def _between(snapshots: Sequence[Snapshot], counters: Iterable[Counters | None])
     # ``snapshots`` tell whether the server restarted, also one that drafts nothing: its counted
     # tokens fell.
     counted = [one for one in counters if one is not None]
-    totals = [[one.values.get(name) for one in snapshots] for name in _TOTALS]
+    # What every server of vLLM counts.
+    totals = [
+        [one.values.get(name) for one in snapshots]
+        for name in ("generation_tokens", "prompt_tokens")
+    ]
     for before, after in pairwise(counted):
         *first, positions = astuple(before)
         *last, later = astuple(after)

@@ -51,11 +51,6 @@ REPEAT = "repeat"
 _GUESSED = ("num_speculative_tokens", "gpu", "gpu_count", "tensor_parallel_size", "server_args")
 #: What stands for a fact in which the results of one file differ: they say it themselves.
 SEVERAL = "several"
-_LOAD = ("load_profile", "concurrency", "rate", "trace")
-#: What a server was told to draft with, though not by which method.
-_DRAFTS = ("speculative_config", "draft_model")
-#: Whose reports say nothing of a load: that of their reader is how they run without a limit.
-_SAYS_NO_LOAD = ("vllm-throughput",)
 _K = "num_speculative_tokens"
 
 Row = Mapping[str, Any]
@@ -130,7 +125,12 @@ def guessed(
 
 
 def _content(facts: Mapping[str, Any], cells: Sequence[Row]) -> Guess:
-    drafted = any(cell.get(key) not in (None, "{}") for cell in cells for key in _DRAFTS)
+    # What a server was told to draft with, though not by which method.
+    drafted = any(
+        cell.get(key) not in (None, "{}")
+        for cell in cells
+        for key in ("speculative_config", "draft_model")
+    )
     method = facts["spec_method"] or (SOME_METHOD if drafted else None)
     return Guess(method, facts[_K], facts["gpu"], facts["dataset"], facts["tensor_parallel_size"])
 
@@ -159,8 +159,9 @@ def _file(
     by_name = [_load_of({**cell, **offer}) for cell in cells]
     # That a load is unbounded is a load too, but for those whose reports say nothing of it.
     kind = str(cells[0]["load_generator"])
+    # Whose reports say nothing of a load: that of their reader is how they run without a limit.
     unsaid = all(
-        load is None or (load.kind == "unbounded" and kind in _SAYS_NO_LOAD) for load in loads
+        load is None or (load.kind == "unbounded" and kind == "vllm-throughput") for load in loads
     )
     load_by: By = "contents"
     if unsaid and None not in by_name and by_name != loads:
@@ -171,7 +172,7 @@ def _file(
 
 
 def _load_of(cell: Row) -> Load | None:
-    return load_of(*(cell.get(key) for key in _LOAD))
+    return load_of(*(cell.get(key) for key in ("load_profile", "concurrency", "rate", "trace")))
 
 
 def missing(files: Sequence[GuessedFile]) -> dict[str, int]:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 # --- What there is to read, and how much reading it may take: generous for a result, too little for
 # a poison.
 
-PACKED = (".gz", ".zst")
 #: A disk or a busy machine may make a unit take so many times its processor time, and this at least.
 _WAITING, _LEAST_S = 10, 60.0
 
@@ -63,7 +62,7 @@ class ReadingLimits:
         """Return what reading this unit may take, by about how many bytes it has when unpacked."""
         try:
             files = unit.path.iterdir() if unit.is_drop else iter([unit.path])
-            is_packed = any(path.suffix in PACKED for path in files)
+            is_packed = any(path.suffix in (".gz", ".zst") for path in files)
         except OSError:
             is_packed = False
         # Packed files grow about tenfold, repeated texts a hundredfold.

@@ -23,8 +23,6 @@ from warehouse.store_draft import Draft
 if TYPE_CHECKING:
     from warehouse.store_tables import KnownSource
 
-#: A batch is published after this many seconds, so that a long ingest shows up while it runs.
-BATCH_SECONDS = 10.0
 #: So long an ingest keeps others from writing who stand in line.
 TURN_SECONDS = 2.0
 #: Whether another waits is a question to the disk, and not asked after each small file.
@@ -123,7 +121,8 @@ def _one_turn(
         now = time.monotonic()
         if not is_over and now > ask_at:
             is_over, ask_at = store.is_awaited, now + _ASKING_SECONDS
-        if now - published > BATCH_SECONDS:
+        # A batch is published after this many seconds, so that a long ingest shows up while it runs.
+        if now - published > 10.0:
             store.commit()
             published = now
     intake.outcome.generation = store.commit()

@@ -26,7 +26,6 @@ _FILES = 4096
 #: Of a packed file so much is unpacked at once: zstd may grow 30,000 times.
 _PACKED = 4 << 10
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 #: What unpacking may raise.
 _DAMAGED = (EOFError, zlib.error, zstandard.ZstdError, gzip.BadGzipFile)
 
@@ -105,7 +104,7 @@ def json_bytes(data: memoryview) -> memoryview:
 
 def check_text(data: memoryview, path: Path) -> None:
     head = bytes(data[:4096])
-    if head[:2] in _UTF16:
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InvalidInput(f"{path} is UTF-16 text, not UTF-8: convert it to UTF-8 first.")
     if b"\0" in head:
         raise InvalidInput(f"{path} is a binary file: give the JSON report instead.")

@@ -129,13 +129,16 @@ def _completed(cell: Cell, column: str) -> NDArray[np.float64]:
 # --- Which of several counts of a cell's acceptance is shown, and what the others say about it.
 
 
-_ORDER = ("counters", "requests", "vllm_bench")
 _METRICS = ("acceptance_rate", "mean_acceptance_length")
 
 
 def finished(cell: Cell) -> Cell:
     # Return the cell with its best acceptance among the measurements and with all flags.
-    counts = tuple(sorted(cell.acceptance, key=lambda a: _ORDER.index(a.source)))
+    counts = tuple(
+        sorted(
+            cell.acceptance, key=lambda a: ("counters", "requests", "vllm_bench").index(a.source)
+        )
+    )
     values = [
         m for m in cell.measurements if not (m.origin == "canonical" and m.metric in _METRICS)
     ]
@@ -237,11 +240,7 @@ def _plausible(metric: Metric, value: float | None) -> bool:
 # ---
 
 
-#: A published table is YAML; results are JSON.
-_TABLES = (".yaml", ".yml")
 _ROW = re.compile(rb"\b(baseline|speculative|acceptance_rate|usd_per_hour)[\"']?[ \t]*:")
-#: Up to here hashing takes less than decoding by far: bytes.
-_SMALL = 4 << 20
 
 
 def read_unit(
@@ -260,7 +259,8 @@ def read_unit(
     options = replace(options, settings=facts | options.settings, facts=None)
     if unit.is_drop:
         return _drop(unit, options, root, known)
-    is_yaml = unit.path.suffix in _TABLES and not is_report(unit.path)
+    # A published table is YAML; results are JSON.
+    is_yaml = unit.path.suffix in (".yaml", ".yml") and not is_report(unit.path)
     if is_yaml and (is_published_table(unit.path) or _ROW.search(bytes(_open(unit.path).data))):
         return _table(unit.path)
     return _file(unit, options, root, known)
@@ -271,7 +271,8 @@ def _file(
 ) -> ReadResult | None:
     content = _open(unit.path)
     vllm_sweep.check_not_failure(content)
-    if content.data.nbytes < _SMALL and content.sha256() in known:
+    # Up to here hashing takes less than decoding by far: bytes.
+    if content.data.nbytes < 4 << 20 and content.sha256() in known:
         return None
     # A large one is decoded before it is known whether it is new, while another core hashes it.
     parsed = _parsed(content, Context(content.sha256, options.settings, options.keep_text), options)

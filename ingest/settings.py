@@ -46,10 +46,6 @@ _MAY_SPECULATE = re.compile(r"(?:^|-)spec|^s$")
 #: IngestOptions that begin alike and turn no speculation on.
 _OTHERS = ("specialize-active-lora", "per-request-spec-decode-metrics",
            "speculative-disable-mqa-scorer", "disable-logprobs-during-spec-decoding")  # fmt: skip
-#: What vLLM takes for no configuration.
-_NONE = ("", "None")
-#: What older releases take as a draft model, and mean the method.
-_NGRAM = ("ngram", "[ngram]")
 
 
 def facts_of(config: dict[str, Any] | None) -> dict[str, Any]:
@@ -59,7 +55,8 @@ def facts_of(config: dict[str, Any] | None) -> dict[str, Any]:
         return {}
     # Dashes of its members' names are underscores to vLLM.
     config = {str(key).replace("-", "_"): value for key, value in config.items()}
-    if config.get("method") is None and config.get("model") in _NGRAM:
+    # What older releases take as a draft model, and mean the method.
+    if config.get("method") is None and config.get("model") in ("ngram", "[ngram]"):
         del config["model"]
         config["method"] = "ngram"
     facts = {fact: config[key] for key, fact in _NAMES.items() if config.get(key) is not None}
@@ -86,7 +83,8 @@ def config_of(options: Mapping[str, Any]) -> dict[str, Any] | None:
     # that is known here.
     config: dict[str, Any] | None = None
     for option, value in options.items():
-        if is_of_speculation(option) and not (option == _CONFIG and value in _NONE):
+        # What vLLM takes for no configuration.
+        if is_of_speculation(option) and not (option == _CONFIG and value in ("", "None")):
             config = (config or {}) | _members(option, value)
     return config
 
@@ -151,7 +149,6 @@ _MORE_SWITCHES = frozenset(
      "scheduler-reserve-full-isl", "sleep-mode-offload-cudagraph", "specialize-active-lora",
      "speculative-disable-mqa-scorer", "swa-bounded-replay", "tokens-only"}
 )  # fmt: skip
-_WITH_A_VALUE = ("disable-access-log-for-endpoints",)
 #: Older releases take a switch with its value.
 _SAID = {"true": True, "false": False}
 #: What starts a server beside ``vllm serve``.
@@ -160,7 +157,6 @@ _MODULES = (
     "vllm.entrypoints.launchers.api_server.entry",
     "vllm.entrypoints.api_server",
 )
-_SERVES = ("vllm", "vllm.entrypoints.cli.main")
 _HINT = "write it as it was called, e.g. 'vllm serve MODEL --tensor-parallel-size 2'"
 
 
@@ -228,7 +224,9 @@ def _arguments(command: str) -> list[str]:
         raise UnknownKey(f"The command line {command[:80]!r} has {error}; {_HINT}.") from None
     for place, word in enumerate(words):
         before = words[place - 1].rpartition("/")[2] if place else ""
-        if (word == "serve" and before in _SERVES) or (word in _MODULES and before == "-m"):
+        if (word == "serve" and before in ("vllm", "vllm.entrypoints.cli.main")) or (
+            word in _MODULES and before == "-m"
+        ):
             return words[place + 1 :]
     raise UnknownKey(
         f"The command line {command[:80]!r} has no 'vllm serve'; {_HINT}, and tell the arm of "
@@ -255,7 +253,7 @@ def _read(words: list[str]) -> tuple[str | None, dict[str, Any]]:
         option, dot, member = name.partition(".")
         name = (_SHORT.get(option, option.lstrip("-")) + dot + member).replace("_", "-")
         is_switch = name in _MORE_SWITCHES or bool(_SWITCHES.match(name))
-        is_switch &= name not in _WITH_A_VALUE
+        is_switch &= name != "disable-access-log-for-endpoints"
         told: Any = value if equals else True
         if not equals and words and not words[0].startswith("-"):
             told = True if is_switch and words[0].lower() not in _SAID else words.pop(0)
@@ -268,9 +266,6 @@ def _read(words: list[str]) -> tuple[str | None, dict[str, Any]]:
 
 
 # --- ``--set``.
-
-
-_OBJECTS = frozenset({"server_args", "engine_settings", "speculative_config"})
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
@@ -290,7 +285,7 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
             hint = f"did you mean {' or '.join(near)}" if near else known
             raise UnknownKey(f"--set does not know the key {key!r}; {hint}.")
         given[key] = text
-    for key in _OBJECTS & given.keys():
+    for key in frozenset({"server_args", "engine_settings", "speculative_config"}) & given.keys():
         try:
             given[key] = json.loads(given[key])
         except ValueError:
@@ -422,7 +417,6 @@ def _written(pattern: re.Pattern[str]) -> str:
 
 
 META, _OWN = "meta.json", ".meta.json"
-_LARGEST = 1 << 20
 #: What a report's name ends in; another dot belongs to the name, as in ``qwen2.5-7b.json``.
 _ENDS = re.compile(r"(\.(json|jsonl|ya?ml|csv))?(\.(gz|zst))?$", re.IGNORECASE)
 
@@ -450,7 +444,7 @@ def facts_beside(report: Path) -> dict[str, Any]:
 
 def _meta_facts(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _LARGEST:
+        if path.stat().st_size > 1 << 20:
             raise InvalidInput(f"{path} is larger than 1 MB: it holds more than facts; rename it.")
         said = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:

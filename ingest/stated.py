@@ -50,8 +50,6 @@ _REASONS: dict[type[Exception], str] = {
     pa.ArrowException: "a number is too large, or has a fraction where a whole one belongs",
     OverflowError: "a number is too large",
 }
-#: A longer text is not repeated in a sentence.
-_LONGEST = 40
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 
 
@@ -118,7 +116,8 @@ def shown(value: Any) -> str:
     if isinstance(value, int | float):
         return "too large a number" if abs(value) > 1e308 else f"{value:.15g}"
     if isinstance(value, str):
-        return repr(scrub_text(value)) if len(value) <= _LONGEST else "a long text"
+        # A longer text is not repeated in a sentence.
+        return repr(scrub_text(value)) if len(value) <= 40 else "a long text"
     return kind(value)
 
 
@@ -329,8 +328,6 @@ def _wrong(name: str, found: str, wanted: str) -> InvalidInput:
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Aliases let a few lines stand for any number of values; reports hold far fewer than this.
-_MOST = 5_000_000
 _LARGEST = 256 << 20
 
 
@@ -377,7 +374,8 @@ def _plain(said: Any, kind: str) -> None:
     while waiting:
         one = waiting.pop()
         seen += 1
-        if seen > _MOST:
+        # Aliases let a few lines stand for any number of values; reports hold far fewer than this.
+        if seen > 5_000_000:
             raise InvalidInput(
                 f"This YAML, {kind}, repeats itself by aliases beyond any report: write it anew."
             )

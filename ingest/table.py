@@ -36,7 +36,6 @@ from warehouse.rows import Acceptance, Measurement
 NUMBERS = ("completed", "errored", "duration", "drafts", "draft_tokens", "accepted_tokens")
 #: Where the rows of a JSON object stand.
 _ROWS = "rows"
-_MEMBERS = ("column", "value", "unit", "values")
 _SPELLED = {**dict.fromkeys(("off", "no"), "False"), **dict.fromkeys(("on", "yes"), "True")}
 _UNITS_OF_A_RATIO = {"ratio": 1.0, "%": 0.01, "percent": 0.01}
 
@@ -127,7 +126,7 @@ def _column(name: str, told: Any, ours: str | None) -> Column:
     # Return where a name's value stands. ``ours``: our unit; None where the value is no number. A
     # time says its unit, or its column's name ends with it: ``…_ms``, ``…_s``.
     said = told if isinstance(told, dict) else {"column": told}
-    if set(said) - set(_MEMBERS) or ("column" in said) == ("value" in said):
+    if set(said) - {"column", "value", "unit", "values"} or ("column" in said) == ("value" in said):
         raise UnknownKey(
             f"{name!r} is a column, or an object with either column or value, and with unit or values; "
             "write it so."

@@ -211,7 +211,6 @@ class Memory:
 
 _REJECTED, _PRIVATE = "watch-rejected.json", ".watch-rejected.json.new"
 _HOME = Path(__file__).parents[1]
-_READS = ("ingest", "analysis", "warehouse")
 
 
 def _keep(root: Path, by: str, rejections: dict[str, Fingerprint]) -> None:
@@ -241,7 +240,7 @@ def _hash_of(options: IngestOptions) -> str:
     # Return a hash of our code and of what was asked: with another hash, rejected files are read
     # again.
     code = hashlib.sha256()
-    for folder in _READS:
+    for folder in ("ingest", "analysis", "warehouse"):
         for path in sorted((_HOME / folder).rglob("*.py")):
             code.update(path.read_bytes())
     return hashlib.sha256(f"{code.hexdigest()} {options}".encode()).hexdigest()
@@ -292,8 +291,6 @@ def _now_text() -> str:
 # --- Ends a watcher at a point of its choosing when SIGINT or SIGTERM asks for it.
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-#: A pause is slept in pieces, because Python goes on sleeping after a signal that it handled.
-_PIECE_S = 0.2
 
 
 class Stop:
@@ -316,7 +313,8 @@ class Stop:
         """Return after ``seconds``, or soon after a signal."""
         until = time.monotonic() + seconds
         while not self.asked and (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, _PIECE_S))
+            # A pause is slept in pieces, because Python goes on sleeping after a signal that it handled.
+            time.sleep(min(left, 0.2))
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.asked = True

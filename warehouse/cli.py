@@ -183,12 +183,12 @@ def keep(root: Path, runs_since: datetime | None, nights: int | None, days: floa
     """
     since = None if runs_since is None else runs_since.replace(tzinfo=UTC)
     with open_writer(root, on_wait=_say), working("looking for old requests"):
-        removed = maintenance.keep(root, maintenance.Rules(since, nights, days))
-    if not removed.cells:
+        removed = maintenance.keep(root, since, nights, days)
+    if not removed:
         click.echo("Every run keeps its requests.")
         return
     click.echo(
-        f"{removed.cells:,} cells have no requests any more; draftboard warehouse gc removes the files, "
+        f"{removed:,} cells have no requests any more; draftboard warehouse gc removes the files, "
         "once no generation has listed them for an hour."
     )
 

@@ -17,7 +17,6 @@ _KINDS: tuple[LoadKind, ...] = get_args(LoadKind)
 _ONE_AT_A_TIME = ("synchronous",)
 _CLOSED = ("concurrent", *_ONE_AT_A_TIME)
 _RATES: dict[str, LoadKind] = {"constant": "constant", "poisson": "poisson"}
-_TRACES = ("trace", "replay")
 #: Arrivals of ``vllm bench serve`` with a burstiness other than 1; the profile says which.
 _GAMMA = "gamma"
 
@@ -112,7 +111,7 @@ def load_of(
     """
     profile, trace = _text(profile), _text(trace)
     at_once = 1.0 if profile in _ONE_AT_A_TIME else _positive(concurrency)
-    if trace is not None or profile in _TRACES:
+    if trace is not None or profile in ("trace", "replay"):
         return None if trace is None else Load("trace", None, trace)
     endless = isinstance(rate, Real) and float(rate) == math.inf
     if profile == "throughput" or (profile is None and endless):

@@ -154,43 +154,25 @@ def _copied_requests(
 # --- Requests of old runs go, their measurements stay: what is kept of a warehouse that grows each night.
 
 
-@dataclass(frozen=True)
-class Rules:
-    """Whose requests are kept: of runs ``since`` a moment (UTC), of the newest ``nights`` of each study,
-    and of the last ``days``. A run that one of them names keeps its own; None names none."""
+def keep(root: Path, since: datetime | None, nights: int | None, days: float | None) -> int:
+    """Publish a generation that lists only the requests of runs ``since`` a moment (UTC), of the newest
+    ``nights`` of each study, and of the last ``days``; return how many cells have none any more.
 
-    since: datetime | None = None
-    nights: int | None = None
-    days: float | None = None
-
-
-@dataclass(frozen=True)
-class Removed:
-    """The cells that have no requests any more, and in how many files these were."""
-
-    cells: int
-    files: int
-
-
-def keep(root: Path, rules: Rules) -> Removed:
-    """Publish a generation in which the requests of all other runs are not listed any more.
-
-    Only under the writer's lock. Their files go with ``gc``. Raises InvalidInput where no rule is given,
-    and LostRace.
+    A run that one of the rules names keeps its requests; None names none. Only under the writer's lock.
+    The files of the others go with ``gc``. Raises InvalidInput where no rule is given, and LostRace.
     """
-    if rules == Rules():
+    if since is None and nights is None and days is None:
         raise InvalidInput("Nothing says what is to be kept; name at least one rule.")
     base, now = load(root / require_current(root)), datetime.now(UTC)
-    last = None if rules.days is None else now - timedelta(days=rules.days)
-    # From then on every run keeps its requests.
-    since = min(filter(None, (rules.since, last)), default=None)
+    last = None if days is None else now - timedelta(days=days)
     with full_disk_explained(root):
         with attach_parts(root, base) as connection:
-            given = {"since": since, "nights": rules.nights}
+            # From then on every run keeps its requests.
+            given = {"since": min(filter(None, (since, last)), default=None), "nights": nights}
             rows = connection.execute(sql_text("outlived_requests"), given).fetchall()
         going = {int(cell): str(file) for cell, _, file in rows}
         if not going:
-            return Removed(0, 0)
+            return 0
         made: dict[Path, str] = {}
         sentence = (
             f"The requests of this cell were removed on {now:%Y-%m-%d} (draftboard warehouse keep): its "
@@ -200,7 +182,7 @@ def keep(root: Path, rules: Rules) -> Removed:
         segments = [_without_requests(root, one, going, sentence, made) for one in base.segments]
         with placed(root, made):
             save(root, base.followed_by(segments))
-    return Removed(len(going), len(set(going.values())))
+    return len(going)
 
 
 def _without_requests(

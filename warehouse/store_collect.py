@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 #: In the store: since when files have no list that names them, though they had one.
 UNLISTED = "unlisted.json"
-#: In a copy: by what its store knows it, so that it goes on where it was killed.
-_NAME = "remote-name"
 #: Who has not shown for so long that it is at work was killed.
 _DEAD = timedelta(minutes=15)
 _BATCH = 200
@@ -80,7 +78,8 @@ def right_to_collect(root: Path, store: "ObjectStore") -> Iterator[CollectingRig
     # Be the one machine that removes. Only under the writer's lock of the copy. Raises
     # WarehouseBusy where another one is at work. What this machine left when it was killed is taken
     # over at once, what another one left after a quarter of an hour.
-    place = root / _NAME
+    # In a copy: by what its store knows it, so that it goes on where it was killed.
+    place = root / "remote-name"
     if not place.exists():
         place.write_text(secrets.token_hex(8), encoding="utf-8")
     machine = place.read_text(encoding="utf-8")

@@ -61,8 +61,6 @@ from warehouse.store_tables import Batch, publish_generation, sql_text
 if TYPE_CHECKING:
     from warehouse.store_object import ObjectStore
 
-#: Texts of a request. An error often quotes the prompt that caused it.
-_TEXTS = ("prompt", "output", "error")
 #: A night is named after the day on which it began: noon to noon, UTC.
 _NOON = timedelta(hours=12)
 #: Tables with a row or more per cell.
@@ -254,7 +252,8 @@ def _copy_requests(
             for rows in _row_groups(path, reader.root):
                 if not rows.num_rows or rows.column("cell_id")[0].as_py() not in cell_ids:
                     continue
-                for name in () if with_texts else _TEXTS:
+                # Texts of a request. An error often quotes the prompt that caused it.
+                for name in () if with_texts else ("prompt", "output", "error"):
                     field, at = REQUEST_SCHEMA.field(name), rows.schema.get_field_index(name)
                     rows = rows.set_column(at, field, pa.nulls(rows.num_rows, field.type))
                 out.write(rows)

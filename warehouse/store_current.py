@@ -74,8 +74,6 @@ if TYPE_CHECKING:
 
 #: A reader looks whether there is a new generation at most so often, in seconds.
 POLL_S = 5.0
-#: A store that could not be reached is left alone for so many seconds: asking takes twenty.
-_AGAIN_S = 30.0
 #: What is being fetched, and what a kill left of it, for so many seconds.
 _PART, _PART_S = ".part", 3600.0
 #: In a copy: its store was seen to keep to the conditions of a write.
@@ -155,7 +153,8 @@ def follow(root: Path) -> None:
     """
     with _guard:
         look = _looked.get(root)
-        wait = _AGAIN_S if look is not None and look.is_unreachable else POLL_S
+        # A store that could not be reached is left alone for so many seconds: asking takes twenty.
+        wait = 30.0 if look is not None and look.is_unreachable else POLL_S
         if look is None or time.monotonic() - look.at >= wait:
             look = _look(root)
     if look.is_unreachable and pointer_here(root) is not None:

@@ -33,7 +33,6 @@ _REFUSED = 3
 #: an answer holds on its way out is nobody's table. Together 512 MB.
 _MEMORY, _MEMORY_BYTES = "384MB", 512 << 20
 _ADDRESS_SPACE = 4 << 30
-_ANSWER_BYTES = 32 << 20
 _TOO_LARGE = (
     "This question needs more memory than a question may use; select fewer rows or columns."
 )
@@ -214,7 +213,7 @@ def _arrow(relation: duckdb.DuckDBPyRelation, rows: int) -> bytes:
         for batch in reader:
             writer.write_batch(batch.slice(0, left))
             left -= batch.num_rows
-            if sink.tell() > _ANSWER_BYTES:
+            if sink.tell() > 32 << 20:
                 raise InvalidInput("The answer is larger than 32 MB; select fewer columns or rows.")
             if left <= 0:
                 break

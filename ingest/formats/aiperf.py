@@ -194,7 +194,6 @@ def _moment(text: Any) -> datetime | None:
 #
 # The settings changed their shape between releases; what the command line said stands in some too.
 
-_FORMATS = {"chat": "chat_completions", "completions": "text_completions"}
 _ARRIVALS = {"constant": "constant", "poisson": "poisson", "gamma": "gamma"}
 
 
@@ -214,7 +213,9 @@ def facts_of(said: dict[str, Any]) -> dict[str, Any]:
     ignore = extra.get("ignore_eos")
     return {
         "model": text_of(first.get("name") if isinstance(first, dict) else first),
-        "request_format": _FORMATS.get(str(endpoint.get("type"))),
+        "request_format": {"chat": "chat_completions", "completions": "text_completions"}.get(
+            str(endpoint.get("type"))
+        ),
         "dataset": _dataset(config),
         "seed": seed if isinstance(seed, int) and not isinstance(seed, bool) else None,
         "temperature": number(extra, "temperature"),

@@ -44,11 +44,8 @@ _LABELS = _BEFORE | {
     "acceptance length": "spec_decode_acceptance_length", "drafts": "spec_decode_num_drafts",
     "draft tokens": "spec_decode_draft_tokens", "accepted tokens": "spec_decode_accepted_tokens",
 }  # fmt: skip
-_WORDS = ("backend", "request_rate", "ramp_up_strategy")
 _WHOLE = ("completed", "failed", "max_concurrency", "spec_decode_num_drafts",
           "spec_decode_draft_tokens", "spec_decode_accepted_tokens")  # fmt: skip
-_UNKNOWN = ("nan", "None", "not set", "N/A")
-_OF_SGLANG = ("achieved_concurrency", "mean_acceptance_length")
 _NO_SPEED = {"error_rate", "prompt_tokens", "output_tokens"}
 #: What follows from what is read, or is another thing's.
 _DERIVED = re.compile(
@@ -135,12 +132,12 @@ def _add(said: dict[str, Any], label: str, text: str) -> None:
 
 
 def _value(name: str, text: str) -> Any:
-    if text in _UNKNOWN:
+    if text in ("nan", "None", "not set", "N/A"):
         return None
     try:
         return float(text.replace(",", ""))
     except ValueError:
-        if name in _WORDS:
+        if name in ("backend", "request_rate", "ramp_up_strategy"):
             return text
         raise InvalidInput(
             f"{name} is {shown(text)} where a number belongs: copy the text once more."
@@ -182,7 +179,7 @@ def _level(said: dict[str, Any]) -> LevelReport:
 def _reported(said: dict[str, Any], bench: BenchFields) -> Iterator[Measurement]:
     for metric, value in (
         *means(bench, bench.failed).items(),
-        *((name, said.get(name)) for name in _OF_SGLANG),
+        *((name, said.get(name)) for name in ("achieved_concurrency", "mean_acceptance_length")),
     ):
         if value is not None:
             yield from reported(metric, value)

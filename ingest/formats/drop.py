@@ -53,7 +53,6 @@ _BEFORE, _AFTER, _SAMPLES = "metrics-before.prom", "metrics-after.prom", "metric
 _MACHINE = "machine-samples.jsonl"
 #: What the engine was configured as, and what its server printed: no part of what a drop is known by.
 _ENGINE, _LOG, _LOG_LIMIT = "engine.json", "server.log", 32 << 20
-_RECORD_LIMIT = 16 << 20
 #: Of a server's last words so much is kept.
 _LOG_LINES, _LOG_WIDTH = 80, 500
 _PACKED = ("", ".gz", ".zst")
@@ -204,7 +203,14 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
         found, more = before_after(drop.before, drop.after)
         flags = (*(f for f in flags if f.name != "counters_incomplete" or found is None), *more)
     elif found is None and drop.before is not None and not drop.series:
-        flags = (*flags, _NOT_DIVIDED)
+        flags = (
+            *flags,
+            Flag(
+                "counters_not_divided", "info",
+                "The server's counters cover all levels of this report together, so they say nothing of "
+                "one; record metrics-samples.jsonl or run one level per report.",
+            ),
+        )  # fmt: skip
     if drop.unread:
         flags = (
             *flags,
@@ -241,14 +247,6 @@ def _of_all_requests(cell: Cell, window: Window | None) -> Window | None:
     return min(first, window[0]), max(last, window[1])
 
 
-_NOT_DIVIDED = Flag(
-    "counters_not_divided",
-    "info",
-    "The server's counters cover all levels of this report together, so they say nothing of one; "
-    "record metrics-samples.jsonl or run one level per report.",
-)
-
-
 def _failure(record: Record) -> Flag:
     said = " ".join((record.failure or "its record gives no diagnosis").split())[:500]
     return Flag("failed", "error", f"This run failed: {said.rstrip('.')}.")
@@ -256,7 +254,7 @@ def _failure(record: Record) -> Flag:
 
 def _record(path: Path) -> Record:
     try:
-        if path.stat().st_size > _RECORD_LIMIT:
+        if path.stat().st_size > 16 << 20:
             raise InvalidInput(f"{RECORD} is larger than 16 MB, so it is no record of a run.")
         stated = json.loads(path.read_bytes(), parse_constant=_refuse)
     except OSError as error:

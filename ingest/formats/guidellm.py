@@ -33,13 +33,12 @@ from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, Acceptance, Cell, Fla
 from warehouse.secrets import scrub
 
 NAME, KIND = "guidellm", "a GuideLLM report"
-_HEAD = 1 << 20
 _decode = msgspec.json.Decoder(GuidellmReport).decode
 
 
 def sniff(data: memoryview) -> bool:
     """Recognise an object that names ``benchmarks``, at its head or after its configuration."""
-    head = bytes(data[:_HEAD])
+    head = bytes(data[: 1 << 20])
     return head.lstrip()[:1] == b"{" and b'"benchmarks"' in head
 
 
@@ -62,7 +61,8 @@ def parse(content: FileContent, context: Context) -> Parsed:
 def _cells(report: GuidellmReport, context: Context, flags: tuple[Flag, ...]) -> Iterator[Cell]:
     generation = _generation(report)
     if generation == "unknown":
-        flags = (*flags, _UNKNOWN_VERSION)
+        unknown = "The report's version is not known; it was read by its structure and may mean something else."
+        flags = (*flags, Flag("unknown_report_version", "warning", unknown))
     for index, benchmark in enumerate(report.benchmarks):
         level = _level(report, benchmark, generation, context)
         yield cell_of(replace(level, flags=(*flags, *level.flags)), context, index)
@@ -79,10 +79,6 @@ _BEFORE_04, _BEFORE_074, _SINCE_074 = "guidellm<0.4", "guidellm 0.4-0.7.3", "gui
 _MEANS = {"G1": _BEFORE_04, "G2a": _BEFORE_074, "G2b": _BEFORE_074, "G3a": _BEFORE_074,
           "G4": _SINCE_074}  # fmt: skip
 _FORMATS = {"G1": "text_completions", "unknown": None}
-_UNKNOWN_VERSION = Flag(
-    "unknown_report_version", "warning",
-    "The report's version is not known; it was read by its structure and may mean something else.",
-)  # fmt: skip
 
 
 def _at(value: Any, *path: str) -> Any:
@@ -291,15 +287,12 @@ def _reported(metrics: Metrics) -> Iterator[Measurement]:
                 yield Measurement("reported", metric, statistic, value)
 
 
-#: Loads whose requests have a time at which they are to be sent.
-_SCHEDULED = ("constant", "poisson", "trace")
-
-
 def _late(benchmark: Benchmark, records: list[GuidellmRequest]) -> Iterator[Flag]:
     # Yield a flag where arrivals were not those of the load that was asked for: a client that is
     # starved, or starts after the first times are over, sends in heaps.
     strategy = _at(benchmark.config, "strategy")
-    if (_at(strategy, "type_") or _at(strategy, "kind")) not in _SCHEDULED:
+    # Loads whose requests have a time at which they are to be sent.
+    if (_at(strategy, "type_") or _at(strategy, "kind")) not in ("constant", "poisson", "trace"):
         return
     timings = [r.info.timings for r in records if r.info and r.info.timings]
     lags = np.array(
@@ -437,9 +430,6 @@ def _answer(record: GuidellmRequest) -> str | None:
 
 # --- The facts of a level that the report states; what it does not state stays unknown.
 
-#: Strategies that may have a limit of requests at once; sweeps are made of these.
-_LIMITED = ("throughput", "constant", "poisson")
-
 
 def _facts(
     report: GuidellmReport, benchmark: Benchmark, generation: str, first: Body, lengths: set[int]
@@ -452,10 +442,11 @@ def _facts(
     # The strategy's own max_concurrency is what was resolved, also where no limit was asked for.
     limit = _at(benchmark.config or benchmark.args, "profile", "max_concurrency")
     extra = _at(backend, "extras", "body") or {}
+    # Strategies that may have a limit of requests at once; sweeps are made of these.
     facts = {
         "model": model if isinstance(model, str) else None,
         "load_profile": kind,
-        "concurrency": limit if kind in _LIMITED else streams,
+        "concurrency": limit if kind in ("throughput", "constant", "poisson") else streams,
         "rate": strategy.get("rate"),
         "trace": _trace(report, strategy) if kind == "trace" else None,
         "request_format": _format(backend, benchmark, first)

@@ -12,14 +12,11 @@ from warehouse.errors import InvalidInput
 
 NAME, KIND = "guidellm-yaml", "a GuideLLM report in YAML"
 
-_HEAD = 1 << 20
-_SUFFIXES = (".yaml", ".yml")
-
 
 def sniff(data: memoryview) -> bool:
     """Recognise a mapping with ``benchmarks`` and what a report has in or beside them: its keys are
     sorted."""
-    head = b"\n" + head_of(data, _HEAD)
+    head = b"\n" + head_of(data, 1 << 20)
     marks = (b"\nargs:", b"\nconfig:", b"\nmetadata:", b"inter_token_latency_ms:")
     beside = any(mark in head for mark in marks)
     return head[1:2] != b"{" and b"\nbenchmarks:" in head and beside
@@ -27,7 +24,7 @@ def sniff(data: memoryview) -> bool:
 
 def is_by_product(path: Path) -> bool:
     """Return whether the same report lies beside the file in JSON."""
-    return path.suffix in _SUFFIXES and path.with_suffix(".json").is_file()
+    return path.suffix in (".yaml", ".yml") and path.with_suffix(".json").is_file()
 
 
 def parse(content: FileContent, context: Context) -> Parsed:

@@ -57,12 +57,6 @@ _RATES = {"output_throughput": "output_tokens_per_sec", "total_throughput": "tot
           "request_throughput": "requests_per_sec"}  # fmt: skip
 _LENGTHS = {"prompt_tokens": ("prompt_tokens", "prompt_len"),
             "output_tokens": ("output_tokens", "output_len")}  # fmt: skip
-_NOT_DIVIDED = Flag(
-    "requests_not_divided",
-    "info",
-    "The file of all requests does not fit what its stages count, so none is taken to belong to "
-    "this stage.",
-)
 
 
 def sniff(data: memoryview) -> bool:
@@ -143,7 +137,11 @@ def _of_report(content: FileContent, settings: dict[str, Any], stage: int | None
     errored = count(failures, "count") if "count" in failures else 0
     own = _requests_of_stage(content, stage)
     if own is not None and (own.completed, own.errored) != (completed, errored):
-        own, flags = None, (*flags, _NOT_DIVIDED)
+        not_divided = (
+            "The file of all requests does not fit what its stages count, so none is taken to belong to "
+            "this stage."
+        )
+        own, flags = None, (*flags, Flag("requests_not_divided", "info", not_divided))
     length = number(said, "benchmark_time_seconds")
     facts = facts_of(settings, object_of(said.get("load_summary")), stage)
     return LevelReport(
@@ -193,9 +191,6 @@ def _reported(
 
 # --- What the settings of a run and the load of a stage say of a cell.
 
-_FORMATS = {"completion": "text_completions", "chat": "chat_completions"}
-_SERVERS = ("vllm", "sglang", "tgi")
-
 
 def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
     # Return the facts; ``told`` is the report's own load. None for what neither says.
@@ -212,9 +207,11 @@ def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) 
         dataset += "" if None in lengths else f" {lengths[0]:g}/{lengths[1]:g}"
     return {
         "model": server.get("model_name") or None,
-        "engine": kind if kind in _SERVERS else None,
+        "engine": kind if kind in ("vllm", "sglang", "tgi") else None,
         "evidence": "mock" if kind == "mock" else None,
-        "request_format": _FORMATS.get(str(object_of(settings.get("api")).get("type"))),
+        "request_format": {"completion": "text_completions", "chat": "chat_completions"}.get(
+            str(object_of(settings.get("api")).get("type"))
+        ),
         "dataset": dataset,
         "ignore_eos": ignore if isinstance(ignore, bool) else None,
         **_load(object_of(settings.get("load")), told, stage),

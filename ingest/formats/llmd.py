@@ -48,9 +48,6 @@ from warehouse.secrets import scrub
 # --- What an llm-d benchmark report says of the servers and the load: its scenario.
 
 
-_ENGINES = ("vllm", "sglang", "tgi", "tensorrt-llm")
-
-
 def facts_of(said: dict[str, Any]) -> dict[str, Any]:
     scenario = object_of(said.get("scenario"))
     load = object_of(scenario.get("load"))
@@ -115,7 +112,10 @@ def _servers(scenario: dict[str, Any]) -> dict[str, Any]:
         "tensor_parallel_size": _alike(
             positive(object_of(card.get("parallelism")), "tp") for card in cards
         ),
-        "engine": next((engine for engine in _ENGINES if engine in named), None),
+        "engine": next(
+            (engine for engine in ("vllm", "sglang", "tgi", "tensorrt-llm") if engine in named),
+            None,
+        ),
     }
     arguments = {f"{role} {n}": own for n, (role, own) in enumerate(zip(roles, args, strict=True))}
     # What the report says in its own words wins over the servers' arguments.
@@ -156,7 +156,6 @@ def _listed(value: Any) -> list[dict[str, Any]]:
 
 NAME, KIND = "llm-d", "an llm-d benchmark report"
 
-_HEAD = 1 << 20
 #: Versions by their mark in a file's name, the later the better.
 _MARKS = ("", "_v0.2", "_v0.2.1")
 #: ``benchmark_report_v0.2,_results.json_0.yaml``: the first run of ``results.json``.
@@ -168,7 +167,6 @@ _VERSION = re.compile(rb"^version:\s*['\"]?0\.\d", re.MULTILINE)
 _SECTIONS = re.compile(rb"^(?:metrics|results|run):", re.MULTILINE)
 _ALL = {"ttft": "time_to_first_token", "request_latency": "request_latency"}
 _WITHOUT_FIRST = _ALL | {"itl": "time_per_output_token", "tpot": "normalized_time_per_output_token"}
-_OF_WHAT_SUCCEEDED = ("vllm-benchmark", "inferencemax")
 _METRICS = {
     "guidellm": _ALL | {"itl": "inter_token_latency", "tpot": "time_per_output_token"},
     "aiperf": _ALL | {"itl": "inter_token_latency"},
@@ -184,7 +182,7 @@ _RATES = {
 
 def sniff(data: memoryview) -> bool:
     """Recognise the version of a benchmark report and its sections."""
-    head = head_of(data, _HEAD)
+    head = head_of(data, 1 << 20)
     if head[:1] == b"{":
         of_one = starts_object(head, b"version", b"scenario", b"metrics")
         return of_one or starts_object(head, b"version", b"run", b"scenario", b"results")
@@ -299,7 +297,7 @@ def _counted(
     total, failed = count(requests, "total") or 0, count(requests, "failures")
     if failed is None:
         # What is said and no number, as NaN, is unknown.
-        if tool not in _OF_WHAT_SUCCEEDED or requests.get("failures") is not None:
+        if tool not in ("vllm-benchmark", "inferencemax") or requests.get("failures") is not None:
             return total, None
         # Version 0.1 has of these what succeeded, and what was asked for elsewhere.
         load = object_of(object_of(said.get("scenario")).get("load"))

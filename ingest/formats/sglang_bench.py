@@ -59,8 +59,6 @@ _ENGINES = {"sglang": "sglang", "vllm": "vllm", "lmdeploy": "lmdeploy", "trt": "
 _SPECULATIVE = ("speculative_algorithm", "speculative_num_steps", "speculative_eagle_topk",
                 "speculative_num_draft_tokens", "speculative_draft_model_path",
                 "speculative_draft_model_quantization", "speculative_token_map")  # fmt: skip
-#: Below 1 they accept what the target model would not have said; 1 is what is not asked for.
-_THRESHOLDS = ("speculative_accept_threshold_single", "speculative_accept_threshold_acc")
 #: Arguments that make another server; what only names, logs or guards it is left out.
 _SERVER_ARGUMENTS = (
     "context_length", "mem_fraction_static", "max_running_requests", "max_queued_requests",
@@ -168,7 +166,12 @@ def _speculation(told: dict[str, Any], accepted: Any) -> dict[str, Any]:
     # Of the tokens that are verified together one is the last accepted.
     k = steps if chain and steps else tree - 1 if tree else None
     config = {key: told[key] for key in _SPECULATIVE if told.get(key) is not None}
-    config |= {key: told[key] for key in _THRESHOLDS if (number(told, key) or 1) < 1}
+    # Below 1 they accept what the target model would not have said; 1 is what is not asked for.
+    config |= {
+        key: told[key]
+        for key in ("speculative_accept_threshold_single", "speculative_accept_threshold_acc")
+        if (number(told, key) or 1) < 1
+    }
     # A tree keeps its size whatever is asked for. The steps of a chain are only where it starts.
     if told.get("speculative_adaptive") is True and chain:
         config["speculative_adaptive"] = True

@@ -35,7 +35,6 @@ from warehouse.store_files import REQUESTS, private_beside
 from warehouse.store_list import SCHEMA_VERSION, unreadable
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
-_LONGEST = 300
 #: Given how many steps there are, it is told of each that is done.
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
 #: The table of one row that says which generation the others are of.
@@ -68,7 +67,7 @@ class CatalogueTarget:
         line = " ".join((text.strip().splitlines() or ["no reason given"])[0].split())
         if self.password:
             line = line.replace(self.password, "***")
-        return scrub_text(line)[:_LONGEST].rstrip(".: ")
+        return scrub_text(line)[:300].rstrip(".: ")
 
 
 @dataclass(frozen=True)
@@ -242,12 +241,8 @@ _MAKE = (
     "(pip install duckdb==1.5.5 duckdb-extension-ducklake==1.5.5 duckdb-extension-postgres==1.5.5 "
     "duckdb-extension-httpfs==1.5.5)."
 )
-#: The last line of the script has one of these.
-_ANSWERS = {"found", "published", "missing", "error"}
 #: How an error begins that says the address of the catalogue again.
 _ADDRESS = re.compile(r'^.*?Failed to attach DuckLake MetaData "[^"]*" at path \+ "[^"]*"')
-#: What DuckLake says where another writer came first.
-_RACES = ("conflict", "duplicate key", "could not serialize")
 
 
 class Lake:
@@ -281,7 +276,8 @@ class Lake:
                     answer = words if isinstance(words, dict) else {}
                     advance(answer.get("done", 0))
                 wrong = process.stderr.read() if process.stderr else ""
-        if process.returncode or not _ANSWERS & set(answer):
+        # The last line of the script has one of these.
+        if process.returncode or not {"found", "published", "missing", "error"} & set(answer):
             last = (wrong.strip().splitlines() or [f"exit status {process.returncode}"])[-1]
             answer = {"error": f"{self.python} ended before it was done: {last}"}
         if "missing" in answer:
@@ -306,7 +302,14 @@ class Lake:
     def _explained(self, error: str, generation: int) -> DraftboardError:
         target = self.order.target
         nothing = nothing_of(generation)
-        if any(word in error.lower() for word in _RACES) and "lock" not in error:
+        # What DuckLake says where another writer came first.
+        if (
+            any(
+                word in error.lower()
+                for word in ("conflict", "duplicate key", "could not serialize")
+            )
+            and "lock" not in error
+        ):
             return raced(target, generation)
         if "DATA_PATH" in error:
             return InvalidInput(

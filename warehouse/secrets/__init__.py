@@ -161,12 +161,10 @@ _BARE = re.compile(
 )
 _BARE_IN_PERCENT = re.compile(r"(?:[^\s\"',;&\\}\])<%]|%(?!2[0267Cc]|7[Dd]))*")
 _TO_END = re.compile(r"[^\r\n\"']*")
-_WHOLE_LINE = ("cookie", "cookies", "authorization")
 #: Between two texts of a list, and no name of a dictionary behind.
 _NEXT = re.compile(r"\\*[\"']\s{0,8},\s{0,8}(\\*[\"'])(?![\w.\-]{1,128}\\*[\"']\s{0,8}[:=])")
 _NUMBER = re.compile(r"\d{1,9}(?:\.\d{0,9})?(?:ms|s)?\.?")
 _LONG_WORD, _SPACE = re2.compile(r"[A-Za-z0-9]{20,}"), re.compile(r"\s")
-_QUOTED = 4096
 #: So much of a value tells whether it is a credential; a longer one is not read again and again.
 _HEAD = 512
 _LAST_WORD = re.compile(r"[A-Za-z]+$")
@@ -230,7 +228,7 @@ def _named(text: str) -> Iterator[_Span]:
         sure = secrecy(_whole_name(text, match.start(1), name))
         if sure is None:
             continue
-        ends = _TO_END if name.lower().endswith(_WHOLE_LINE) else _BARE
+        ends = _TO_END if name.lower().endswith(("cookie", "cookies", "authorization")) else _BARE
         ends = _BARE_IN_PERCENT if "%" in separator else ends
         span = _value(text, match.end(), ends)
         # ``time to first token: 0.21`` and ``token: 512`` tell how many tokens.
@@ -292,7 +290,7 @@ def _whole(text: str, span: _Span, ends: re.Pattern[str] = _BARE) -> _Span:
 def _closing(text: str, start: int, quote: str) -> int | None:
     # Return where the quote closes that was opened; None where it does not. An escaped one closes
     # nothing.
-    at, limit = start, min(len(text), start + _QUOTED)
+    at, limit = start, min(len(text), start + 4096)
     while (at := text.find(quote, at, limit)) >= 0:
         if quote.startswith("\\") or text[at - 1] != "\\" or at == start:
             return at
@@ -367,7 +365,6 @@ _DEEPEST = 100
 _VARIABLES = frozenset(
     {"env", "envs", "environ", "env_vars", "envvars", "variables", "environment_variables"}
 )
-_MIXED = frozenset({"environment"})
 
 
 def scrub(value: Any) -> Any:
@@ -405,7 +402,7 @@ def _scrub_dict(value: Mapping[Any, Any], holder: str, depth: int) -> dict[Any, 
     for key, member in value.items():
         name = named if named is not None and key == "value" else str(key)
         # An environment variable that may not be written down.
-        mixed = holder in _MIXED and "_" in name.strip("_")
+        mixed = holder in frozenset({"environment"}) and "_" in name.strip("_")
         unlisted = (
             (holder in _VARIABLES or mixed) and is_variable(name) and not may_be_written(name)
         )

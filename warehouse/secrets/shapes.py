@@ -107,13 +107,11 @@ def secrecy(name: str) -> Secrecy | None:
         return "certain"
     if words[-1] == "token":
         return None if words[-2:-1] and words[-2] in _OF_TEXTS else "certain"
-    return _ambiguous(words, is_variable(said)) if words[-1] in _AMBIGUOUS else None
-
-
-def _ambiguous(words: list[str], variable: bool) -> Secrecy | None:
-    # Judge a name whose last word other things end with too; as a variable with a word before it,
-    # it is certainly that of a credential.
-    before = words[-2] if len(words) > 1 else None
+    if words[-1] not in _AMBIGUOUS:
+        return None
+    # With these other things end too; as a variable with a word before it, it is certainly that of a
+    # credential.
+    before, variable = words[-2] if len(words) > 1 else None, is_variable(said)
     if words[-1] == "key" and (before in _OF_TABLES or (before is None and not variable)):
         return None
     return "certain" if variable and before is not None else "perhaps"
