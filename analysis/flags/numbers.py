@@ -1,6 +1,6 @@
 """Doubts about the numbers of one cell: beyond what is usual, or at odds with one another.
 
-What cannot be at all is rejected at ingest (``ingest/checks.py``). All limits stand in the catalogue.
+What cannot be at all is rejected at ingest (``ingest/reading.py``). All limits stand in the catalogue.
 """
 
 import math

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ingest.machine import read_machine
+from ingest.counters import read_machine
 from runners.surroundings.machine import NO_BINDING
 from runners.watching.gpus import GpuWatch
 from runners.watching.watch import COST_SHARE, MachineSampler, present, watching
