@@ -11,8 +11,7 @@ from runners.checks.doctor import run_check
 from runners.measuring.guidellm import arrival_environment, command, load_request
 from runners.measuring.record import asked_for
 from runners.planning.plan import Plan, make_plan
-from runners.planning.study import Study
-from runners.planning.study_file import read_study
+from runners.planning.study_file import Study, read_study
 from runners.texts.loads import (
     SweepEnds,
     doubts,

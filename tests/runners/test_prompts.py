@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ingest.clean import Body, prompt_text
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.texts.prompts import prompt_sets, write
 from warehouse.contract import hash_text, prompt_set_hash
 from warehouse.errors import StudyError
