@@ -199,7 +199,7 @@ def _kept(
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunnerError(f"{path} cannot be read ({error}).") from None
     style = original.study.request.format
-    hashes = [prompts.prompt_of(str(row[prompt]), style, conversations).hash for row in rows]
+    hashes = [prompts.prompt_hash(str(row[prompt]), style, conversations) for row in rows]
     hashed = prompt_set_hash([*hashes])
     if hashed is None:
         return [], None

@@ -421,7 +421,7 @@ def _of_hub(situation: Situation, study: Study, dataset: Dataset, hub: Hub) -> C
 
 def _enough(study: Study, dataset: Dataset) -> CheckFinding:
     sets = prompt_sets(study, dataset.name)
-    sent = [prompt.hash for level in sets.values() for prompt in level.prompts]
+    sent = [prompt for level in sets.values() for prompt in level.prompts]
     count, levels = len(set(sent)), "1 level" if len(sets) == 1 else f"{len(sets)} levels"
     again = "" if count == len(sent) else f", sent again until there are {len(sent)}"
     return CheckFinding(

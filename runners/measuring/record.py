@@ -62,7 +62,7 @@ def write_keepsakes(
     def kept(row: Mapping[str, Any]) -> dict[str, Any]:
         """A row as the load generator read it."""
         style, text = study.request.format, row[prompts.PROMPT]
-        hashed = prompts.prompt_of(text, style, conversation=file.conversations).hash
+        hashed = prompts.prompt_hash(text, style, conversation=file.conversations)
         texts = (prompts.PROMPT, prompts.MESSAGES)
         rest = {name: value for name, value in row.items() if name not in texts}
         return {"hash": hashed} | ({prompts.PROMPT: text} if keep_texts else {}) | rest

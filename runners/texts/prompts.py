@@ -255,14 +255,6 @@ ENOUGH = 5
 
 
 @dataclass(frozen=True)
-class Prompt:
-    """A text and its hash, which is that of the request as ingest finds it in a report."""
-
-    text: str
-    hash: str
-
-
-@dataclass(frozen=True)
 class PromptSet:
     """What one level sends, what warms it up, and the hash that a record says.
 
@@ -271,8 +263,8 @@ class PromptSet:
     ``conversations``: whether each text is a conversation, of which the messages are sent.
     """
 
-    prompts: tuple[Prompt, ...]
-    warm_up: tuple[Prompt, ...]
+    prompts: tuple[str, ...]
+    warm_up: tuple[str, ...]
     hash: str
     arrivals: tuple[Arrival, ...] = ()
     conversations: bool = False
@@ -303,14 +295,13 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
     texts *= math.ceil(needed / len(texts))  # more than once only where they are sent again
     starts = _starts(texts, counts, kept or {})
     style, spoken = study.request.format, dataset.conversations
-    prompts = [prompt_of(text, style, conversation=spoken) for text in texts]
     used = max(start + counts[level] for level, start in starts.items())
     most = max(level.at_once or counts[name] for name, level in levels.items())
-    warm_up = tuple(prompts[used : used + study.window.warm_up_at(most)])
+    warm_up = tuple(texts[used : used + study.window.warm_up_at(most)])
     sets = {}
     for name, level in levels.items():
-        taken = tuple(prompts[starts[name] :][: counts[name]])
-        when, hashed = _arrivals(study, dataset, level), prompt_set_hash([p.hash for p in taken])
+        taken, when = texts[starts[name] :][: counts[name]], _arrivals(study, dataset, level)
+        hashed = prompt_set_hash([prompt_hash(text, style, spoken) for text in taken])
         assert hashed is not None  # a level sends at least one prompt
         sets[name] = PromptSet(arranged(taken, when), warm_up, hashed, when, spoken)
     return sets
@@ -358,7 +349,7 @@ def _arrivals(study: Study, dataset: Dataset, level: LoadLevel) -> tuple[Arrival
     )
 
 
-def arranged(prompts: Sequence[Prompt], arrivals: Sequence[Arrival]) -> tuple[Prompt, ...]:
+def arranged(prompts: Sequence[str], arrivals: Sequence[Arrival]) -> tuple[str, ...]:
     # The prompts in the order of the arrivals, the longest where the trace's was the
     # longest.
     # By rank and not by tokens: so bursts of long requests stay bursts of long requests, whatever
@@ -367,18 +358,18 @@ def arranged(prompts: Sequence[Prompt], arrivals: Sequence[Arrival]) -> tuple[Pr
     if not lengths or None in lengths:
         return tuple(prompts)
     ranks = sorted(range(len(lengths)), key=lambda number: lengths[number] or 0)
-    placed = dict(zip(ranks, sorted(prompts, key=lambda prompt: len(prompt.text)), strict=True))
+    placed = dict(zip(ranks, sorted(prompts, key=len), strict=True))
     return tuple(placed[number] for number in range(len(prompts)))
 
 
-def prompt_of(text: str, request_format: str, conversation: bool = False) -> Prompt:
-    """Return a text with the hash that ingest will find for it in a report."""
+def prompt_hash(text: str, request_format: str, conversation: bool = False) -> str:
+    """Return the hash of a prompt, which is that of the request as ingest finds it in a report."""
     messages = [("user", text)]
     if conversation:
         messages = [(each["role"], each["content"]) for each in messages_of(text)]
     elif request_format != "chat_completions":
-        return Prompt(text, hash_text(text))
-    return Prompt(text, hash_text(flatten_messages(messages)))
+        return hash_text(text)
+    return hash_text(flatten_messages(messages))
 
 
 def few_prompts(plan: Plan) -> list[str]:
@@ -422,7 +413,7 @@ def write(prompts: PromptSet, path: Path) -> None:
     says_lengths = any(arrival.output_tokens for arrival in prompts.arrivals)
     lines = []
     for prompt, arrival in zip_longest(prompts.prompts, prompts.arrivals):
-        row = columns_of(prompt.text, prompts.conversations)
+        row = columns_of(prompt, prompts.conversations)
         if arrival is not None:
             row[WHEN] = round(arrival.at, 6)
             # Each line has the same columns, or a reader takes the type of some for nothing.
@@ -469,8 +460,7 @@ class PromptFiles:
             for level, prompts in self._read(dataset).items():
                 path = self._layout.prompts(dataset, level).absolute()
                 write(prompts, path)
-                warm_up = tuple(prompt.text for prompt in prompts.warm_up)
-                file = PromptFile(path, prompts.hash, warm_up, prompts.conversations)
+                file = PromptFile(path, prompts.hash, prompts.warm_up, prompts.conversations)
                 self._files[dataset, level] = file
         return self._files[key]
 

@@ -13,7 +13,7 @@ import pytest
 from ingest.clean import flatten
 from runners.planning.study_file import Study
 from runners.texts import generators
-from runners.texts.prompts import at, prompt_of, prompt_texts, python_with
+from runners.texts.prompts import at, prompt_hash, prompt_texts, python_with
 from tests.runners.conftest import lab_executable
 from warehouse.contract import hash_text
 from warehouse.errors import StudyError
@@ -205,8 +205,8 @@ def test_each_turn_of_a_user_is_a_request_with_the_recorded_answers_before_it(
     assert first == second[:2]
     # What no chat template takes ends the conversation.
     assert other == openais[:1]
-    told = prompt_of(json.dumps(second), "chat_completions", conversation=True)
-    assert told.hash == hash_text(flatten(second) or "")
+    told = prompt_hash(json.dumps(second), "chat_completions", conversation=True)
+    assert told == hash_text(flatten(second) or "")
 
 
 def test_a_conversation_is_as_long_as_all_its_messages(tmp_path: Path, study_of: StudyOf) -> None:
