@@ -6,7 +6,9 @@ from pathlib import Path
 
 from analysis.nightly.regressions import SeriesDrift
 from commands.gate import judge
-from nightly.words import Judgement, identity, judgement
+from nightly.nights import Judgement
+from nightly.nights import identity
+from nightly.nights import judgement
 from tests.commands.asking import run
 from warehouse.filters import Filters
 
