@@ -11,8 +11,7 @@ from types import ModuleType
 import streamlit as st
 
 from dashboard import annotating, links
-from dashboard.access import configured_login, current_user
-from dashboard.access_rules import NotAllowed, NotLetIn, User
+from dashboard.access import NotAllowed, NotLetIn, User, configured_login, current_user
 from dashboard.components import copied, plain, sentence, tab
 from dashboard.filters import DAYS, LABELS, filter_options, sidebar
 from dashboard.shelf import shown_shelf

@@ -30,8 +30,17 @@ from streamlit.auth_util import get_cookie_with_chunks
 from streamlit.user_info import generate_login_redirect_url
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
 
-from dashboard.access import configured_limits, configured_login, host_of, owner_of, user_of
-from dashboard.access_rules import LoginNeeded, NotAllowed, NotLetIn, require_role
+from dashboard.access import (
+    LoginNeeded,
+    NotAllowed,
+    NotLetIn,
+    configured_limits,
+    configured_login,
+    host_of,
+    owner_of,
+    require_role,
+    user_of,
+)
 from dashboard.addresses import (
     HEALTH,
     LOGIN,

@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dashboard.access_rules import ClientLimits, User
+from dashboard.access import ClientLimits, User
 from dashboard.addresses import UPLOADS, is_for_programs, path_of, problem
 
 #: How far back the bytes of uploads count, in seconds.

@@ -16,7 +16,6 @@ from answers.compare.subjects import (
     ComparedSubject,
     NamedPair,
     PairRequests,
-    SettingAnswer,
     answer,
     compared,
     configuration,
@@ -33,18 +32,18 @@ from answers.compare.values import (
 )
 from answers.decide.answer import decide
 from answers.decide.overview import NamedSubject
-from answers.decide.values import DecideQuestion as Decide
+from answers.decide.values import DecideQuestion
 from answers.ground import JUDGED
 from answers.published.values import PublishedStudy
 from answers.wording import bracketed
 from dashboard.charts import Drawing, specification
 from dashboard.charts import compare as charts
 from dashboard.charts.compare import LineView, over_load
-from dashboard.chosen import SubjectOffer, one_of, opens_on
-from dashboard.components import explanation, grid, plain, right, table, tabled
+from dashboard.chosen import SubjectOffer, offer_of, one_of
+from dashboard.components import badged, explanation, grid, plain, right, segments, table, tabled
 from dashboard.downloads import figure_files, rows_menu
 from dashboard.filters import arms, cells, nothing
-from dashboard.links import cell_link, follow_first, lost
+from dashboard.links import cell_link, follow_first, lost, selected
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views import printed
 from warehouse.catalogue import METRICS, STATISTICS, counted, percentile_label
@@ -117,7 +116,7 @@ def _also() -> tuple[MetricLine, ...]:
     key = _METRIC_LABELS.get(str(state.get("metric", link.get("metric"))))
     if key is None:
         return ()
-    chosen = str(state.get("statistic", link.get("statistic", "median")))
+    chosen = str(state.get("statistic", link.get("statistic")))
     statistic = _STATISTIC_LABELS.get(chosen, "p50")
     line = (key, statistic if METRICS[key].distribution else "mean")
     return () if line in STUDY_TABLE else (line,)
@@ -129,17 +128,11 @@ def _offer(
     studies: Sequence[PublishedStudy],
     ours: Mapping[str, NamedSubject],
 ) -> SubjectOffer:
-    """Return what the page can be about: the published studies that the filters keep, then ``ours``,
-    those that are ``_comparable``."""
     unfiltered = replace(question, filters=Filters())
-    names = (*(study.title for study in studies if study.meets(question.filters)), *ours)
-    if question == unfiltered:
-        return SubjectOffer(names)
-    every, printed = ask(shelf, offered, unfiltered), tuple(study.title for study in studies)
-    first = printed[0] if printed else opens_on(
-        every, ours, lambda named: _has_pair(shelf, unfiltered, named)
+    return offer_of(
+        question.filters, ours, studies, lambda: ask(shelf, offered, unfiltered),
+        lambda named: _has_pair(shelf, unfiltered, named),
     )  # fmt: skip
-    return SubjectOffer(names, (*printed, *(named.name for named in every)), first)
 
 
 def _comparable(shelf: Shelf, question: CompareQuestion) -> dict[str, NamedSubject]:
@@ -211,8 +204,6 @@ def _subject(
     subject: ComparedSubject | None,
     top: DeltaGenerator,
 ) -> None:
-    """Draw the subject, None where nothing has a partner: its answer at the top, the figure, the
-    study's table."""
     if subject is None:
         top.header(plain(comparison.why_none or values.why_none(True, ())))
         nothing(shelf, "No cell has a partner among these filters. The reasons stand below.")
@@ -223,21 +214,19 @@ def _subject(
             names = [each.name for each in subject.settings]
             top.header(plain(f"Not here any more: {lost('setting', names)}"))
             return
-        decisions = ask(shelf, decide, Decide(question.filters)).decisions
+        decisions = ask(shelf, decide, DecideQuestion(question.filters)).decisions
         found = answer(setting, decisions, comparison.reference)
-        arm = _arm(setting, found)
+        names = sorted((arm.name for arm in setting.arms), key=lambda name: name != found.arm)
+        arm = names[0] if len(names) == 1 else selected("Arm in colour", names, "in_colour")
     # A former link that names a metric or requests leads to where they are now.
     link = st.query_params
     first = ONE_METRIC if "metric" in link else ONE_PAIR if "requests" in link else _ALL[0]
-    figure: str = st.segmented_control(
-        "Figure", list(_ALL), default=first, required=True, key="chart", bind="query-params"
-    )
+    figure = segments("Figure", _ALL, "chart", first)
     with top:
         st.header(plain(found.headline))
         against = f"Against it: {'; '.join(found.against)}." if found.against else ""
         with st.container(horizontal=True, vertical_alignment="center"):
-            for text in _badges(setting):
-                st.badge(text, color="gray")
+            badged(_badges(setting))
             st.caption(plain(f"Decided on {setting.name}. {against}"))
     again = {"subject": subject.name, "setting": setting.name, "chart": figure, "in_colour": arm}
     if figure == ONE_PAIR:
@@ -246,26 +235,23 @@ def _subject(
         _one_metric(shelf, question, subject, arm, again)
     else:
         _figure(shelf, question, setting, arm, again)
-    _means(setting, arm, comparison.reference)
+    # The study's table: geometric means of one arm beside the reference.
+    chosen = next(each for each in setting.arms if each.name == arm)
+    st.subheader(
+        plain(f"The study's table: {arm} against {comparison.reference} on {setting.name}")
+    )
+    st.caption(plain(values.means_over(chosen)))
+    header = ["metric, geometric mean", "reference", "this arm", "improvement"]
+    table(tabled(header, [values.mean_row(m)[:-1] for m in chosen.means]), "rows", _NUMBERS)
+    if not chosen.launches_stated:
+        st.caption(plain(values.CAPPED))
     with st.expander("Every arm and load, with interval and word"):
         rows = [(each.name, *values.level_row(c)) for each in setting.arms for c in each.changes]
         table(tabled(_LEVELS, rows), "rows", _NUMBERS)
         rows_menu("pairs", lambda: pair_rows(ask(shelf, pair_lines, question)))
 
 
-def _means(setting: ComparedSetting, arm: str, reference: str) -> None:
-    """Draw the study's table: geometric means of one arm beside the reference."""
-    chosen = next(each for each in setting.arms if each.name == arm)
-    st.subheader(plain(f"The study's table: {arm} against {reference} on {setting.name}"))
-    st.caption(plain(values.means_over(chosen)))
-    header = ["metric, geometric mean", "reference", "this arm", "improvement"]
-    table(tabled(header, [values.mean_row(m)[:-1] for m in chosen.means]), "rows", _NUMBERS)
-    if not chosen.launches_stated:
-        st.caption(plain(values.CAPPED))
-
-
 def _left_out(comparison: ArmComparison) -> None:
-    """Draw what has no partner, and what is shown but decides nothing."""
     lonely, excluded = len(comparison.unmatched), len(comparison.excluded)
     if not lonely and not excluded:
         st.caption("Every cell has a partner.")
@@ -284,7 +270,6 @@ def _left_out(comparison: ArmComparison) -> None:
 
 
 def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
-    """Return one row per pair and line, values unrounded, for a file."""
     return pd.DataFrame(
         {
             "setting": line.setting, "arm": line.arm,
@@ -305,24 +290,16 @@ def _setting(subject: ComparedSubject) -> ComparedSetting | None:
     gone = lost("setting", names)
     if len(names) == 1 and gone is None:
         return subject.settings[0]
-    label, first = "Dataset and tensor parallel size", None if gone else names[0]
+    label = "Dataset and tensor parallel size"
     if len(names) > _FEW:
         index = None if gone else 0
         name = st.selectbox(label, names, index=index, key="setting", bind="query-params")
     else:
         name = st.segmented_control(
-            label, names, default=first, required=not gone, key="setting", bind="query-params"
-        )
+            label, names, default=None if gone else names[0], required=not gone, key="setting",
+            bind="query-params",
+        )  # fmt: skip
     return None if name is None else subject.setting(name)
-
-
-def _arm(setting: ComparedSetting, found: SettingAnswer) -> str:
-    names = sorted((arm.name for arm in setting.arms), key=lambda name: name != found.arm)
-    if len(names) == 1:
-        return names[0]
-    follow_first("in_colour", names)
-    chosen: str = st.selectbox("Arm in colour", names, key="in_colour", bind="query-params")
-    return chosen
 
 
 def _badges(setting: ComparedSetting) -> list[str]:
@@ -344,9 +321,8 @@ def _figure(
     seen: tuple[str, ...] = (arm,)
     if figure == DRAFTS:
         # Every K of the arm's method; where it has only one K, those of the method with most.
-        count = Counter(map(_without_k, names))
-        mine = _without_k(arm)
-        family = mine if count[mine] > 1 else count.most_common(1)[0][0]
+        count, family = Counter(map(_without_k, names)), _without_k(arm)
+        family = family if count[family] > 1 else count.most_common(1)[0][0]
         seen = tuple(dict.fromkeys((arm, *(n for n in names if _without_k(n) == family))))
     st.caption(_HOW)
     badge = bracketed(*_badges(setting))
@@ -373,8 +349,19 @@ def _one_metric(
     again: Mapping[str, str],
 ) -> None:
     """Draw one metric over the load, a panel for each setting of the subject, on one scale."""
-    line, absolute = _metric_and_view()
-    metric = METRICS[line[0]]
+    left, middle, right = st.columns(3, vertical_alignment="bottom")
+    label = left.selectbox("Metric", list(_METRIC_LABELS), key="metric", bind="query-params")
+    metric, names = METRICS[_METRIC_LABELS[label]], list(_STATISTIC_LABELS)
+    statistic = middle.selectbox(
+        "Statistic of latencies", names, index=names.index("median"), key="statistic",
+        bind="query-params",
+    )  # fmt: skip
+    view = right.segmented_control(
+        "Drawn as", [_RELATIVE, _ABSOLUTE], default=_RELATIVE, required=True,
+        disabled=metric.better == "neither", key="view", bind="query-params",
+    )  # fmt: skip
+    absolute = view == _ABSOLUTE or metric.better == "neither"
+    line = (metric.key, _STATISTIC_LABELS[statistic] if metric.distribution else "mean")
     name = f"{values.metric_name(*line)}, {metric.unit if absolute else 'improvement'}"
     st.subheader(plain(name), help=explanation(metric, line[1]))
     st.caption(_HOW if absolute else _HOW_IMPROVED)
@@ -394,29 +381,6 @@ def _one_metric(
     drawings = [_drawing(shelf, question, each, view, beside) for each, view in views.items()]
     grid(drawings, [_alt(each, views[each.name]) for each in subject.settings[:_MOST]])
     figure_files(name, drawings, again)
-
-
-def _metric_and_view() -> tuple[MetricLine, bool]:
-    """Ask for the metric that is drawn for every setting, and whether it is drawn in its own unit."""
-    left, middle, right = st.columns(3, vertical_alignment="bottom")
-    metric = METRICS[
-        _METRIC_LABELS[
-            left.selectbox("Metric", list(_METRIC_LABELS), key="metric", bind="query-params")
-        ]
-    ]
-    names = list(_STATISTIC_LABELS)
-    statistic = _STATISTIC_LABELS[
-        middle.selectbox(
-            "Statistic of latencies", names, index=names.index("median"), key="statistic",
-            bind="query-params",
-        )
-    ]  # fmt: skip
-    view = right.segmented_control(
-        "Drawn as", [_RELATIVE, _ABSOLUTE], default=_RELATIVE, required=True,
-        disabled=metric.better == "neither", key="view", bind="query-params",
-    )  # fmt: skip
-    absolute = view == _ABSOLUTE or metric.better == "neither"
-    return (metric.key, statistic if metric.distribution else "mean"), absolute
 
 
 def _alt(setting: ComparedSetting, view: LineView) -> str:
@@ -439,8 +403,7 @@ def _drawing(
 def _one_pair(shelf: Shelf, comparison: ArmComparison, setting: ComparedSetting) -> None:
     named = {pair.name: pair for pair in pairs(comparison, setting)}
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    follow_first("pair", list(named))
-    chosen = named[left.selectbox("Pair", list(named), key="pair", bind="query-params")]
+    chosen = named[selected("Pair", list(named), "pair", left)]
     if right.toggle("Load single requests", key="requests", bind="query-params"):
         with st.spinner("Reading the requests of both cells"):
             _requests(chosen, ask(shelf, requests, chosen))

@@ -13,14 +13,13 @@ from answers.published.values import (
     BADGE,
     MeasuredHere,
     Plot,
-    PrintedLine,
     PrintedTable,
     PublishedStudy,
 )
 from answers.wording import interval, percent
 from dashboard.charts import specification
 from dashboard.charts.published import printed_values
-from dashboard.components import grid, plain, right, table, tabled
+from dashboard.components import grid, plain, right, segments, table, tabled
 from dashboard.downloads import figure_files
 from dashboard.shelf import Shelf, ask
 from warehouse import beside
@@ -52,7 +51,11 @@ def overview(study: PublishedStudy) -> None:
     names = list(dict.fromkeys(line.name for each in tables for line in each.lines))
     rows = []
     for each in tables:
-        gains = {line.name: _improvement(line) for line in each.lines}
+        gains = {
+            line.name: line.printed if line.flag is None
+            else f"{line.printed} ({line.flag}; its row gives {line.recomputed})"
+            for line in each.lines
+        }  # fmt: skip
         rows.append([each.title, *(gains.get(name, "not printed") for name in names)])
     st.markdown(f"**Improvements as printed, means over the loads**, {BADGE}")
     table(tabled(["dataset", *names], rows), "rows")
@@ -61,12 +64,6 @@ def overview(study: PublishedStudy) -> None:
         f"[Its {len(study.figures)} figures and tables, beside what you measure]({figures})"
     )
     _mistakes_and_money(study)
-
-
-def _improvement(line: PrintedLine) -> str:
-    if line.flag is None:
-        return line.printed
-    return f"{line.printed} ({line.flag}; its row gives {line.recomputed})"
 
 
 def _mistakes_and_money(study: PublishedStudy) -> None:
@@ -98,12 +95,7 @@ def render(study: PublishedStudy, top: DeltaGenerator) -> None:
     own = None
     if study.figures:
         named = {figure.name.removeprefix("Figure "): figure for figure in study.figures}
-        chosen = str(
-            st.segmented_control(
-                "Figure of the study", list(named), default=next(iter(named)), required=True,
-                key="figure", bind="query-params",
-            )
-        )  # fmt: skip
+        chosen = segments("Figure of the study", list(named), "figure")
         figure = named[chosen]
         st.subheader(plain(figure.name))
         st.caption(

@@ -25,12 +25,13 @@ from dashboard.access import may_edit
 from dashboard.charts import Drawing, specification
 from dashboard.charts.trends import MOST_ROWS, forest, run_chart
 from dashboard.components import (
+    badged,
     copied,
+    errors_told,
     fold,
     listing,
     plain,
     right,
-    sentence,
     shown,
     table,
     tabled,
@@ -39,11 +40,10 @@ from dashboard.components import (
 )
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import nothing
-from dashboard.links import cell_link, follow_first
+from dashboard.links import cell_link, selected
 from dashboard.shelf import Shelf, ask, cached
 from warehouse import beside
 from warehouse.beside import NightsHistory, NightSummary, nights_history, nights_version
-from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 
 TITLE = "Trends"
@@ -137,8 +137,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     trend, judged = known.trend, known.trend.judged
     with top:
         st.header(plain(trend.headline), help=_HOW)
-        for text in trend.badges:
-            st.badge(text, color="gray")
+        badged(trend.badges)
         for text in trend.origins[:_MOST_ORIGINS]:
             st.caption(plain(text))
         if trend.summary:
@@ -157,8 +156,10 @@ def render(shelf: Shelf, filters: Filters) -> None:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
     boards = _searches(shelf.root, filters)
     if boards:
+        at_work = any(each.expected_min is not None for each in boards)
+        search = st.fragment(_search, run_every=_EVERY_S if at_work else None)
         label = plain(board.label(boards[0], datetime.now(UTC)))
-        fold(label, "searches", partial(_search, shelf.root, filters, boards))
+        fold(label, "searches", partial(search, shelf.root, filters))
     fold("One release against another", "releases", partial(_releases, shelf, filters))
     past = _history(shelf.root, nights_version(Path(shelf.root)))
     chosen = nights.chosen(past.nights, filters)
@@ -184,25 +185,19 @@ def trend_of(shelf: Shelf, watching: TrendQuestion) -> WatchedTrend:
 def drawing(
     shelf: Shelf, watching: TrendQuestion, metric: str, name: str, noted: tuple[PlacedNote, ...]
 ) -> Drawing:
-    """Draw the run chart of one series, with what people noted."""
     return specification(run_chart(trend_of(shelf, watching).places[metric][name], noted))
 
 
 def _series(
     shelf: Shelf, watching: TrendQuestion, known: WatchedTrend, controls: Sequence[DeltaGenerator]
 ) -> None:
-    follow_first("line", list(known.places))
-    metric = controls[0].selectbox("Metric", list(known.places), key="line", bind="query-params")
+    metric = selected("Metric", list(known.places), "line", controls[0])
     places = known.places[metric]
     offered = list(places)[:MOST_SERIES]
-    follow_first("series", offered)
-    name = controls[1].selectbox("Series, worst first", offered, key="series", bind="query-params")
-    line = places[name]
-    noted: tuple[PlacedNote, ...] = ()
-    notes_version = annotating.notes_version(shelf)
-    if notes_version:
-        asked = (watching.filters, line.about, notes_version)
-        noted = ask(shelf.with_excluded(), notes.of_series, *asked)
+    name = selected("Series, worst first", offered, "series", controls[1])
+    line, version = places[name], annotating.notes_version(shelf)
+    asked = (watching.filters, line.about, version)
+    noted = ask(shelf.with_excluded(), notes.of_series, *asked) if version else ()
     chart = drawing(shelf, watching, metric, name, noted)
     st.vega_lite_chart(chart, alt=line.said)
     st.markdown(plain(line.said))
@@ -210,8 +205,8 @@ def _series(
         st.markdown("What people noted on these nights and runs, newest first:")
         table(annotating.noted(noted), "notes")
     _accept(shelf, line)
-    label = "What changed in the configuration, and the nights behind it"
-    fold(label, "behind", partial(_behind, line, noted))
+    fold("What changed in the configuration, and the nights behind it", "behind",
+         partial(_behind, line, noted))  # fmt: skip
     st.caption(_READ + (_NOTED if noted else ""))
     annotating.night(shelf, line.days, line.study)
     charts_menu("series", titled([chart]))
@@ -241,12 +236,9 @@ def _accept(shelf: Shelf, line: TrendLine) -> None:
 
 def _accepted(shelf: Shelf, what: Meant, why: str) -> None:
     name = annotating.author()
-    try:
+    with errors_told():
         accept(shelf.reader, what, why, name)
-    except DraftboardError as error:
-        st.error(plain(sentence(error)))
-        return
-    st.rerun()
+        st.rerun()
 
 
 def _behind(line: TrendLine, noted: Sequence[PlacedNote]) -> None:
@@ -286,7 +278,6 @@ def _every_series(trend: Trend) -> None:
 
 
 def file_rows(lines: Sequence[TrendLine]) -> pd.DataFrame:
-    """Return every series unrounded, for a file: what it is, how it is judged, since when."""
     rows = [
         {
             **dict(line.about), "metric": line.assessed.series.metric,
@@ -313,12 +304,7 @@ def _boards(root: str, _version: str) -> tuple[board.Board, ...]:
     return board.from_texts(beside.read_searches(Path(root)))
 
 
-def _search(root: str, filters: Filters, boards: tuple[board.Board, ...]) -> None:
-    at_work = any(each.expected_min is not None for each in boards)
-    st.fragment(_one_search, run_every=_EVERY_S if at_work else None)(root, filters)
-
-
-def _one_search(root: str, filters: Filters) -> None:
+def _search(root: str, filters: Filters) -> None:
     boards = {str(each.told.study): each for each in _searches(root, filters)}
     if not boards:
         return
@@ -354,9 +340,8 @@ def _releases(shelf: Shelf, filters: Filters) -> None:
         st.caption("No series among these filters was measured with two engine versions.")
         return
     left, middle, right = st.columns(3)
-    versions = list(known)
-    newest = len(versions) - 1
-    after = left.selectbox("Release", versions, index=newest, key="release", bind="query-params")
+    newest = len(known) - 1
+    after = left.selectbox("Release", list(known), index=newest, key="release", bind="query-params")
     last = len(known[after]) - 1
     before = middle.selectbox(
         "against", known[after], index=last, key="against", bind="query-params"
@@ -366,10 +351,7 @@ def _releases(shelf: Shelf, filters: Filters) -> None:
     if not found.lines:
         st.caption("Nothing tells how far nights lie apart by chance: run more nights.")
         return
-    follow_first("forest", found.lines)
-    line = right.selectbox(
-        "Metric of the comparison", found.lines, key="forest", bind="query-params"
-    )
+    line = selected("Metric of the comparison", found.lines, "forest", right)
     chart = _forest(shelf, filters, before, after, line)
     st.vega_lite_chart(chart, alt=found.headline)
     st.caption("Points: change of the newer release; bars: 95 % interval. Right of zero is better.")

@@ -12,7 +12,7 @@ import pytest
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from dashboard.access_rules import (
+from dashboard.access import (
     LoginNeeded,
     NotAllowed,
     NotLetIn,

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard.access import current_user
-from dashboard.access_rules import require_role
+from dashboard.access import current_user, require_role
 from dashboard.components import table, tabled
 from dashboard.shelf import Shelf
 from dashboard.views import adding

@@ -108,14 +108,11 @@ def _table() -> ClaimsFile | None:
 
 
 def shipped() -> list[str]:
-    """Return the names of the tables that come along; none in an installation without the
-    examples."""
+    """Return the names of the tables that come along; none without the examples."""
     return sorted(path.name for path in _SHIPPED.glob("*.yaml"))
 
 
 def shipped_table(name: str) -> ClaimsFile:
-    """Return a table that comes along, by its name. Raises InvalidInput for a name that is not in
-    ``shipped()``."""
     if name not in shipped():
         raise InvalidInput(f"There is no table {name!r}; use one of: {', '.join(shipped())}.")
     return ClaimsFile(name, (_SHIPPED / name).read_text(encoding="utf-8"))
@@ -137,7 +134,6 @@ def uploaded_table(name: str, sent: bytes) -> ClaimsFile:
 
 @lru_cache(8)
 def judged_table(file: ClaimsFile) -> tuple[Tables, Claims]:
-    """Read a table and recompute it."""
     tables = read_claims(file.text, file.name)
     return tables, judge(tables)
 
@@ -154,6 +150,11 @@ def _figures(judged: Claims, everything: bool) -> None:
     rows_menu("claims", lambda: file_rows(judged.findings))
 
 
+@cached
+def _drawing(_: Shelf, findings: tuple[Finding, ...], source: str) -> Drawing:
+    return specification(claimed(findings, source))
+
+
 def _drawn(shelf: Shelf, findings: Sequence[Finding], source: str) -> None:
     if not findings:
         return
@@ -162,11 +163,6 @@ def _drawn(shelf: Shelf, findings: Sequence[Finding], source: str) -> None:
     charts_menu("claims", titled([drawing]))
     if len(findings) > MOST_DRAWN:
         st.caption(f"{len(findings) - MOST_DRAWN} more improvements stand in the table only.")
-
-
-@cached
-def _drawing(_: Shelf, findings: tuple[Finding, ...], source: str) -> Drawing:
-    return specification(claimed(findings, source))
 
 
 def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) -> None:
@@ -183,10 +179,9 @@ def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) ->
 
 
 def file_rows(findings: Sequence[Finding]) -> pd.DataFrame:
-    """Return every figure, unrounded, for a file."""
     rows = [
         {k: v for k, v in finding.as_json().items() if k not in ("about", "measured")}
+        | {"about": ", ".join(f"{k} {v}" for k, v in finding.about.items())}
         for finding in findings
     ]
-    about = [", ".join(f"{k} {v}" for k, v in finding.about.items()) for finding in findings]
-    return pd.DataFrame(rows).assign(about=about)
+    return pd.DataFrame(rows)

@@ -3,6 +3,7 @@ read-only question in SQL on the documented views."""
 
 import functools
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from answers.explore import (
     AGGREGATIONS,
     KEYS,
     CellBehind,
-    ChartPanel,
     Clicked,
     Measure,
     Pick,
@@ -30,20 +30,20 @@ from dashboard.charts.explore import PICKED, axes, panel
 from dashboard.components import (
     TABLE_ROWS,
     TableRows,
+    badged,
     copied,
+    errors_told,
     explanation,
     fold,
     plain,
-    sentence,
     shown,
     table,
 )
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import nothing
 from dashboard.links import LINK_COLUMNS, linked
-from dashboard.shelf import Shelf, ask, cached
+from dashboard.shelf import Shelf, ask, cached, frame
 from warehouse.catalogue import METRICS, PERCENTILES, counted, percentile_label
-from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store_question import VIEWS, Bounds, QuestionAnswer
 from warehouse.store_question import ask as ask_sql
@@ -68,7 +68,7 @@ def free_charts(shelf: Shelf, filters: Filters) -> None:
         bind="query-params",
     )  # fmt: skip
     count = int(number or 1)
-    for place, which in zip(st.columns(count), range(1, count + 1), strict=True):
+    for which, place in enumerate(st.columns(count), 1):
         with place:
             _chart(shelf, filters, which, count, top)
 
@@ -82,10 +82,7 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
         f"{explanation(METRICS[pick.y.metric], pick.y.statistic)}\n\nA mark is the {pick.how} of its "
         "cells; its line reaches from the lowest to the highest."
     )
-    if which == 1:
-        top.header(plain(known.headline), help=how)
-    else:
-        st.markdown(plain(known.headline), help=how)
+    (top.header if which == 1 else st.markdown)(plain(known.headline), help=how)
     if not known.panels and not ask(shelf, explore.cells, pick, filters, (), TABLE_ROWS).total:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
@@ -95,13 +92,30 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
     for start in range(0, len(known.panels), wide):
         row = known.panels[start : start + wide]
         for place, one in zip(st.columns(wide), row, strict=False):
-            clicked += _clicked_in(place, drawings[one.name], which, pick, one)
-    for text in known.badges:
-        top.badge(text, color="gray")
+            event = place.vega_lite_chart(
+                drawings[one.name], on_select="rerun", alt=explore.alternative(one, pick),
+                key=f"marks-{zlib.crc32(f'{which}-{one.name}-{pick}'.encode())}",
+            )  # fmt: skip
+            along = "load" if isinstance(pick.x, Measure) else "x"
+            clicked += [
+                Clicked(one.name, str(mark.get("series")), mark.get(along))
+                for mark in (event["selection"].get(PICKED, []) if event else [])
+            ]
+    with top:
+        badged(known.badges)
     for note in known.notes:
         st.caption(plain(note))
     charts_menu(f"explore-chart-{which}", drawings)
-    _cells_behind(shelf, filters, which, pick, tuple(clicked))
+    if clicked:
+        st.markdown("The cells behind the marks that are clicked:")
+    else:
+        st.caption("Click a mark (with shift: several) to see its cells only.")
+    marks = tuple(clicked)
+    cells = ask(shelf, explore.cells, pick, filters, marks, TABLE_ROWS)
+    first = linked(cell_rows(cells.first, pick))
+    table(TableRows(first.rows, cells.total), "cells", LINK_COLUMNS)
+    every = functools.partial(explore.cells, shelf.reader, pick, filters, marks)
+    rows_menu(f"explore-{which}", lambda: cell_rows(every().first, pick))
     with st.expander("The SQL behind"):
         st.caption("Copy it, change it, and ask it under SQL above.")
         copied(marks_sql(pick, filters), "sql")
@@ -136,7 +150,6 @@ def _pick(which: int, count: int) -> Pick:
 
 
 def _amount(label: str, name: str, metric_label: str) -> Measure:
-    """Return a number with its statistic, which is asked for where it has several."""
     metric = _LABELS[metric_label]
     if not METRICS[metric].distribution:
         return Measure(metric, "mean")
@@ -150,44 +163,11 @@ def _choose(label: str, options: list[str], name: str, first: str | None = None)
     return chosen
 
 
-def _clicked_in(
-    place: DeltaGenerator, drawing: Drawing, which: int, pick: Pick, one: ChartPanel
-) -> list[Clicked]:
-    event = place.vega_lite_chart(
-        drawing,
-        on_select="rerun",
-        key=f"marks-{zlib.crc32(f'{which}-{one.name}-{pick}'.encode())}",
-        alt=explore.alternative(one, pick),
-    )
-    marks = event.get("selection", {}).get(PICKED, []) if event else []
-    along = "load" if isinstance(pick.x, Measure) else "x"
-    return [Clicked(one.name, str(mark.get("series")), mark.get(along)) for mark in marks]
-
-
-def _cells_behind(
-    shelf: Shelf, filters: Filters, which: int, pick: Pick, marks: tuple[Clicked, ...]
-) -> None:
-    if marks:
-        st.markdown("The cells behind the marks that are clicked:")
-    else:
-        st.caption("Click a mark (with shift: several) to see its cells only.")
-    cells = ask(shelf, explore.cells, pick, filters, marks, TABLE_ROWS)
-    first = linked(cell_rows(cells.first, pick))
-    table(TableRows(first.rows, cells.total), "cells", LINK_COLUMNS)
-    rows_menu(
-        f"explore-{which}",
-        lambda: cell_rows(explore.cells(shelf.reader, pick, filters, marks).first, pick),
-    )
-
-
 def cell_rows(cells: Sequence[CellBehind], pick: Pick) -> pd.DataFrame:
-    """Return the cells of a chart under the names that it gives them."""
-    names = {"series": pick.series.label, "x": explore.axis_title(pick.x)}
-    if pick.panel:
-        names = {"panel": pick.panel.label, **names}
-    metric = METRICS[pick.y.metric]
-    names |= {
-        "y": f"{metric_name(pick.y.metric, pick.y.statistic)}, {metric.unit}",
+    names = {
+        **({"panel": pick.panel.label} if pick.panel else {}), "series": pick.series.label,
+        "x": explore.axis_title(pick.x),
+        "y": f"{metric_name(pick.y.metric, pick.y.statistic)}, {METRICS[pick.y.metric].unit}",
         "evidence": "evidence", "cell_id": "cell_id",
     }  # fmt: skip
     return pd.DataFrame({label: [getattr(cell, name) for cell in cells]
@@ -261,17 +241,14 @@ def _take_example() -> None:
 
 
 def _answer(shelf: Shelf, sql: str) -> None:
-    try:
+    with errors_told():
         with st.spinner("Asking the warehouse", show_time=True):
             found = _answered(shelf, sql)
-    except DraftboardError as error:
-        st.error(plain(sentence(error)))
-        return
-    rows = named_once(found.rows)
-    known = counted(rows.num_rows, "row")
-    st.markdown(f"The first {known}; there are more." if found.cut else f"{known}.")
-    table(shown(flat(rows)), "rows")
-    rows_menu("answer", functools.partial(flat, rows), rows)
+        rows = named_once(found.rows)
+        known = counted(rows.num_rows, "row")
+        st.markdown(f"The first {known}; there are more." if found.cut else f"{known}.")
+        table(shown(flat(rows)), "rows")
+        rows_menu("answer", functools.partial(flat, rows), rows)
 
 
 def _answered(shelf: Shelf, sql: str) -> QuestionAnswer:
@@ -303,30 +280,25 @@ def _known(_shelf: str, _sql: str) -> list[QuestionAnswer]:
 
 def named_once(rows: pa.Table) -> pa.Table:
     """Number the columns that share a name: ``n``, ``n (2)``."""
-    seen: dict[str, int] = {}
-    names = []
+    seen, names = Counter[str](), []
     for name in rows.column_names:
-        seen[name] = seen.get(name, 0) + 1
+        seen[name] += 1
         names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return rows.rename_columns(names)
 
 
 def flat(rows: pa.Table) -> pd.DataFrame:
     """Return the rows for a table or CSV: what is not a number, text or time becomes text."""
-    columns = {name: _plain_column(rows.column(name)) for name in rows.column_names}
-    frame: pd.DataFrame = pa.table(columns).to_pandas()
-    return frame
-
-
-def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    kind = column.type
     simple = (
         pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string,
         pa.types.is_timestamp, pa.types.is_date,
     )  # fmt: skip
-    if any(test(kind) for test in simple):
-        return column
-    if pa.types.is_decimal(kind):
-        return column.cast(pa.float64())
-    texts = [None if value is None else str(value) for value in column.to_pylist()]
-    return pa.array(texts, pa.string())
+    columns = {}
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        elif not any(test(column.type) for test in simple):
+            texts = [None if value is None else str(value) for value in column.to_pylist()]
+            column = pa.array(texts, pa.string())
+        columns[name] = column
+    return frame(pa.table(columns))

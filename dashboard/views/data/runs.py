@@ -11,7 +11,6 @@ from streamlit import column_config as col
 
 from analysis.server_series import WINDOW_S
 from answers.runs import read
-from answers.runs import read as words
 from answers.runs.read import CellRow, OneRun, RunRow, Runs, ServerCurves
 from answers.wording import badge, bracketed
 from dashboard import annotating, links
@@ -115,10 +114,8 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
     if not offered:
         st.caption("No run holds this text.")
         return
-    links.follow_first("run", list(offered))
-    chosen = st.selectbox("Run", list(offered), key="run", bind="query-params")
-    noted = annotating.notes_version(shelf)
-    one = ask(shelf, read.one_run, filters, offered[chosen], noted)
+    chosen = offered[links.selected("Run", list(offered), "run")]
+    one = ask(shelf, read.one_run, filters, chosen, annotating.notes_version(shelf))
     st.text(one.run.provenance or "Nobody stated where these data come from.")
     annotating.run(shelf, one)
     if one.flags:
@@ -127,21 +124,21 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
         st.caption("No flags: nothing doubtful was found.")
     table(listing(one.cells, _CELLS), "cells", _SHOWN)
     rows_menu("cells", lambda: _rows(one.cells, {"cell_id": "", **_CELLS}))
-    went = words.how_it_went(one.run)
+    went = read.how_it_went(one.run)
     if went:
         st.caption(plain(went))
-    log = words.log_excerpt(one.run)
+    log = read.log_excerpt(one.run)
     if log:
         st.text("The server's log ended with")
         copied("\n".join(log))
     st.text("Run it again")
-    copied(words.again(one.run, one.cells), "bash")
+    copied(read.again(one.run, one.cells), "bash")
     fold("Commands, environment and configuration", "commands", partial(_configuration, one.run))
     _one_cell(shelf, one)
 
 
 def _configuration(run: RunRow) -> None:
-    for name, line in words.command_lines(run):
+    for name, line in read.command_lines(run):
         st.text(name)
         copied(line)
     for name in ("environment", "settings", "report_config"):
@@ -151,8 +148,6 @@ def _configuration(run: RunRow) -> None:
 
 
 def _offered(known: Runs) -> dict[str, RunRow]:
-    """Return the runs that can be chosen: all where they are few; of many the newest and those
-    searched for."""
     if len(known.runs) <= _NEWEST:
         return {run.name: run for run in known.runs}
     text = st.text_input("Find a run by name, model, dataset, GPU or file", key="find",
@@ -187,8 +182,6 @@ def _choose(name: str, value: str) -> None:
 
 
 def _one_cell(shelf: Shelf, one: OneRun) -> None:
-    """Draw the distributions of a cell's requests and acceptance by position; folded the server and
-    all numbers."""
     st.subheader("One cell: what were its requests like?")
     cells = {cell.name: cell for cell in one.cells}
     linked = st.session_state.pop(_LINKED, None)
@@ -198,8 +191,7 @@ def _one_cell(shelf: Shelf, one: OneRun) -> None:
         name = _FORMERLY.sub(r", \1 at once", in_link)
     if name in cells:
         _choose("cell", name)
-    links.follow_first("cell", list(cells))
-    cell = cells[st.selectbox("Cell", list(cells), key="cell", bind="query-params")]
+    cell = cells[links.selected("Cell", list(cells), "cell")]
     drawings = _request_drawings(shelf, cell)
     if not any("share of requests" in str(drawing) for drawing in drawings):
         st.caption(
@@ -247,7 +239,6 @@ def _server(shelf: Shelf, cell: CellRow) -> None:
 
 
 def server_drawings(known: ServerCurves, cell: CellRow) -> list[Drawing]:
-    """Return a chart for each thing that the samples tell."""
     colour, note = arm_colour(cell.arm), bracketed(badge(cell.evidence))
     curves = {curve.name: curve for curve in known.lines}
     return [
