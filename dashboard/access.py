@@ -93,17 +93,7 @@ def require_role(user: User, role: Role) -> User:
 
 
 def _domain(text: str) -> str:
-    domain = text.removeprefix("@")
-    if not domain or set(domain) & set("@* \t"):
-        raise ValueError("not a domain")
-    return account_of(domain)
-
-
-def _address(text: str) -> str:
-    name, at, domain = text.partition("@")
-    if not (name and at and domain) or set(text) & set("* \t"):
-        raise ValueError("not an address")
-    return account_of(text)
+    return account_of(text.removeprefix("@"))
 
 
 def _safe_url(text: str) -> str:
@@ -131,8 +121,12 @@ class _Settings(BaseModel):
 class People(_Settings):
     """Whom a role is given to: by address, by the domain of the address, or by group."""
 
-    addresses: tuple[Annotated[str, AfterValidator(_address)], ...] = ()
-    domains: tuple[Annotated[str, AfterValidator(_domain)], ...] = ()
+    addresses: tuple[
+        Annotated[str, Field(pattern=r"^[^@* \t]+@[^* \t]+$"), AfterValidator(account_of)], ...
+    ] = ()
+    domains: tuple[
+        Annotated[str, Field(pattern=r"^@?[^@* \t]+$"), AfterValidator(_domain)], ...
+    ] = ()
     groups: tuple[_Text, ...] = ()
 
     def hold(self, address: str, groups: Iterable[str]) -> bool:
@@ -230,9 +224,10 @@ def login_from(secrets: Mapping[str, Any]) -> Login | None:
 def limits_from(secrets: Mapping[str, Any]) -> ClientLimits:
     """Return the quotas that ``[draftboard.limits]`` sets, else the usual ones. Raises NotLetIn."""
     own = secrets.get("draftboard")
-    stated = own.get("limits", {}) if isinstance(own, Mapping) else {}
     try:
-        return ClientLimits.model_validate(stated)
+        return ClientLimits.model_validate(
+            own.get("limits", {}) if isinstance(own, Mapping) else {}
+        )
     except ValidationError as error:
         raise _wrong(_where(error)) from None
 
@@ -454,8 +449,11 @@ def require_known_name(host: str, login: Login | None) -> None:
     ``server.allowedHosts`` has been checked by Streamlit where it is set. An address in digits is no
     name, and nobody else's.
     """
-    known = {"", socket.gethostname().casefold(), login.host if login else ""}
-    if st.get_option("server.allowedHosts") or host in known or _is_local(host):
+    if (
+        st.get_option("server.allowedHosts")
+        or host in {"", socket.gethostname().casefold(), login.host if login else ""}
+        or _is_local(host)
+    ):
         return
     if not _is_address(host):
         raise NotLetIn(

@@ -194,8 +194,10 @@ def _content(asking: Asking) -> Json:
         return {JSON: {"schema": {"type": "object", "properties": properties}}}
     properties |= {asking.listed: {"type": "array", "items": {"type": "object"}}, "page": _PAGE}
     if "subject" in asking.parameters.model_fields:
-        names = {"type": "array", "items": {"type": "string"}}
-        properties |= {"subject": {"type": ["string", "null"]}, "subjects": names}
+        properties |= {
+            "subject": {"type": ["string", "null"]},
+            "subjects": {"type": "array", "items": {"type": "string"}},
+        }
     whole = {"type": "object", "required": list(properties), "properties": properties}
     binary = {"schema": {"type": "string", "format": "binary"}}
     content: Json = {
@@ -234,8 +236,7 @@ def offered(asking: Asking) -> tuple[Form, ...]:
 
 def form_of(accept: str, forms: Sequence[Form]) -> Form | None:
     """Return the form that an Accept header prefers; None where it takes none that there is."""
-    weighed = [(-_weight(accept, form), at, form) for at, form in enumerate(forms)]
-    best, _, form = min(weighed)
+    best, _, form = min([(-_weight(accept, form), at, form) for at, form in enumerate(forms)])
     return form if best < 0 else None
 
 
@@ -309,14 +310,20 @@ def endpoint(asking: Asking) -> Callable[[Request], Response]:
         if stale is not None:
             # Latin letters are all that a header may hold, and a reason may hold others.
             headers[NOT_FRESH] = quote(stale, safe=" !'()*,/:;=")
-        tags = request.headers.get("if-none-match", "").split(",")
-        if headers["ETag"] in [each.strip().removeprefix("W/") for each in tags]:
+        if headers["ETag"] in [
+            each.strip().removeprefix("W/")
+            for each in request.headers.get("if-none-match", "").split(",")
+        ]:
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
         answer = ask(shelf, _answer, asking.name, words, versions)
         if form == VALUES:
-            value = answer.value if isinstance(answer, AboutSubject) else answer
             headers["Draftboard-Version"] = version("draftboard")
-            return Response(encoded(value), 200, headers, VALUES)
+            return Response(
+                encoded(answer.value if isinstance(answer, AboutSubject) else answer),
+                200,
+                headers,
+                VALUES,
+            )
         told = answer_json(asking, answer, page)
         if asking.listed:
             told["page"]["next"] = _next(request, page, told["page"]["total"])
@@ -388,9 +395,11 @@ async def _described(_: Request) -> JSONResponse:
 def application() -> Starlette:
     """Return the application; its routes begin behind ``/api``."""
     kinds = (HTTPException, DraftboardError, ValidationError, Exception)
-    questions = [Route(f"/v1/{name}", endpoint(each)) for name, each in QUESTIONS.items()]
     return Starlette(
-        routes=[Route("/v1/openapi.json", _described), *questions],
+        routes=[
+            Route("/v1/openapi.json", _described),
+            *[Route(f"/v1/{name}", endpoint(each)) for name, each in QUESTIONS.items()],
+        ],
         middleware=[Middleware(Whole)],
         exception_handlers=dict.fromkeys(kinds, handled),
     )

@@ -228,8 +228,14 @@ def chosen(
     # Of a load of another kind than the traffic's only that kind is decided.
     by_traffic = traffics(overview)
     place = place if place in by_traffic else next(iter(by_traffic))
-    kept = replace(question, filters=about.filters)
-    return ChosenDecision(kept, about, overview, place, by_traffic[place], len(offer.names) == 1)
+    return ChosenDecision(
+        replace(question, filters=about.filters),
+        about,
+        overview,
+        place,
+        by_traffic[place],
+        len(offer.names) == 1,
+    )
 
 
 def traffics(subject: Overview) -> dict[str, Decision]:

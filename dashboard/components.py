@@ -39,8 +39,7 @@ def sentence(error: Exception) -> str:
 def plain(text: str) -> str:
     """Return text from a result, made safe where Streamlit would read markdown, HTML, formulas or
     links."""
-    unlinked = _LINKED.sub(rf"\1{_JOINER}", text.replace("\n", " "))
-    return _MARKUP.sub(r"\\\1", unlinked)
+    return _MARKUP.sub(r"\\\1", _LINKED.sub(rf"\1{_JOINER}", text.replace("\n", " ")))
 
 
 def copied(text: str, language: str | None = None) -> None:
@@ -141,8 +140,10 @@ def listing(values: Sequence[object], columns: Mapping[str, str]) -> TableRows:
 
 def texts(header: Sequence[str], rows: Iterable[Sequence[object]]) -> TableRows:
     """Return rows of words as they are sent; an empty place is a dash."""
-    lines = [["–" if word in ("", None) else word for word in row] for row in rows]
-    return tabled([name or "taken" for name in header], lines)
+    return tabled(
+        [name or "taken" for name in header],
+        [["–" if word in ("", None) else word for word in row] for row in rows],
+    )
 
 
 def table(known: TableRows, what: str, config: Mapping[str, Any] | None = None) -> None:

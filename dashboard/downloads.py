@@ -34,8 +34,7 @@ def csv_bytes(rows: pd.DataFrame) -> bytes:
     """Return the rows as CSV in UTF-8, unrounded; a text that a spreadsheet would run stays
     text."""
     texts = rows.select_dtypes(include=["object", "string"]).columns
-    safe = rows.assign(**{name: rows[name].map(_inert) for name in texts})
-    said: str = safe.to_csv(index=False)
+    said: str = rows.assign(**{name: rows[name].map(_inert) for name in texts}).to_csv(index=False)
     return said.encode()
 
 
@@ -46,7 +45,6 @@ def _inert(value: object) -> object:
 
 
 def parquet_bytes(rows: pd.DataFrame | pa.Table) -> bytes:
-    """Return the rows as one Parquet file."""
     if isinstance(rows, pd.DataFrame):
         rows = pa.Table.from_pandas(rows, preserve_index=False)
     sink = io.BytesIO()
@@ -63,8 +61,11 @@ def vega_lite(drawing: Drawing) -> Drawing:
         else [*rows]
         for name, rows in drawing.get("datasets", {}).items()
     }
-    width = {} if "concat" in drawing else {"width": _WIDTH}
-    return {**width, "background": "white"} | drawing | {"datasets": data}
+    return (
+        {**({} if "concat" in drawing else {"width": _WIDTH}), "background": "white"}
+        | drawing
+        | {"datasets": data}
+    )
 
 
 def one_figure(title: str, drawings: Sequence[Drawing]) -> Drawing:
@@ -83,7 +84,6 @@ def one_figure(title: str, drawings: Sequence[Drawing]) -> Drawing:
 
 
 def vega_lite_bytes(drawing: Drawing) -> bytes:
-    """Return the chart as a ``.vl.json`` file."""
     return json_text(vega_lite(drawing), indent=1).encode()
 
 
@@ -97,7 +97,6 @@ def png_bytes(drawing: Drawing) -> bytes:
 
 
 def svg_bytes(drawing: Drawing) -> bytes:
-    """Return the chart as vectors, on white."""
     import vl_convert
 
     text: str = vl_convert.vegalite_to_svg(vega_lite(drawing))
@@ -138,8 +137,9 @@ def charts_menu(name: str, drawings: Mapping[str, Drawing]) -> None:
         title = st.selectbox("Chart", titles, key=f"{name}-chart") if len(titles) > 1 else titles[0]
         with st.container(horizontal=True):
             for ending, (label, make, kind) in _CHART_FILES.items():
-                make_it = functools.partial(make, drawings[title])
-                file_button(f"{name}.{ending}", label, make_it, kind)
+                file_button(
+                    f"{name}.{ending}", label, functools.partial(make, drawings[title]), kind
+                )
 
 
 def figure_files(title: str, drawings: Sequence[Drawing], link: Mapping[str, str]) -> None:
@@ -148,8 +148,12 @@ def figure_files(title: str, drawings: Sequence[Drawing], link: Mapping[str, str
     name = "-".join(title.lower().replace(":", "").replace(",", "").split())
     with st.container(horizontal=True, vertical_alignment="center"):
         for ending, (label, make, kind) in _CHART_FILES.items():
-            figure = functools.partial(_joined, make, title, tuple(drawings))
-            file_button(f"{name}.{ending}", label, figure, kind)
+            file_button(
+                f"{name}.{ending}",
+                label,
+                functools.partial(_joined, make, title, tuple(drawings)),
+                kind,
+            )
         with st.popover("Link to this figure", icon=":material/link:"):
             st.caption(f"Whoever opens this address on the same results sees {plain(title)}.")
             copied(address(link))
@@ -160,7 +164,6 @@ def _joined(make: Callable[[Drawing], bytes], title: str, drawings: Sequence[Dra
 
 
 def file_button(file: str, label: str, make: Callable[[], bytes], kind: str) -> None:
-    """Draw a button for one file, made when it is clicked."""
     st.download_button(
         label, make, file_name=f"draftboard-{file}", mime=kind, key=file, on_click="ignore"
     )

@@ -58,18 +58,15 @@ def _enter() -> None:
     try:
         user = current_user()
     except NotLetIn as refusal:
-        st.navigation(_pages(functools.partial(_refused, refusal)), position="hidden").run()
+        # What is left of a page whose reader's login has ended: the gate has the way in.
+        st.navigation(_pages(lambda _: None), position="hidden").run()
+        st.markdown(plain(str(refusal)))
+        if isinstance(refusal, NotAllowed):
+            _log_out()
+        else:
+            st.link_button("Open again", links.address())
         return
     _draw(user)
-
-
-def _refused(refusal: NotLetIn, _: ModuleType) -> None:
-    """Draw what is left of a page whose reader's login has ended: the gate has the way in."""
-    st.markdown(plain(str(refusal)))
-    if isinstance(refusal, NotAllowed):
-        _log_out()
-    else:
-        st.link_button("Open again", links.address())
 
 
 def _log_out() -> None:

@@ -49,8 +49,9 @@ def library() -> "Future[str]":
     """
 
     def bundle() -> str:
-        words = [sys.executable, "-c", _BUNDLE]
-        return subprocess.run(words, check=True, capture_output=True).stdout.decode()
+        return subprocess.run(
+            [sys.executable, "-c", _BUNDLE], check=True, capture_output=True
+        ).stdout.decode()
 
     return ThreadPoolExecutor(1).submit(bundle)
 

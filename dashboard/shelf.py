@@ -54,8 +54,13 @@ class Shelf:
 
     @cached_property
     def _whole(self) -> "Shelf":
-        reader = Reader(Path(self.root), everything=True)
-        return Shelf(self.root, self.name, self.excluded, True, reader=reader)
+        return Shelf(
+            self.root,
+            self.name,
+            self.excluded,
+            True,
+            reader=Reader(Path(self.root), everything=True),
+        )
 
 
 Call = TypeVar("Call", bound=Callable[..., Any])

@@ -2,14 +2,13 @@
 the server and its machine did while it was measured, over seconds."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from answers.runs.read import CellCurve
 from answers.wording import bracketed
-from dashboard.charts import QUIET, Chart, coloured, tip
+from dashboard.charts import QUIET, Chart, coloured, shares, tip
 from dashboard.charts import title as heading
 from warehouse.catalogue import METRICS
 
@@ -42,7 +41,7 @@ def distribution(curve: CellCurve, colour: str, note: str = "") -> Chart:
         .mark_line(interpolate="step-after", strokeWidth=2, color=colour)
         .encode(
             x=alt.X(field="value", type="quantitative", title=metric.unit),
-            y=_share("share", "share of requests"),
+            y=shares("share", "share of requests"),
             tooltip=[tip("value", metric.unit, ",.1f"), tip("share", "share", ".1%")],
         )
         .properties(
@@ -65,7 +64,7 @@ def acceptance_by_position(curve: CellCurve, colour: str, note: str = "") -> Cha
                 field="position", type="ordinal", title="draft position",
                 axis=alt.Axis(labelAngle=0, format="d"),
             ),
-            y=_share("rate", "accepted / drafts"),
+            y=shares("rate", "accepted / drafts"),
             tooltip=[
                 alt.Tooltip(field="position", type="ordinal", title="position"),
                 tip("rate", "accepted", ".1%"),
@@ -74,13 +73,6 @@ def acceptance_by_position(curve: CellCurve, colour: str, note: str = "") -> Cha
         .properties(
             title=heading(f"Acceptance by position, {curve.name}{bracketed(note)}"), height=_REQUESTS_HEIGHT
         )
-    )  # fmt: skip
-
-
-def _share(field: str, title: str) -> Any:
-    return alt.Y(
-        field=field, type="quantitative", title=title, axis=alt.Axis(format=".0%", tickCount=5),
-        scale=alt.Scale(domain=[0, 1]),
     )  # fmt: skip
 
 
@@ -115,8 +107,11 @@ def over_time(curves: Sequence[CellCurve], title: str, colour: str, share: bool)
     )
     layers = [line]
     if len(names) > 1:
-        text = base.mark_text(align="left", dx=6, fontSize=12, fontWeight=600)
-        layers.append(text.encode(text=alt.Text(field="end", type="nominal")))
+        layers.append(
+            base.mark_text(align="left", dx=6, fontSize=12, fontWeight=600).encode(
+                text=alt.Text(field="end", type="nominal")
+            )
+        )
     return alt.layer(*layers).properties(title=heading(title), height=_SERVER_HEIGHT)
 
 

@@ -68,8 +68,9 @@ def stated(
     arms = [_arm_boxes(file, guess) for file, guess in zip(files, guessed, strict=True)]
     left, middle, right = st.columns(3)
     gpu = _shared(left, "GPU", "gpu", [guess.gpu for guess in guessed], known["gpu"])
-    names = [guess.dataset for guess in guessed]
-    dataset = _shared(middle, "Dataset", "dataset", names, known["dataset"])
+    dataset = _shared(
+        middle, "Dataset", "dataset", [guess.dataset for guess in guessed], known["dataset"]
+    )
     sizes = [str(guess.tensor_parallel_size or "") for guess in guessed]
     size = _shared(right, "Tensor parallel size", "tp", sizes, ("1", "2", "4", "8"))
     return tuple(
@@ -247,8 +248,9 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     mine = [names[at] for at in there]
     # A dataset that nobody knows yet is one too: else files that say none would be taken for the
     # known one of the others.
-    by_names = [from_name(name, known_here["dataset"]) for name in mine]
-    both = together(by_names, [contents[at] for at in there])
+    both = together(
+        [from_name(name, known_here["dataset"]) for name in mine], [contents[at] for at in there]
+    )
     sets = datasets(mine, [one.method for one in both])
     guessed = [
         replace(one, dataset=one.dataset or new) for one, new in zip(both, sets, strict=True)
@@ -282,9 +284,12 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     reports = []
     for at, fact, draft, own in zip(there, facts, own_drafts, more_facts, strict=True):
         has_repeat = any(cell.repeat is not None for cell in read[at])
-        number = None if has_repeat else repeat(names[at])
         reports.append(
-            Report(names[at], files[at].getvalue(), (*_facts(fact, draft, number), *own))
+            Report(
+                names[at],
+                files[at].getvalue(),
+                (*_facts(fact, draft, None if has_repeat else repeat(names[at])), *own),
+            )
         )
     _verdict(shelf, filters, reports)
 

@@ -117,8 +117,7 @@ def _also() -> tuple[MetricLine, ...]:
     if key is None:
         return ()
     chosen = str(state.get("statistic", link.get("statistic")))
-    statistic = _STATISTIC_LABELS.get(chosen, "p50")
-    line = (key, statistic if METRICS[key].distribution else "mean")
+    line = (key, _STATISTIC_LABELS.get(chosen, "p50") if METRICS[key].distribution else "mean")
     return () if line in STUDY_TABLE else (line,)
 
 
@@ -145,8 +144,9 @@ def _comparable(shelf: Shelf, question: CompareQuestion) -> dict[str, NamedSubje
 
 
 def _has_pair(shelf: Shelf, question: CompareQuestion, about: NamedSubject) -> bool:
-    comparison = ask(shelf, compare, replace(question, filters=about.filters))
-    return compared(comparison, about) is not None
+    return (
+        compared(ask(shelf, compare, replace(question, filters=about.filters)), about) is not None
+    )
 
 
 # --- A measured subject: its figures of each dataset and size, one metric of all of them, or one pair.
@@ -246,8 +246,14 @@ def _subject(
     if not chosen.launches_stated:
         st.caption(plain(values.CAPPED))
     with st.expander("Every arm and load, with interval and word"):
-        rows = [(each.name, *values.level_row(c)) for each in setting.arms for c in each.changes]
-        table(tabled(_LEVELS, rows), "rows", _NUMBERS)
+        table(
+            tabled(
+                _LEVELS,
+                [(each.name, *values.level_row(c)) for each in setting.arms for c in each.changes],
+            ),
+            "rows",
+            _NUMBERS,
+        )
         rows_menu("pairs", lambda: pair_rows(ask(shelf, pair_lines, question)))
 
 
@@ -265,8 +271,13 @@ def _left_out(comparison: ArmComparison) -> None:
             rows = [[getattr(cell, name) for name in names] for cell in comparison.unmatched]
             table(tabled(names, rows), "cells")
         if excluded:
-            why = [(cell.cell, cell.why) for cell in comparison.excluded]
-            table(tabled(["cell", "why it decides nothing"], why), "cells")
+            table(
+                tabled(
+                    ["cell", "why it decides nothing"],
+                    [(cell.cell, cell.why) for cell in comparison.excluded],
+                ),
+                "cells",
+            )
 
 
 def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
@@ -292,8 +303,9 @@ def _setting(subject: ComparedSubject) -> ComparedSetting | None:
         return subject.settings[0]
     label = "Dataset and tensor parallel size"
     if len(names) > _FEW:
-        index = None if gone else 0
-        name = st.selectbox(label, names, index=index, key="setting", bind="query-params")
+        name = st.selectbox(
+            label, names, index=None if gone else 0, key="setting", bind="query-params"
+        )
     else:
         name = st.segmented_control(
             label, names, default=None if gone else names[0], required=not gone, key="setting",
@@ -375,10 +387,14 @@ def _one_metric(
         # Where the arm was not measured, the first one.
         names = [each.name for each in setting.arms]
         seen = (arm if arm in names else names[0],)
-        title = f"{setting.name}{bracketed(*_badges(setting))}"
-        views[setting.name] = LineView(line, seen, question.reference, absolute, title)
-    beside = tuple(views)
-    drawings = [_drawing(shelf, question, each, view, beside) for each, view in views.items()]
+        views[setting.name] = LineView(
+            line,
+            seen,
+            question.reference,
+            absolute,
+            f"{setting.name}{bracketed(*_badges(setting))}",
+        )
+    drawings = [_drawing(shelf, question, each, view, tuple(views)) for each, view in views.items()]
     grid(drawings, [_alt(each, views[each.name]) for each in subject.settings[:_MOST]])
     figure_files(name, drawings, again)
 
@@ -393,8 +409,9 @@ def _drawing(
     shelf: Shelf, question: CompareQuestion, name: str, view: LineView, beside: tuple[str, ...] = ()
 ) -> Drawing:
     settings = {each.name: each for each in ask(shelf, compare, question).settings}
-    others = [settings[other] for other in beside if other != name]
-    return specification(over_load(settings[name], view, others))
+    return specification(
+        over_load(settings[name], view, [settings[other] for other in beside if other != name])
+    )
 
 
 # --- One pair of cells.

@@ -94,8 +94,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     if cells(shelf, filters).empty:
         st.header(NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
-        hidden = choices(shelf, DecideQuestion(filters), {}).hidden
-        one_of(SUBJECT_LABEL, (), SUBJECT, hidden)
+        one_of(SUBJECT_LABEL, (), SUBJECT, choices(shelf, DecideQuestion(filters), {}).hidden)
         return
     top, below = st.container(), st.container()
     boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
@@ -106,8 +105,12 @@ def render(shelf: Shelf, filters: Filters) -> None:
     choice = chosen(shelf, question, there, boxes, offer)
     with below:
         offer.say_default(SUBJECT)
-    label = "What you pay, and what you have to serve"
-    with st.expander(label, key="fold_pay", on_change="rerun", bind="query-params"):
+    with st.expander(
+        "What you pay, and what you have to serve",
+        key="fold_pay",
+        on_change="rerun",
+        bind="query-params",
+    ):
         counted = terms()
     if isinstance(choice, ChosenDecision):
         _decided(shelf, choice, counted, top)
@@ -282,8 +285,12 @@ def _folds(
     money: tuple[Costs, DecisionCost] | None = None,
 ) -> None:  # fmt: skip
     """Draw the folds; what is closed is not computed. ``scope``: the cells that they are about."""
-    targets = partial(_targets, shelf, scope, slo, counted.paying)
-    fold("Which load meets your latency target?", "fold_target", targets, True)
+    fold(
+        "Which load meets your latency target?",
+        "fold_target",
+        partial(_targets, shelf, scope, slo, counted.paying),
+        True,
+    )
     if money is not None:
         fold("The arithmetic, step by step", "fold_steps", partial(_arithmetic, *money))
         fold("Every traffic in numbers", "fold_numbers", partial(_numbers, money[0]))
@@ -391,5 +398,6 @@ def _drawn(
     for arm in ask(shelf, capacity, scope, slo, paid, counted).arms:
         if all(at.level.load.value is not None for at in arm.loads):
             settings.setdefault(arm.place.setting, []).append(arm)
-    first = list(settings.items())[:MOST_STRIPS]
-    return {name: specification(slo_strips(arms)) for name, arms in first}, len(settings)
+    return {
+        name: specification(slo_strips(arms)) for name, arms in list(settings.items())[:MOST_STRIPS]
+    }, len(settings)

@@ -271,5 +271,4 @@ def _rules(shelf: Shelf, filters: Filters, one: Decision) -> None:
         "What published rules say of each arm, and at which concurrency the expected gains agree. "
         "They contradict one another; the measurement wins."
     )
-    acceptance = accepted_in(one, ask(shelf, accepted, filters))
-    table(texts(*rule_rows(rules(one, acceptance))), "rules")
+    table(texts(*rule_rows(rules(one, accepted_in(one, ask(shelf, accepted, filters))))), "rules")

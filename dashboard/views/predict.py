@@ -257,10 +257,15 @@ def _draft(drafts: tuple[DraftAcceptance, ...], family: DraftFamily, note: str) 
         else:
             measure = _MEASURES[segments("Measure", list(_MEASURES), "draft_measure")]
         k = int(segments("K", [str(k) for k in ks], "draft_k")) if over != "k" else ks[0]
-    of_draft = lines(drafts, AcceptanceQuestion(over, measure, k))
     title = (f"{headline(drafts, k)}{note}", f"{family.family}; a line per dataset")
     drawing = specification(
-        acceptance(of_draft, over, measure, forecast.arm_name(family.family, k), title)
+        acceptance(
+            lines(drafts, AcceptanceQuestion(over, measure, k)),
+            over,
+            measure,
+            forecast.arm_name(family.family, k),
+            title,
+        )
     )
     st.vega_lite_chart(drawing, alt=title[0])
     return drawing
@@ -276,9 +281,8 @@ def _trust(forecasts: ForecastAnswer, sheet: ForecastSheet) -> None:
         specification(forecast.withheld(sheet)),
         alt=f"Errors of predictions of withheld points. {forecasts.trust[0]}",
     )
-    points = sheet.known.withheld
     rows_menu("withheld-points", lambda: pd.DataFrame([
-        vars(point) | {"error": point.error, "held": point.held} for point in points
+        vars(point) | {"error": point.error, "held": point.held} for point in sheet.known.withheld
     ]))  # fmt: skip
 
 

@@ -103,8 +103,9 @@ def render(study: PublishedStudy, top: DeltaGenerator) -> None:
         )
         drawings = [specification(printed_values(plot)) for plot in figure.plots]
         grid(drawings, [_alt(plot) for plot in figure.plots])
-        link = {"subject": study.title, "figure": chosen}
-        figure_files(f"{figure.name} [{BADGE}]", drawings, link)
+        figure_files(
+            f"{figure.name} [{BADGE}]", drawings, {"subject": study.title, "figure": chosen}
+        )
         own = next((each for each in study.tables if each.title == figure.table), None)
         if own is not None:
             _table(own)

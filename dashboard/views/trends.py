@@ -169,11 +169,15 @@ def render(shelf: Shelf, filters: Filters) -> None:
 @cached
 def trend_of(shelf: Shelf, watching: TrendQuestion) -> WatchedTrend:
     """Judge every series; raises UnknownKey for a budget that cannot be read."""
-    allowed = budgets(watching.budget.replace(",", " ").split())
-    trend = watch(ask(shelf, answer.watched, watching.filters), allowed, watching.accepted)
+    trend = watch(
+        ask(shelf, answer.watched, watching.filters),
+        budgets(watching.budget.replace(",", " ").split()),
+        watching.accepted,
+    )
     places: dict[str, dict[str, TrendLine]] = {}
-    named = names([line.assessed.series for line in trend.judged])
-    for name, line in zip(named, trend.judged, strict=True):
+    for name, line in zip(
+        names([line.assessed.series for line in trend.judged]), trend.judged, strict=True
+    ):
         places.setdefault(line.metric, {})[name] = line
     return WatchedTrend(trend, places)
 
@@ -340,11 +344,11 @@ def _releases(shelf: Shelf, filters: Filters) -> None:
         st.caption("No series among these filters was measured with two engine versions.")
         return
     left, middle, right = st.columns(3)
-    newest = len(known) - 1
-    after = left.selectbox("Release", list(known), index=newest, key="release", bind="query-params")
-    last = len(known[after]) - 1
+    after = left.selectbox(
+        "Release", list(known), index=len(known) - 1, key="release", bind="query-params"
+    )
     before = middle.selectbox(
-        "against", known[after], index=last, key="against", bind="query-params"
+        "against", known[after], index=len(known[after]) - 1, key="against", bind="query-params"
     )
     found = _released(shelf, filters, before, after)
     st.markdown(plain(found.headline))

@@ -40,8 +40,9 @@ def audit_trail(shelf: Shelf, _: Filters) -> None:
         return
     st.caption("All that people changed of what is said of the results; filters do not apply.")
     names = [field.name for field in fields(deeds[0])]
-    rows = [[getattr(deed, name) for name in names] for deed in reversed(deeds)]
-    table(tabled(names, rows), "rows")
+    table(
+        tabled(names, [[getattr(deed, name) for name in names] for deed in reversed(deeds)]), "rows"
+    )
 
 
 #: What the reader can do here -> the part of the page that does it.

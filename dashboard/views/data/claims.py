@@ -174,8 +174,11 @@ def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) ->
                    "states.")  # fmt: skip
         return
     table(listing(rows, _HERE), "measurements")
-    improvements = [as_improvement(one) for one in found if one.measured]
-    _drawn(shelf, improvements, str(tables.study.get("source", "")))
+    _drawn(
+        shelf,
+        [as_improvement(one) for one in found if one.measured],
+        str(tables.study.get("source", "")),
+    )
 
 
 def file_rows(findings: Sequence[Finding]) -> pd.DataFrame:

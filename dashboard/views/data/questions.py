@@ -112,8 +112,7 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
         st.caption("Click a mark (with shift: several) to see its cells only.")
     marks = tuple(clicked)
     cells = ask(shelf, explore.cells, pick, filters, marks, TABLE_ROWS)
-    first = linked(cell_rows(cells.first, pick))
-    table(TableRows(first.rows, cells.total), "cells", LINK_COLUMNS)
+    table(TableRows(linked(cell_rows(cells.first, pick)).rows, cells.total), "cells", LINK_COLUMNS)
     every = functools.partial(explore.cells, shelf.reader, pick, filters, marks)
     rows_menu(f"explore-{which}", lambda: cell_rows(every().first, pick))
     with st.expander("The SQL behind"):
@@ -136,8 +135,11 @@ def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str
 def _pick(which: int, count: int) -> Pick:
     rows = st.columns(3) if count == 1 else (st.container(), st.container(), st.container())
     with rows[0]:
-        label = METRICS[_FIRST[which - 1]].label
-        y = _amount("Number", f"y{which}", _choose("Number", list(_LABELS), f"y{which}", label))
+        y = _amount(
+            "Number",
+            f"y{which}",
+            _choose("Number", list(_LABELS), f"y{which}", METRICS[_FIRST[which - 1]].label),
+        )
     with rows[1]:
         # What the chart stands over: a key, or one of the numbers.
         over = _choose("Over", [*KEYS, *_LABELS], f"x{which}")

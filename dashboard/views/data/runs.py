@@ -100,8 +100,9 @@ def render(shelf: Shelf, filters: Filters) -> None:
 @cached
 def _table(shelf: Shelf, filters: Filters) -> TableRows:
     known = ask(shelf, read.runs, filters)
-    excluded = any(run.excluded for run in known.runs)
-    return listing(known.runs, _EXCLUDED | _RUNS if excluded else _RUNS)
+    return listing(
+        known.runs, _EXCLUDED | _RUNS if any(run.excluded for run in known.runs) else _RUNS
+    )
 
 
 def _rows(values: Sequence[object], names: dict[str, str]) -> pd.DataFrame:
@@ -234,8 +235,9 @@ def _server(shelf: Shelf, cell: CellRow) -> None:
         bind="query-params", placeholder="none chosen",
     )  # fmt: skip
     if name is not None:
-        note = bracketed(badge(cell.evidence))
-        st.vega_lite_chart(specification(sampled(names[name], note)), alt=name)
+        st.vega_lite_chart(
+            specification(sampled(names[name], bracketed(badge(cell.evidence)))), alt=name
+        )
 
 
 def server_drawings(known: ServerCurves, cell: CellRow) -> list[Drawing]:
