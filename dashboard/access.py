@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from warehouse import annotations
-from warehouse.annotations import account_of
+from warehouse.annotations import account_of, find_token
 from warehouse.errors import DraftboardError
 from warehouse.store_cache import warehouse_path
 
@@ -97,8 +96,6 @@ def _domain(text: str) -> str:
 
 
 def _safe_url(text: str) -> str:
-    """Return a URL that nobody on the way can read: https, or this machine. Raises ValueError
-    else."""
     parts = urlsplit(text)
     if not parts.hostname or (parts.scheme != "https" and parts.hostname not in LOCAL_NAMES):
         raise ValueError("neither https nor localhost")
@@ -222,7 +219,6 @@ def login_from(secrets: Mapping[str, Any]) -> Login | None:
 
 
 def limits_from(secrets: Mapping[str, Any]) -> ClientLimits:
-    """Return the quotas that ``[draftboard.limits]`` sets, else the usual ones. Raises NotLetIn."""
     own = secrets.get("draftboard")
     try:
         return ClientLimits.model_validate(
@@ -376,7 +372,7 @@ def owner_of(host: str, secret: str) -> User:
     Raises LoginNeeded for a token that does not count, and NotAllowed for an owner whom the settings
     of the login do not name by the address.
     """
-    token = annotations.find_token(warehouse_path(None), secret)
+    token = find_token(warehouse_path(None), secret)
     if token is None:
         raise LoginNeeded(_UNKNOWN_TOKEN)
     login = configured_login()

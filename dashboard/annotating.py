@@ -7,13 +7,11 @@ from pathlib import Path
 import streamlit as st
 
 from answers.runs import notes
-from answers.runs.notes import PlacedNote
 from answers.runs.read import OneRun
 from dashboard.access import current_user, may_edit, require_editor
 from dashboard.components import TableRows, errors_told, listing, plain
 from dashboard.shelf import Shelf, ask
 from warehouse import annotations, queries
-from warehouse.annotations import LONGEST_AUTHOR, LONGEST_TEXT, Action, AnnotationTarget
 from warehouse.filters import Filters
 
 _HELP = {
@@ -41,7 +39,7 @@ def notes_version(shelf: Shelf) -> str:
     return annotations.version(Path(shelf.root))
 
 
-def noted(found: Sequence[PlacedNote]) -> TableRows:
+def noted(found: Sequence[notes.PlacedNote]) -> TableRows:
     """Return a table of night, what was said of what, by whom and when; the newest night first."""
     return listing(notes.newest_first(found), _NOTES)
 
@@ -54,7 +52,7 @@ def run(shelf: Shelf, one: OneRun) -> None:
         st.markdown("\n".join(f"- {plain(notes.line(event))}" for event in one.said))
     if not may_edit():
         return
-    other: Action = "exclude" if one.exclusion is None else "include"
+    other: annotations.Action = "exclude" if one.exclusion is None else "include"
     button = "Exclude this run" if one.exclusion is None else "Take this run back"
     with st.expander(f"Write a note, {button[:1].lower()}{button[1:]}"):
         _form(shelf, "note", one.run.target, "Note")
@@ -73,7 +71,7 @@ def night(shelf: Shelf, days: Sequence[str], study: str | None, key: str = "nigh
         only = study is not None and st.checkbox(
             f"Only for the study {plain(study)}", key=f"noted-{key}-study"
         )
-        text = st.text_input("Note", key=f"{key}-text", max_chars=LONGEST_TEXT)
+        text = st.text_input("Note", key=f"{key}-text", max_chars=annotations.LONGEST_TEXT)
         if st.form_submit_button("Note on the night"):
             _write(shelf, "note", annotations.night(day, study if only else None), text)
 
@@ -81,20 +79,26 @@ def night(shelf: Shelf, days: Sequence[str], study: str | None, key: str = "nigh
 def author() -> str:
     """Return the name under which the current user writes. Raises NotAllowed for a viewer."""
     user = require_editor()
-    return " ".join((user.name or user.email).split())[:LONGEST_AUTHOR] or "unknown"
+    return " ".join((user.name or user.email).split())[: annotations.LONGEST_AUTHOR] or "unknown"
 
 
-def _form(shelf: Shelf, action: Action, target: AnnotationTarget, button: str) -> None:
+def _form(
+    shelf: Shelf, action: annotations.Action, target: annotations.AnnotationTarget, button: str
+) -> None:
     # A form for each run: what was typed for one is not taken for another that is chosen then.
     own = f"{action}-{target.source_id}-{target.run_id}"
     label, hint = ("Note", None) if action == "note" else ("Reason", _HELP[action])
     with st.form(own, clear_on_submit=True, border=False):
-        text = st.text_input(label, key=f"{own}-text", max_chars=LONGEST_TEXT, help=hint)
+        text = st.text_input(
+            label, key=f"{own}-text", max_chars=annotations.LONGEST_TEXT, help=hint
+        )
         if st.form_submit_button(button):
             _write(shelf, action, target, text)
 
 
-def _write(shelf: Shelf, action: Action, target: AnnotationTarget, text: str | None) -> None:
+def _write(
+    shelf: Shelf, action: annotations.Action, target: annotations.AnnotationTarget, text: str | None
+) -> None:
     name = author()
     with errors_told():
         event = annotations.annotation(action, target, text or "", name)

@@ -218,10 +218,6 @@ def llms(_: Request) -> PlainTextResponse:
     )
 
 
-# ---
-
-
-Row = dict[str, Any]
 #: A question has a few words; in SQL at most 8,000 letters.
 _LARGEST_QUESTION = 64 * 2**10
 
@@ -235,7 +231,6 @@ def offered(asking: Asking) -> tuple[Form, ...]:
 
 
 def form_of(accept: str, forms: Sequence[Form]) -> Form | None:
-    """Return the form that an Accept header prefers; None where it takes none that there is."""
     best, _, form = min([(-_weight(accept, form), at, form) for at, form in enumerate(forms)])
     return form if best < 0 else None
 
@@ -256,7 +251,7 @@ def _weight(accept: str, form: Form) -> float:
     return best[1]
 
 
-def rendered(asking: Asking, answer: Row, form: Form, headers: Mapping[str, str]) -> Response:
+def rendered(asking: Asking, answer: Json, form: Form, headers: Mapping[str, str]) -> Response:
     """Return an answer in JSON, or its rows as CSV or Arrow: nested names have a dot, lists are JSON."""
     if form == JSON:
         return Response(json_text(answer, plain=False).encode(), 200, {**headers}, form)
@@ -341,10 +336,9 @@ def _answer(reader: Reader, name: str, words: BaseModel, _versions: tuple[str, s
     return QUESTIONS[name].ask(reader, words)
 
 
-def _words(asking: Asking, query: QueryParams) -> Row:
-    """Return the words of an address, those that may be several as tuples. Raises InvalidInput."""
+def _words(asking: Asking, query: QueryParams) -> Json:
     lists = {name for name, field in asking.parameters.model_fields.items() if field.default == ()}
-    words: Row = {}
+    words: Json = {}
     for name in dict.fromkeys(query):
         values = query.getlist(name)
         if name not in lists and len(values) > 1:
@@ -354,7 +348,6 @@ def _words(asking: Asking, query: QueryParams) -> Row:
 
 
 def _next(request: Request, page: Page, total: int) -> str | None:
-    """Return where the part of the list is that follows; None after the last one."""
     end = page.offset + page.limit
     if end >= total:
         return None

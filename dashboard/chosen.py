@@ -49,8 +49,6 @@ def question_of(filters: Filters) -> DecideQuestion:
 
 
 def load_chosen(one: Decision) -> str | None:
-    """Return the reader's load: one that was measured, another one, or shares of several. Raises
-    InvalidInput else."""
     loads = [level.load for level in one.levels if level.load.value is not None]
     options = [f"{load.value:g}{'/s' if load.is_rate else ''}" for load in loads]
     # What a link or a reader set stays an option, else the box would lose it.

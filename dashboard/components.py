@@ -66,11 +66,6 @@ def badged(texts: Iterable[str]) -> None:
         st.badge(text, color="gray")
 
 
-def tab(title: str, subject: str = "") -> None:
-    """Name the browser's tab: the page, and what it is about. A page may say it more exactly."""
-    st.set_page_config(page_title=" · ".join(filter(None, (title, subject, "Draftboard"))))
-
-
 def titled(drawings: Sequence[Drawing]) -> dict[str, Drawing]:
     """Return title -> chart, in order; a title that occurs twice is numbered."""
     named: dict[str, Drawing] = {}

@@ -6,6 +6,7 @@ else than asked: here that is said.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -145,8 +146,7 @@ def selected(
 ) -> str:
     """Draw a box that nobody has set on its first option, also when another becomes the first."""
     follow_first(name, options)
-    chosen: str = (place or st).selectbox(label, options, key=name, bind="query-params")
-    return chosen
+    return cast(str, (place or st).selectbox(label, options, key=name, bind="query-params"))
 
 
 def set_to(name: str) -> str | None:
@@ -167,8 +167,7 @@ def lost(name: str, options: Sequence[str]) -> str | None:
         st.session_state[gone_now] = asked
     elif st.session_state.get(name) in options:
         st.session_state.pop(gone_now, None)
-    kept: str | None = st.session_state.get(gone_now)
-    return kept
+    return cast(str | None, st.session_state.get(gone_now))
 
 
 def _first(name: str) -> str:

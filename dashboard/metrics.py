@@ -20,8 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from analysis.nightly.regressions import budgets
-from answers.trend import answer
-from answers.trend.answer import Trend, TrendLine, watch
+from answers.trend.answer import Trend, TrendLine, accepted, watch, watched
 from dashboard.addresses import problem_of
 from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, queries
@@ -53,7 +52,7 @@ def metrics(_: Request) -> Response:
 
 def _nights(reader: Reader, _noted: str) -> Trend:
     """Return the series that have enough nights. ``_noted``: the version of what people accepted."""
-    return watch(answer.watched(reader, Filters()), budgets(()), answer.accepted(reader.root))
+    return watch(watched(reader, Filters()), budgets(()), accepted(reader.root))
 
 
 class _Families(Collector):

@@ -130,7 +130,6 @@ class Quotas:
 
 
 def _counted(scope: Scope) -> str | None:
-    """Return the quota that a visit counts against; None for a visit that is not counted."""
     if scope["type"] == "websocket":
         return "pages"
     if scope["type"] != "http":

@@ -8,8 +8,7 @@ import pandas as pd
 
 from answers.runs.read import CellCurve
 from answers.wording import bracketed
-from dashboard.charts import QUIET, Chart, coloured, shares, tip
-from dashboard.charts import title as heading
+from dashboard.charts import QUIET, Chart, coloured, shares, tip, title
 from warehouse.catalogue import METRICS
 
 _REQUESTS_HEIGHT, _SERVER_HEIGHT = 220, 200
@@ -45,7 +44,7 @@ def distribution(curve: CellCurve, colour: str, note: str = "") -> Chart:
             tooltip=[tip("value", metric.unit, ",.1f"), tip("share", "share", ".1%")],
         )
         .properties(
-            title=heading(f"{metric.label}, {metric.unit}{bracketed(note)}"),
+            title=title(f"{metric.label}, {metric.unit}{bracketed(note)}"),
             height=_REQUESTS_HEIGHT,
         )
     )
@@ -71,12 +70,12 @@ def acceptance_by_position(curve: CellCurve, colour: str, note: str = "") -> Cha
             ],
         )
         .properties(
-            title=heading(f"Acceptance by position, {curve.name}{bracketed(note)}"), height=_REQUESTS_HEIGHT
+            title=title(f"Acceptance by position, {curve.name}{bracketed(note)}"), height=_REQUESTS_HEIGHT
         )
     )  # fmt: skip
 
 
-def over_time(curves: Sequence[CellCurve], title: str, colour: str, share: bool) -> Chart:
+def over_time(curves: Sequence[CellCurve], name: str, colour: str, share: bool) -> Chart:
     """Draw one or several lines over the seconds since the first sample, each with its name at its
     end.
 
@@ -112,7 +111,7 @@ def over_time(curves: Sequence[CellCurve], title: str, colour: str, share: bool)
                 text=alt.Text(field="end", type="nominal")
             )
         )
-    return alt.layer(*layers).properties(title=heading(title), height=_SERVER_HEIGHT)
+    return alt.layer(*layers).properties(title=title(name), height=_SERVER_HEIGHT)
 
 
 def sampled(curve: CellCurve, note: str) -> Chart:
@@ -126,5 +125,5 @@ def sampled(curve: CellCurve, note: str) -> Chart:
             # Most are counters that started long before: from zero they would be a flat line.
             y=alt.Y(field="value", type="quantitative", title=None, scale=alt.Scale(zero=False)),
         )
-        .properties(title=heading(f"{curve.name}{note}"), height=_SERVER_HEIGHT)
+        .properties(title=title(f"{curve.name}{note}"), height=_SERVER_HEIGHT)
     )

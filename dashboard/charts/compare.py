@@ -36,8 +36,8 @@ from dashboard.charts import (
     shares,
     spans,
     tip,
+    title,
 )
-from dashboard.charts import title as heading
 from warehouse.catalogue import METRICS
 
 _HEIGHT, _REQUESTS_HEIGHT = 300, 260
@@ -130,7 +130,7 @@ def over_load(
         base.mark_line(strokeWidth=2.5).encode(color=colour(rows), opacity=shade),
         marks,
         names,
-        title=heading(view.title, answer(setting, view.line, view.seen[0])),
+        title=title(view.title, answer(setting, view.line, view.seen[0])),
         height=_HEIGHT,
     )
 
@@ -193,7 +193,6 @@ def answer(setting: ComparedSetting, line: MetricLine, chosen: str) -> str:
 
 
 def _axis(places: LoadPlaces, rows: pd.DataFrame) -> alt.X:
-    """Return the axis of loads with room at its right for the names of the lines."""
     share = min((_LETTER * rows["end_label"].str.len().max() + 12) / _PLOT, _MOST_LABEL)
     part = share / (1 - share)
     if places.names:
@@ -243,7 +242,7 @@ def distribution(known: RequestDistribution, note: str) -> Chart:
         text=alt.Text(field="label", type="nominal")
     )
     return alt.layer(steps, names).properties(
-        title=heading(f"{metric.label}, {metric.unit}{note}", "share of requests at most so long"),
+        title=title(f"{metric.label}, {metric.unit}{note}", "share of requests at most so long"),
         height=_REQUESTS_HEIGHT,
     )
 
@@ -260,7 +259,7 @@ def first_token_by_prompt(known: FirstTokens, note: str, ends: tuple[float, floa
     each in any of the arms; ``note``: badges."""
     rows = pd.DataFrame(list(known.points), columns=["prompt_tokens", "ttft"]).assign(arm=known.arm)
     of = "" if len(rows) == known.total else f" of {known.total:,}"
-    title = f"{known.arm}: {len(rows):,}{of} requests{note}"
+    name = f"{known.arm}: {len(rows):,}{of} requests{note}"
     longest, latest = ends
     count = alt.Opacity(
         aggregate="count", type="quantitative", scale=alt.Scale(range=[0.15, 1]), legend=None
@@ -288,7 +287,7 @@ def first_token_by_prompt(known: FirstTokens, note: str, ends: tuple[float, floa
             tooltip=[alt.Tooltip(aggregate="count", type="quantitative", title="requests")],
         )
         .properties(
-            title=heading(title, "time to first token over prompt length; darker: more requests"),
+            title=title(name, "time to first token over prompt length; darker: more requests"),
             height=_REQUESTS_HEIGHT,
         )
     )

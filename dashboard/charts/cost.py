@@ -9,8 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from answers.cost.capacity import ArmCapacity
-from answers.cost.capacity import TradePoint as FrontPoint
+from answers.cost.capacity import ArmCapacity, TradePoint
 from answers.cost.values import CostPoint, DecisionCost
 from answers.cost.words import MET, from_to, per_year, short_usd, why
 from answers.decide.overview import badge
@@ -152,7 +151,6 @@ def _span(rows: pd.DataFrame) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 of every power of ten between two ends."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
     return [value for value in every if low <= value <= high]
@@ -279,7 +277,7 @@ def _reach(arm: ArmCapacity) -> str:
     return f"{arm.place.arm}: {'no load' if largest is None else f'up to {largest.short}'}"
 
 
-def pareto(group: Sequence[FrontPoint]) -> Chart:
+def pareto(group: Sequence[TradePoint]) -> Chart:
     """Draw output tokens/s per GPU over tokens/s per user, each arm a path through its loads.
 
     ``group``: points that compete. Those that another one beats in both are faint.
@@ -322,7 +320,7 @@ def pareto(group: Sequence[FrontPoint]) -> Chart:
     return alt.layer(*layers, title=title(_front(group), told), height=_FRONT_HEIGHT)
 
 
-def _points_of(group: Sequence[FrontPoint]) -> pd.DataFrame:
+def _points_of(group: Sequence[TradePoint]) -> pd.DataFrame:
     """Return a row per point. The name of a path that has a point on the front, and the baseline's,
     stand at the path's highest load, at least a line apart."""
     named = {p.path for p in group if p.dominated_by is None or p.place.label == "baseline"}
@@ -349,7 +347,7 @@ def _points_of(group: Sequence[FrontPoint]) -> pd.DataFrame:
     return ends_apart(rows, float(rows["gpu"].max()) * _LINE).drop(columns="value")
 
 
-def _front(group: Sequence[FrontPoint]) -> str:
+def _front(group: Sequence[TradePoint]) -> str:
     on = [point for point in group if point.dominated_by is None]
     paths = pd.Series([point.path for point in on]).value_counts()
     names = [f"{path} ({times})" for path, times in paths.items()]

@@ -8,7 +8,6 @@ import altair as alt
 import pandas as pd
 
 from answers import explore
-from answers.explore import ChartPanel, Mark, Marks, Measure, Pick
 from dashboard.charts import Chart, arm_colour, coloured, given, hex_of, large, spans, tip, title
 from warehouse.catalogue import METRICS
 
@@ -26,7 +25,6 @@ _COLUMNS = ("series", "x", "y", "low", "high", "load", "cells", "evidence")
 
 
 def key_colours(number: int) -> list[str]:
-    """Return hex colours of ``number`` values in their order."""
     colours = []
     for at in range(number):
         share = at / max(number - 1, 1)
@@ -48,18 +46,18 @@ class Axes:
     series: tuple[str, ...]
 
 
-def axes(found: Marks, pick: Pick) -> Axes:
+def axes(found: explore.Marks, pick: explore.Pick) -> Axes:
     """Return the scales that all panels share."""
     marks = found.all
     kind: Kind = "path"
-    if not isinstance(pick.x, Measure):
+    if not isinstance(pick.x, explore.Measure):
         kind = "text" if pick.x.kind == "several" else pick.x.kind
     ticks = tuple(sorted({mark.x for mark in marks})) if kind in ("number", "text") else ()
     low, high = min(min(m.low for m in marks), 0.0), max(m.high for m in marks)
     return Axes(kind, ticks, low, high * 1.06 or 1.0, tuple(sorted({m.series for m in marks})))
 
 
-def panel(one: ChartPanel, pick: Pick, name: str, shared: Axes) -> Chart:
+def panel(one: explore.ChartPanel, pick: explore.Pick, name: str, shared: Axes) -> Chart:
     """Draw one line per series with the extremes of its cells; points can be clicked. ``name``:
     title."""
     y = alt.Y(
@@ -107,8 +105,7 @@ def panel(one: ChartPanel, pick: Pick, name: str, shared: Axes) -> Chart:
     )  # fmt: skip
 
 
-def mark_rows(marks: Sequence[Mark]) -> pd.DataFrame:
-    """Return a row per mark; ``solid`` is 0 for a single cell."""
+def mark_rows(marks: Sequence[explore.Mark]) -> pd.DataFrame:
     rows = pd.DataFrame({name: [getattr(m, name) for m in marks] for name in _COLUMNS})
     return rows.assign(solid=(rows["cells"] > 1).astype(int))
 

@@ -110,7 +110,6 @@ def over_k(sheet: ForecastSheet, lines: ForecastLines) -> Chart:
 
 
 def _line(sheet: ForecastSheet, line: Sequence[ForecastStep], over: str) -> pd.DataFrame:
-    """Return a row per prediction; ``over``: the axis that it is drawn over."""
     rows = []
     for step in line:
         figure, at = step.of(sheet.metric), step.k if over == "k" else step.load

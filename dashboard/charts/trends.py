@@ -11,8 +11,7 @@ from analysis.nightly.regressions import ReleaseEffect
 from answers.runs.notes import UNKNOWN_NIGHT, PlacedNote, by_night
 from answers.trend.answer import TrendLine, names
 from answers.wording import badge, bracketed
-from dashboard.charts import QUIET, Chart, arm_colour, colour, even, spans, tip
-from dashboard.charts import title as heading
+from dashboard.charts import QUIET, Chart, arm_colour, colour, even, spans, tip, title
 from warehouse.catalogue import Metric
 
 HEIGHT = 320
@@ -88,7 +87,7 @@ def run_chart(line: TrendLine, notes: Sequence[PlacedNote] = ()) -> Chart:
         tips = [alt.Tooltip(field="night", type="nominal"), tip("said", "noted")]
         layers.append(mark.encode(x=x, y=alt.value(_TOP), tooltip=tips))
     return alt.layer(*layers).properties(
-        title=heading(f"{line.metric}, {metric.unit}{bracketed(badge(line.evidence))}", line.name),
+        title=title(f"{line.metric}, {metric.unit}{bracketed(badge(line.evidence))}", line.name),
         height=HEIGHT,
     )
 
@@ -154,7 +153,7 @@ def forest(effects: Sequence[ReleaseEffect]) -> Chart:
     return alt.layer(
         even("x"), spans(base.mark_rule(strokeWidth=3, opacity=0.5), "x"), points
     ).properties(
-        title=heading(f"{effects[0].series.line}{''.join(badges)}"), height=_ROW * len(rows) + 90
+        title=title(f"{effects[0].series.line}{''.join(badges)}"), height=_ROW * len(rows) + 90
     )
 
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -19,13 +19,11 @@ from analysis.matching.guess_paths import datasets, repeat
 from analysis.matching.names import with_draft
 from answers.compare import values
 from answers.compare.answer import UploadAnswer, UploadedCell, answer_uploads
-from answers.compare.values import CompareQuestion
 from answers.decide import tables
 from answers.decide.overview import Overview, overviews
 from answers.wording import METHODS, known
 from dashboard.access import may_edit, require_editor
-from dashboard.charts import decide as charts
-from dashboard.charts import specification
+from dashboard.charts import decide, specification
 from dashboard.chosen import against, bullets, load_map, paste, tiles
 from dashboard.components import errors_told, plain, table, texts
 from dashboard.downloads import charts_menu
@@ -106,11 +104,10 @@ def _shared(
     """Draw the box of a fact that all files share; it is left open where the files say different
     ones."""
     stated = list(dict.fromkeys(filter(None, guessed)))
-    chosen: str | None = place.selectbox(
+    return place.selectbox(
         label, list(dict.fromkeys([*stated, *known])), index=0 if len(stated) == 1 else None, key=f"own-{key}",
         accept_new_options=True, placeholder=", ".join(stated) or "unknown",
     )  # fmt: skip
-    return chosen
 
 
 def known_facts(files: Sequence[Any]) -> list[tuple[str, ...]]:
@@ -181,7 +178,7 @@ def _decided(overview: Overview, at: int) -> None:
     st.subheader(plain(overview.headline))
     st.markdown(plain(overview.paragraph))
     left, right = st.columns([3, 2])
-    drawing = specification(charts.load_map(overview, one))
+    drawing = specification(decide.load_map(overview, one))
     with left:
         load_map(drawing, overview)
     with right:
@@ -331,7 +328,7 @@ def _verdict(shelf: Shelf, filters: Filters, reports: list[Report]) -> None:
     key = (shelf, filters if together_with else None, id(mine))
     kept = st.session_state.get(f"{_KEPT}: told")
     if kept is None or kept[0] != key:
-        question = CompareQuestion(filters if together_with else Filters())
+        question = values.CompareQuestion(filters if together_with else Filters())
         kept = (key, answer_uploads(mine.held, shelf.reader if together_with else None, question))
         st.session_state[f"{_KEPT}: told"] = kept
     show(mine, kept[1], [report.name for report in reports])
@@ -344,8 +341,7 @@ def _read(name: str, reports: list[Report]) -> Uploaded:
         with st.spinner("Reading the files", show_time=True):
             kept = (reports, take_in(reports))
         st.session_state[f"{_KEPT}: {name}"] = kept
-    uploaded: Uploaded = kept[1]
-    return uploaded
+    return cast(Uploaded, kept[1])
 
 
 def _keep(shelf: Shelf, reports: list[Report]) -> None:

@@ -23,13 +23,6 @@ from answers.compare.subjects import (
     pairs,
     requests,
 )
-from answers.compare.values import (
-    ArmComparison,
-    ComparedSetting,
-    CompareQuestion,
-    MetricLine,
-    PairLine,
-)
 from answers.decide.answer import decide
 from answers.decide.overview import NamedSubject
 from answers.decide.values import DecideQuestion
@@ -38,7 +31,6 @@ from answers.published.values import PublishedStudy
 from answers.wording import bracketed
 from dashboard.charts import Drawing, specification
 from dashboard.charts import compare as charts
-from dashboard.charts.compare import LineView, over_load
 from dashboard.chosen import SubjectOffer, offer_of, one_of
 from dashboard.components import badged, explanation, grid, plain, right, segments, table, tabled
 from dashboard.downloads import figure_files, rows_menu
@@ -64,7 +56,12 @@ def render(shelf: Shelf, filters: Filters) -> None:
     if cells(shelf, filters).empty and not studied:
         st.header(_NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
-        one_of("Subject", (), _SUBJECT, _offer(shelf, CompareQuestion(filters), studies, {}).hidden)
+        one_of(
+            "Subject",
+            (),
+            _SUBJECT,
+            _offer(shelf, values.CompareQuestion(filters), studies, {}).hidden,
+        )
         return
     top, choice, body, folded = *(st.container() for _ in range(3)), st.empty()
     last = folded.container()
@@ -96,7 +93,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         offer.say_default(_SUBJECT)
 
 
-def _question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> CompareQuestion:
+def _question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> values.CompareQuestion:
     """Ask which cells are compared with which; folded, since most readers change nothing here.
     ``cells``: of them any server argument may be allowed alone."""
     with st.expander("Which cells are compared?"):
@@ -107,10 +104,10 @@ def _question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> Compare
             "Also pair cells that differ in",
             [*MATCH_FIELDS, *stated_arguments(cells)], key="allow", bind="query-params", placeholder="nothing else",
         )  # fmt: skip
-    return CompareQuestion(filters, tuple(sorted(allowed)), reference, _also())
+    return values.CompareQuestion(filters, tuple(sorted(allowed)), reference, _also())
 
 
-def _also() -> tuple[MetricLine, ...]:
+def _also() -> tuple[values.MetricLine, ...]:
     """Return the lines beside those of the study's table that the metric's controls ask for."""
     state, link = st.session_state, st.query_params
     key = _METRIC_LABELS.get(str(state.get("metric", link.get("metric"))))
@@ -123,7 +120,7 @@ def _also() -> tuple[MetricLine, ...]:
 
 def _offer(
     shelf: Shelf,
-    question: CompareQuestion,
+    question: values.CompareQuestion,
     studies: Sequence[PublishedStudy],
     ours: Mapping[str, NamedSubject],
 ) -> SubjectOffer:
@@ -134,7 +131,7 @@ def _offer(
     )  # fmt: skip
 
 
-def _comparable(shelf: Shelf, question: CompareQuestion) -> dict[str, NamedSubject]:
+def _comparable(shelf: Shelf, question: values.CompareQuestion) -> dict[str, NamedSubject]:
     """Return name -> subject, the first of them one that has a pair; empty where none has."""
     known = ask(shelf, offered, question)
     for at, named in enumerate(known):
@@ -143,7 +140,7 @@ def _comparable(shelf: Shelf, question: CompareQuestion) -> dict[str, NamedSubje
     return {}
 
 
-def _has_pair(shelf: Shelf, question: CompareQuestion, about: NamedSubject) -> bool:
+def _has_pair(shelf: Shelf, question: values.CompareQuestion, about: NamedSubject) -> bool:
     return (
         compared(ask(shelf, compare, replace(question, filters=about.filters)), about) is not None
     )
@@ -169,7 +166,7 @@ _STATISTIC_LABELS = {percentile_label(name): name for name in STATISTICS if name
 _RELATIVE, _ABSOLUTE = "Improvement, %", "Own unit"
 DRAFTS, ONE_METRIC, ONE_PAIR = "Draft tokens", "One metric, every dataset", "One pair"
 #: Name of a figure -> the lines that it draws, as the published study groups them.
-FIGURES: dict[str, tuple[MetricLine, ...]] = {
+FIGURES: dict[str, tuple[values.MetricLine, ...]] = {
     "All metrics": STUDY_TABLE,
     "Throughput": (("output_throughput", "mean"), ("total_throughput", "mean")),
     "First token and latency": (("ttft", "p95"), ("request_latency", "p50")),
@@ -199,8 +196,8 @@ _NUMBERS = right("reference", "this arm", "improvement", "95 % interval", "study
 
 def _subject(
     shelf: Shelf,
-    question: CompareQuestion,
-    comparison: ArmComparison,
+    question: values.CompareQuestion,
+    comparison: values.ArmComparison,
     subject: ComparedSubject | None,
     top: DeltaGenerator,
 ) -> None:
@@ -257,7 +254,7 @@ def _subject(
         rows_menu("pairs", lambda: pair_rows(ask(shelf, pair_lines, question)))
 
 
-def _left_out(comparison: ArmComparison) -> None:
+def _left_out(comparison: values.ArmComparison) -> None:
     lonely, excluded = len(comparison.unmatched), len(comparison.excluded)
     if not lonely and not excluded:
         st.caption("Every cell has a partner.")
@@ -280,7 +277,7 @@ def _left_out(comparison: ArmComparison) -> None:
             )
 
 
-def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
+def pair_rows(lines: tuple[values.PairLine, ...]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "setting": line.setting, "arm": line.arm,
@@ -294,8 +291,7 @@ def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def _setting(subject: ComparedSubject) -> ComparedSetting | None:
-    """Ask for the dataset and tensor parallel size; None where the link names one that is gone."""
+def _setting(subject: ComparedSubject) -> values.ComparedSetting | None:
     names = [each.name for each in subject.settings]
     follow_first("setting", names)
     gone = lost("setting", names)
@@ -314,7 +310,7 @@ def _setting(subject: ComparedSubject) -> ComparedSetting | None:
     return None if name is None else subject.setting(name)
 
 
-def _badges(setting: ComparedSetting) -> list[str]:
+def _badges(setting: values.ComparedSetting) -> list[str]:
     return sorted({badge for arm in setting.arms for badge in arm.badges})
 
 
@@ -323,8 +319,8 @@ def _badges(setting: ComparedSetting) -> list[str]:
 
 def _figure(
     shelf: Shelf,
-    question: CompareQuestion,
-    setting: ComparedSetting,
+    question: values.CompareQuestion,
+    setting: values.ComparedSetting,
     arm: str,
     again: Mapping[str, str],
 ) -> None:
@@ -339,7 +335,7 @@ def _figure(
     st.caption(_HOW)
     badge = bracketed(*_badges(setting))
     views = [
-        LineView(line, seen, question.reference, True,
+        charts.LineView(line, seen, question.reference, True,
                  f"{values.short_name(*line)}, {METRICS[line[0]].unit}{badge}")
         for line in FIGURES[figure]
     ]  # fmt: skip
@@ -355,7 +351,7 @@ def _without_k(arm: str) -> tuple[str, str]:
 
 def _one_metric(
     shelf: Shelf,
-    question: CompareQuestion,
+    question: values.CompareQuestion,
     subject: ComparedSubject,
     arm: str,
     again: Mapping[str, str],
@@ -387,7 +383,7 @@ def _one_metric(
         # Where the arm was not measured, the first one.
         names = [each.name for each in setting.arms]
         seen = (arm if arm in names else names[0],)
-        views[setting.name] = LineView(
+        views[setting.name] = charts.LineView(
             line,
             seen,
             question.reference,
@@ -399,25 +395,33 @@ def _one_metric(
     figure_files(name, drawings, again)
 
 
-def _alt(setting: ComparedSetting, view: LineView) -> str:
+def _alt(setting: values.ComparedSetting, view: charts.LineView) -> str:
     text = charts.answer(setting, view.line, view.seen[0])
     return f"{values.with_unit(*view.line)} over the load on {setting.name}: {text}."
 
 
 @cached
 def _drawing(
-    shelf: Shelf, question: CompareQuestion, name: str, view: LineView, beside: tuple[str, ...] = ()
+    shelf: Shelf,
+    question: values.CompareQuestion,
+    name: str,
+    view: charts.LineView,
+    beside: tuple[str, ...] = (),
 ) -> Drawing:
     settings = {each.name: each for each in ask(shelf, compare, question).settings}
     return specification(
-        over_load(settings[name], view, [settings[other] for other in beside if other != name])
+        charts.over_load(
+            settings[name], view, [settings[other] for other in beside if other != name]
+        )
     )
 
 
 # --- One pair of cells.
 
 
-def _one_pair(shelf: Shelf, comparison: ArmComparison, setting: ComparedSetting) -> None:
+def _one_pair(
+    shelf: Shelf, comparison: values.ArmComparison, setting: values.ComparedSetting
+) -> None:
     named = {pair.name: pair for pair in pairs(comparison, setting)}
     left, right = st.columns([3, 2], vertical_alignment="bottom")
     chosen = named[selected("Pair", list(named), "pair", left)]

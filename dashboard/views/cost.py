@@ -21,7 +21,6 @@ from answers.cost.capacity import (
     within,
 )
 from answers.cost.values import Costs, DecisionCost, Terms, money_json
-from answers.cost.words import NOTHING, notes, per_year
 from answers.decide.answer import decide
 from answers.decide.overview import NamedSubject
 from answers.decide.values import DecideQuestion, Decisions
@@ -29,7 +28,6 @@ from answers.wording import badge, known
 from dashboard import links
 from dashboard.charts import Drawing, specification
 from dashboard.charts import cost as charts
-from dashboard.charts.cost import CHOSEN, POINT, slo_strips
 from dashboard.chosen import (
     SUBJECT,
     SUBJECT_LABEL,
@@ -47,7 +45,6 @@ from dashboard.chosen import (
 from dashboard.components import badged, fold, plain, shown, table, tabled, titled
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import cells, nothing
-from dashboard.links import BEHIND, LINK_COLUMNS, linked
 from dashboard.shelf import Shelf, ask, cached
 from warehouse.filters import Filters
 
@@ -92,7 +89,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page."""
     links.rename(_RENAMED)
     if cells(shelf, filters).empty:
-        st.header(NOTHING)
+        st.header(words.NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         one_of(SUBJECT_LABEL, (), SUBJECT, choices(shelf, DecideQuestion(filters), {}).hidden)
         return
@@ -120,7 +117,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         if why is None:
             say_gone(gone() or "")
         else:
-            st.header(NOTHING)
+            st.header(words.NOTHING)
             st.info(plain(why))
     if not there:
         charts_menu("cost", titled(_trade(shelf, filters)))
@@ -133,10 +130,10 @@ def _decided(shelf: Shelf, choice: ChosenDecision, counted: Terms, top: DeltaGen
     with top:
         st.header(plain(row.headline), help=_HOW)
         badged(filter(None, [badge(row.decision.subject.evidence)]))
-        (st.caption if row.basis else st.info)(" ".join(plain(text) for text in notes([row])))
+        (st.caption if row.basis else st.info)(" ".join(plain(text) for text in words.notes([row])))
     left, right = st.columns([3, 2])
     left.vega_lite_chart(drawings[0], alt=row.headline)
-    right.vega_lite_chart(drawings[1], alt=f"Saved a year: {per_year(row)}")
+    right.vega_lite_chart(drawings[1], alt=f"Saved a year: {words.per_year(row)}")
     scope = kept_to(choice.one, question.filters)
     charts_menu("cost", titled([*drawings, *_trade(shelf, scope)]))
     _folds(shelf, scope, question.slo, counted, (costs, row))
@@ -146,7 +143,6 @@ def _decided(shelf: Shelf, choice: ChosenDecision, counted: Terms, top: DeltaGen
 def _sheet(
     shelf: Shelf, question: DecideQuestion, counted: Terms, about: NamedSubject, traffic: str
 ) -> tuple[Costs, DecisionCost, list[Drawing]]:
-    """Return the money of a subject's decisions, that of the chosen traffic, and its charts."""
     overview = decided(shelf, question, about).overview
     by_traffic = {} if overview is None else traffics(overview)
     costs = cost(Decisions(tuple(by_traffic.values())), counted)
@@ -160,7 +156,6 @@ def _sheet(
 
 
 def _trade(shelf: Shelf, filters: Filters) -> list[Drawing]:
-    """Draw one chart of competing points, those of one dataset; return it for the files."""
     found = ask(shelf, trade, filters)
     if found.left_out:
         st.caption(f"Left out: {found.left_out} loads whose rates or number of GPUs are unknown.")
@@ -179,14 +174,14 @@ def _trade(shelf: Shelf, filters: Filters) -> list[Drawing]:
     )
     chosen = st.selectbox(
         "The cells behind a point: choose it here or click on it",
-        [point.name for point in found.points], index=None, key=POINT, bind="query-params",
+        [point.name for point in found.points], index=None, key=charts.POINT, bind="query-params",
         placeholder="no point chosen", help=_HOW_FRONT,
     )  # fmt: skip
     if chosen is not None:
         (point,) = (point for point in found.points if point.name == chosen)
         every = cells(shelf, filters)
-        behind = every.loc[every["cell_id"].isin(point.cells), [*BEHIND, "cell_id"]]
-        table(linked(behind.rename(columns=BEHIND)), "cells", LINK_COLUMNS)
+        behind = every.loc[every["cell_id"].isin(point.cells), [*links.BEHIND, "cell_id"]]
+        table(links.linked(behind.rename(columns=links.BEHIND)), "cells", links.LINK_COLUMNS)
     return [drawing]
 
 
@@ -196,9 +191,9 @@ def _front(shelf: Shelf, filters: Filters, at: int) -> Drawing:
 
 
 def _choose() -> None:
-    picked = st.session_state["front"]["selection"].get(CHOSEN)
+    picked = st.session_state["front"]["selection"].get(charts.CHOSEN)
     if picked:
-        st.session_state[POINT] = picked[0][POINT]
+        st.session_state[charts.POINT] = picked[0][charts.POINT]
 
 
 # --- What a reader pays and has to serve, as widgets.
@@ -284,7 +279,6 @@ def _folds(
     shelf: Shelf, scope: Filters, slo: str | None, counted: Terms,
     money: tuple[Costs, DecisionCost] | None = None,
 ) -> None:  # fmt: skip
-    """Draw the folds; what is closed is not computed. ``scope``: the cells that they are about."""
     fold(
         "Which load meets your latency target?",
         "fold_target",
@@ -393,11 +387,11 @@ def _ask_for() -> None:
 def _drawn(
     shelf: Shelf, scope: Filters, slo: str, paid: Paying, counted: bool
 ) -> tuple[dict[str, Drawing], int]:
-    """Return the charts of the first settings, and how many settings there are."""
     settings: dict[str, list[ArmCapacity]] = {}
     for arm in ask(shelf, capacity, scope, slo, paid, counted).arms:
         if all(at.level.load.value is not None for at in arm.loads):
             settings.setdefault(arm.place.setting, []).append(arm)
     return {
-        name: specification(slo_strips(arms)) for name, arms in list(settings.items())[:MOST_STRIPS]
+        name: specification(charts.slo_strips(arms))
+        for name, arms in list(settings.items())[:MOST_STRIPS]
     }, len(settings)

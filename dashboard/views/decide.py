@@ -14,11 +14,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from answers.compare import values
 from answers.compare.answer import compare
-from answers.compare.values import CompareQuestion
 from answers.decide import tables
 from answers.decide.answer import decide
 from answers.decide.overview import NamedSubject, Overview
-from answers.decide.tables import changes, operating_cell, outputs_of
 from answers.decide.values import DecideQuestion, Decision
 from answers.ground import cells_kept
 from answers.predict.acceptance import accepted, accepted_in, rule_rows, rules
@@ -44,10 +42,9 @@ from dashboard.chosen import (
     traffics,
 )
 from dashboard.components import fold, plain, table, texts
-from dashboard.downloads import charts_menu, rows_menu
+from dashboard.downloads import charts_menu, report_button, rows_menu
 from dashboard.filters import keep, nothing
 from dashboard.links import cell_link
-from dashboard.report import report_button
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views import adding, printed
 from warehouse import annotations
@@ -109,14 +106,13 @@ def _none(shelf: Shelf, question: DecideQuestion) -> None:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     st.info(plain(ask(shelf, decide, question).why_none or ""))
-    lonely = ask(shelf, compare, CompareQuestion(question.filters, question.allow))
+    lonely = ask(shelf, compare, values.CompareQuestion(question.filters, question.allow))
     if lonely.unmatched:
         st.markdown("These cells have no partner:")
         table(texts(values.UNMATCHED_HEADER, values.unmatched_rows(lonely)), "rows")
 
 
 def _show(shelf: Shelf, decision: ChosenDecision, top: DeltaGenerator) -> None:
-    """Draw what is read first: the sentence, the map, what it is worth, what to paste."""
     overview, one = decision.overview, decision.one
     st.set_page_config(page_title=f"{TITLE}: {overview.name}")
     # Several sentences where the sizes that lead differ and nobody chose one.
@@ -143,7 +139,6 @@ def _show(shelf: Shelf, decision: ChosenDecision, top: DeltaGenerator) -> None:
 
 
 def _load_clicked(overview: Overview) -> None:
-    """Choose the traffic and the load of the field that was clicked; the link then holds them."""
     picked = st.session_state["load_map"]["selection"].get(charts.CHOSEN)
     if not picked:
         return
@@ -187,7 +182,7 @@ def drawings(
 def _details(shelf: Shelf, decision: ChosenDecision) -> None:
     overview, one = decision.overview, decision.one
     drawn = drawings(shelf, decision.question, decision.about, decision.traffic)
-    changed = changes(overview.decisions, annotations.last_decisions(Path(shelf.root)))
+    changed = tables.changes(overview.decisions, annotations.last_decisions(Path(shelf.root)))
     left = tuple(tables.left_out(one))
     parts: list[tuple[str, str, Callable[[], None]]] = [
         ("which_k", "Which method and K at which load?", partial(_which_k, shelf, one, drawn[_HEAT_MAP])),
@@ -257,8 +252,8 @@ def _figures(overview: Overview, one: Decision) -> None:
 
 
 def _same(shelf: Shelf, one: Decision) -> None:
-    cell = operating_cell(one)
-    same = None if cell is None else ask(shelf, outputs_of, cell)
+    cell = tables.operating_cell(one)
+    same = None if cell is None else ask(shelf, tables.outputs_of, cell)
     if same is None:
         st.markdown("Unknown: no outputs of both arms are known at your load.")
         return

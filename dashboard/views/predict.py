@@ -41,7 +41,6 @@ from answers.predict.values import (
 )
 from answers.wording import bracketed
 from dashboard.charts import Drawing, forecast, specification
-from dashboard.charts.forecast import DRAWN, ForecastSheet, acceptance
 from dashboard.chosen import SubjectOffer, one_of
 from dashboard.components import badged, explanation, fold, plain, segments, table, tabled, titled
 from dashboard.downloads import charts_menu, rows_menu
@@ -58,7 +57,7 @@ FORMER = ("what-if",)
 _ARM = "whatif_arm"
 _GONE = "Not here any more: what the link names"
 _QUESTION = "What if K, load, acceptance or lengths were others?"
-_METRICS = {METRICS[name].label: name for name in DRAWN}
+_METRICS = {METRICS[name].label: name for name in forecast.DRAWN}
 _OVER: dict[str, Over] = {
     "by position": "position", "over draft tokens": "k", "over concurrency": "concurrency",
 }  # fmt: skip
@@ -163,7 +162,7 @@ def _measured(
         "Metric", list(_METRICS), default=next(iter(_METRICS)), required=True,
         key="whatif_metric", bind="query-params", help=_BAND,
     )  # fmt: skip
-    sheet = ForecastSheet(_known(shelf, place), given, _METRICS[label], note)
+    sheet = forecast.ForecastSheet(_known(shelf, place), given, _METRICS[label], note)
     drawings = _drawn(shelf, place, given, sheet.metric, note)
     for column, drawing in zip(st.columns(2), drawings, strict=True):
         column.vega_lite_chart(drawing, alt=f"{drawing['title']['text']}, measured and predicted")
@@ -238,8 +237,7 @@ def _answer(shelf: Shelf, place: ForecastPlace, given: ForecastQuestion) -> Fore
 def _drawn(
     shelf: Shelf, place: ForecastPlace, given: ForecastQuestion, metric: str, note: str
 ) -> list[Drawing]:
-    """Return the charts over the load and over K. ``note`` ends the titles."""
-    sheet = ForecastSheet(_known(shelf, place), given, metric, note)
+    sheet = forecast.ForecastSheet(_known(shelf, place), given, metric, note)
     around = forecast_lines(sheet.known, given)
     return [
         specification(forecast.over_load(sheet, around)),
@@ -259,7 +257,7 @@ def _draft(drafts: tuple[DraftAcceptance, ...], family: DraftFamily, note: str) 
         k = int(segments("K", [str(k) for k in ks], "draft_k")) if over != "k" else ks[0]
     title = (f"{headline(drafts, k)}{note}", f"{family.family}; a line per dataset")
     drawing = specification(
-        acceptance(
+        forecast.acceptance(
             lines(drafts, AcceptanceQuestion(over, measure, k)),
             over,
             measure,
@@ -274,7 +272,7 @@ def _draft(drafts: tuple[DraftAcceptance, ...], family: DraftFamily, note: str) 
 # --- What is folded under a forecast; what is closed is neither computed nor drawn.
 
 
-def _trust(forecasts: ForecastAnswer, sheet: ForecastSheet) -> None:
+def _trust(forecasts: ForecastAnswer, sheet: forecast.ForecastSheet) -> None:
     for line in forecasts.trust:
         st.caption(plain(line))
     st.vega_lite_chart(

@@ -67,8 +67,6 @@ def overview(study: PublishedStudy) -> None:
 
 
 def _mistakes_and_money(study: PublishedStudy) -> None:
-    """Draw the errors in print, each with the figures that are wrong through it folded under it; then
-    the money as printed, and recomputed beside it."""
     count = len(study.mistakes)
     if count:
         text = f"{study.flagged} of {study.checked} figures do not follow from their own rows"

@@ -16,10 +16,8 @@ from analysis.frames import number
 from analysis.nightly.regressions import AcceptedNight, budgets, comparable_releases
 from answers.runs import notes
 from answers.runs import read as read_runs
-from answers.runs.notes import PlacedNote
 from answers.search import board, words
 from answers.trend import answer, nights
-from answers.trend.answer import Meant, Release, Trend, TrendLine, accept, names, release, watch
 from dashboard import annotating
 from dashboard.access import may_edit
 from dashboard.charts import Drawing, specification
@@ -43,7 +41,6 @@ from dashboard.filters import nothing
 from dashboard.links import cell_link, selected
 from dashboard.shelf import Shelf, ask, cached
 from warehouse import beside
-from warehouse.beside import NightsHistory, NightSummary, nights_history, nights_version
 from warehouse.filters import Filters
 
 TITLE = "Trends"
@@ -120,8 +117,8 @@ class WatchedTrend:
     """The judged trend. ``places``: metric -> the names of its judged series, worst first -> the
     series."""
 
-    trend: Trend
-    places: dict[str, dict[str, TrendLine]]
+    trend: answer.Trend
+    places: dict[str, dict[str, answer.TrendLine]]
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
@@ -161,7 +158,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         label = plain(board.label(boards[0], datetime.now(UTC)))
         fold(label, "searches", partial(search, shelf.root, filters))
     fold("One release against another", "releases", partial(_releases, shelf, filters))
-    past = _history(shelf.root, nights_version(Path(shelf.root)))
+    past = _history(shelf.root, beside.nights_version(Path(shelf.root)))
     chosen = nights.chosen(past.nights, filters)
     fold(plain(nights.headline(chosen)), "last_nights", partial(_nights, shelf, past, chosen))
 
@@ -169,14 +166,14 @@ def render(shelf: Shelf, filters: Filters) -> None:
 @cached
 def trend_of(shelf: Shelf, watching: TrendQuestion) -> WatchedTrend:
     """Judge every series; raises UnknownKey for a budget that cannot be read."""
-    trend = watch(
+    trend = answer.watch(
         ask(shelf, answer.watched, watching.filters),
         budgets(watching.budget.replace(",", " ").split()),
         watching.accepted,
     )
-    places: dict[str, dict[str, TrendLine]] = {}
+    places: dict[str, dict[str, answer.TrendLine]] = {}
     for name, line in zip(
-        names([line.assessed.series for line in trend.judged]), trend.judged, strict=True
+        answer.names([line.assessed.series for line in trend.judged]), trend.judged, strict=True
     ):
         places.setdefault(line.metric, {})[name] = line
     return WatchedTrend(trend, places)
@@ -187,7 +184,11 @@ def trend_of(shelf: Shelf, watching: TrendQuestion) -> WatchedTrend:
 
 @cached
 def drawing(
-    shelf: Shelf, watching: TrendQuestion, metric: str, name: str, noted: tuple[PlacedNote, ...]
+    shelf: Shelf,
+    watching: TrendQuestion,
+    metric: str,
+    name: str,
+    noted: tuple[notes.PlacedNote, ...],
 ) -> Drawing:
     return specification(run_chart(trend_of(shelf, watching).places[metric][name], noted))
 
@@ -220,7 +221,7 @@ def _series(
         )
 
 
-def _accept(shelf: Shelf, line: TrendLine) -> None:
+def _accept(shelf: Shelf, line: answer.TrendLine) -> None:
     """Draw the form that accepts a night, as ``draftboard gate accept`` does: from it on the night
     is the reference of what follows."""
     if not may_edit():
@@ -235,17 +236,19 @@ def _accept(shelf: Shelf, line: TrendLine) -> None:
         why = st.text_input("Why", key="accept-why")
         if st.form_submit_button("Accept"):
             parts = ", ".join(line.assessed.series.words) if of == _THIS else None
-            _accepted(shelf, Meant(night, None if of == _EVERY else line.study, parts), why or "")
+            _accepted(
+                shelf, answer.Meant(night, None if of == _EVERY else line.study, parts), why or ""
+            )
 
 
-def _accepted(shelf: Shelf, what: Meant, why: str) -> None:
+def _accepted(shelf: Shelf, what: answer.Meant, why: str) -> None:
     name = annotating.author()
     with errors_told():
-        accept(shelf.reader, what, why, name)
+        answer.accept(shelf.reader, what, why, name)
         st.rerun()
 
 
-def _behind(line: TrendLine, noted: Sequence[PlacedNote]) -> None:
+def _behind(line: answer.TrendLine, noted: Sequence[notes.PlacedNote]) -> None:
     changes = [
         (point.night, change.field, *("not stated" if value is None else str(value)
                                       for value in (change.before, change.after)))
@@ -273,7 +276,7 @@ def _behind(line: TrendLine, noted: Sequence[PlacedNote]) -> None:
     table(shown(pd.DataFrame(rows)), "nights", _POINT_COLUMNS)
 
 
-def _every_series(trend: Trend) -> None:
+def _every_series(trend: answer.Trend) -> None:
     table(listing(trend.judged, _COLUMNS), "series")
     left = len(trend.lines) - len(trend.judged)
     if left:
@@ -281,7 +284,7 @@ def _every_series(trend: Trend) -> None:
     rows_menu("trends", lambda: file_rows(trend.judged))
 
 
-def file_rows(lines: Sequence[TrendLine]) -> pd.DataFrame:
+def file_rows(lines: Sequence[answer.TrendLine]) -> pd.DataFrame:
     rows = [
         {
             **dict(line.about), "metric": line.assessed.series.metric,
@@ -363,8 +366,8 @@ def _releases(shelf: Shelf, filters: Filters) -> None:
 
 
 @cached
-def _released(shelf: Shelf, filters: Filters, before: str, after: str) -> Release:
-    return release(ask(shelf, answer.watched, filters).series, before, after)
+def _released(shelf: Shelf, filters: Filters, before: str, after: str) -> answer.Release:
+    return answer.release(ask(shelf, answer.watched, filters).series, before, after)
 
 
 @cached
@@ -376,13 +379,15 @@ def _forest(shelf: Shelf, filters: Filters, before: str, after: str, line: str) 
 
 
 @lru_cache(4)
-def _history(root: str, _version: str) -> NightsHistory:
+def _history(root: str, _version: str) -> beside.NightsHistory:
     """Return the nights. A night that ends makes no new generation, so the answer is kept by the
     files' version."""
-    return nights_history(Path(root))
+    return beside.nights_history(Path(root))
 
 
-def _nights(shelf: Shelf, past: NightsHistory, chosen: tuple[NightSummary, ...]) -> None:
+def _nights(
+    shelf: Shelf, past: beside.NightsHistory, chosen: tuple[beside.NightSummary, ...]
+) -> None:
     for text in past.damaged:
         st.warning(plain(text))
     if not past.nights:

@@ -12,7 +12,6 @@ from analysis.published.claims import Claims, as_improvement, judge
 from analysis.published.claims_file import Tables, read_claims
 from analysis.verdicts.finding import Finding
 from answers.published import answer, values
-from answers.published.values import headline_of_claims, mistakes
 from dashboard.access import may_edit, require_editor
 from dashboard.charts import Drawing, specification
 from dashboard.charts.published import MOST_DRAWN, claimed
@@ -74,7 +73,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         return
     tables, judged = judged_table(chosen)
     with top:
-        st.header(plain(headline_of_claims(judged)), help=_HOW)
+        st.header(plain(values.headline_of_claims(judged)), help=_HOW)
     with body:
         _figures(judged, everything)
         drawable = [
@@ -139,7 +138,7 @@ def judged_table(file: ClaimsFile) -> tuple[Tables, Claims]:
 
 
 def _figures(judged: Claims, everything: bool) -> None:
-    for mistake in mistakes(judged):
+    for mistake in values.mistakes(judged):
         figures = (f"    - {plain(figure)}" for figure in mistake.figures)
         st.markdown("\n".join([f"- {plain(mistake.sentence)}", *figures]))
     listed = judged.findings if everything else judged.flagged

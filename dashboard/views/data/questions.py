@@ -14,15 +14,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from answers import explore
 from answers.compare.values import metric_name
-from answers.explore import (
-    AGGREGATIONS,
-    KEYS,
-    CellBehind,
-    Clicked,
-    Measure,
-    Pick,
-    marks_sql,
-)
 from dashboard import turns
 from dashboard.access import client
 from dashboard.charts import Drawing, specification
@@ -88,7 +79,7 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
         return
     drawings = _drawings(shelf, pick, filters, most)
     wide = max(min(3 if count == 1 else 1, len(known.panels)), 1)
-    clicked: list[Clicked] = []
+    clicked: list[explore.Clicked] = []
     for start in range(0, len(known.panels), wide):
         row = known.panels[start : start + wide]
         for place, one in zip(st.columns(wide), row, strict=False):
@@ -96,9 +87,9 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
                 drawings[one.name], on_select="rerun", alt=explore.alternative(one, pick),
                 key=f"marks-{zlib.crc32(f'{which}-{one.name}-{pick}'.encode())}",
             )  # fmt: skip
-            along = "load" if isinstance(pick.x, Measure) else "x"
+            along = "load" if isinstance(pick.x, explore.Measure) else "x"
             clicked += [
-                Clicked(one.name, str(mark.get("series")), mark.get(along))
+                explore.Clicked(one.name, str(mark.get("series")), mark.get(along))
                 for mark in (event["selection"].get(PICKED, []) if event else [])
             ]
     with top:
@@ -117,11 +108,11 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
     rows_menu(f"explore-{which}", lambda: cell_rows(every().first, pick))
     with st.expander("The SQL behind"):
         st.caption("Copy it, change it, and ask it under SQL above.")
-        copied(marks_sql(pick, filters), "sql")
+        copied(explore.marks_sql(pick, filters), "sql")
 
 
 @cached
-def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str, Drawing]:
+def _drawings(shelf: Shelf, pick: explore.Pick, filters: Filters, most: int) -> dict[str, Drawing]:
     known = ask(shelf, explore.marks, pick, filters, most)
     if not known.panels:
         return {}
@@ -132,7 +123,7 @@ def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str
     }
 
 
-def _pick(which: int, count: int) -> Pick:
+def _pick(which: int, count: int) -> explore.Pick:
     rows = st.columns(3) if count == 1 else (st.container(), st.container(), st.container())
     with rows[0]:
         y = _amount(
@@ -142,21 +133,21 @@ def _pick(which: int, count: int) -> Pick:
         )
     with rows[1]:
         # What the chart stands over: a key, or one of the numbers.
-        over = _choose("Over", [*KEYS, *_LABELS], f"x{which}")
-        x = KEYS[over] if over in KEYS else _amount("Over", f"x{which}", over)
-        panels = _choose("Panels by", [_NONE, *KEYS], f"panels{which}", "Setting")
+        over = _choose("Over", [*explore.KEYS, *_LABELS], f"x{which}")
+        x = explore.KEYS[over] if over in explore.KEYS else _amount("Over", f"x{which}", over)
+        panels = _choose("Panels by", [_NONE, *explore.KEYS], f"panels{which}", "Setting")
     with rows[2]:
-        series = KEYS[_choose("Colours by", list(KEYS), f"colours{which}", "Arm")]
-        how = _choose("Cells of one mark, pooled by", list(AGGREGATIONS), f"pooled{which}")
-    return Pick(y, x, series, KEYS.get(panels), how)
+        series = explore.KEYS[_choose("Colours by", list(explore.KEYS), f"colours{which}", "Arm")]
+        how = _choose("Cells of one mark, pooled by", list(explore.AGGREGATIONS), f"pooled{which}")
+    return explore.Pick(y, x, series, explore.KEYS.get(panels), how)
 
 
-def _amount(label: str, name: str, metric_label: str) -> Measure:
+def _amount(label: str, name: str, metric_label: str) -> explore.Measure:
     metric = _LABELS[metric_label]
     if not METRICS[metric].distribution:
-        return Measure(metric, "mean")
+        return explore.Measure(metric, "mean")
     statistic = _choose(f"{label}: statistic", list(_STATISTICS), f"{name}-statistic", "median")
-    return Measure(metric, _STATISTICS[statistic])
+    return explore.Measure(metric, _STATISTICS[statistic])
 
 
 def _choose(label: str, options: list[str], name: str, first: str | None = None) -> str:
@@ -165,7 +156,7 @@ def _choose(label: str, options: list[str], name: str, first: str | None = None)
     return chosen
 
 
-def cell_rows(cells: Sequence[CellBehind], pick: Pick) -> pd.DataFrame:
+def cell_rows(cells: Sequence[explore.CellBehind], pick: explore.Pick) -> pd.DataFrame:
     names = {
         **({"panel": pick.panel.label} if pick.panel else {}), "series": pick.series.label,
         "x": explore.axis_title(pick.x),

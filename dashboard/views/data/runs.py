@@ -11,7 +11,6 @@ from streamlit import column_config as col
 
 from analysis.server_series import WINDOW_S
 from answers.runs import read
-from answers.runs.read import CellRow, OneRun, RunRow, Runs, ServerCurves
 from answers.wording import badge, bracketed
 from dashboard import annotating, links
 from dashboard.charts import Drawing, arm_colour, specification
@@ -109,7 +108,7 @@ def _rows(values: Sequence[object], names: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame([{name: getattr(value, name) for name in names} for value in values])
 
 
-def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
+def _one_run(shelf: Shelf, filters: Filters, known: read.Runs) -> None:
     st.subheader("One run")
     offered = _offered(known)
     if not offered:
@@ -138,7 +137,7 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
     _one_cell(shelf, one)
 
 
-def _configuration(run: RunRow) -> None:
+def _configuration(run: read.RunRow) -> None:
     for name, line in read.command_lines(run):
         st.text(name)
         copied(line)
@@ -148,7 +147,7 @@ def _configuration(run: RunRow) -> None:
     st.text(f"source {run.source_id}")
 
 
-def _offered(known: Runs) -> dict[str, RunRow]:
+def _offered(known: read.Runs) -> dict[str, read.RunRow]:
     if len(known.runs) <= _NEWEST:
         return {run.name: run for run in known.runs}
     text = st.text_input("Find a run by name, model, dataset, GPU or file", key="find",
@@ -163,7 +162,7 @@ def _offered(known: Runs) -> dict[str, RunRow]:
     return {run.name: run for run in [*matching[:_NEWEST], *also]}
 
 
-def _open_linked_cell(shelf: Shelf, known: Runs) -> None:
+def _open_linked_cell(shelf: Shelf, known: read.Runs) -> None:
     cell_id = st.query_params.pop(links.CELL, None)
     if cell_id is None:
         return
@@ -182,7 +181,7 @@ def _choose(name: str, value: str) -> None:
     st.query_params[name] = value
 
 
-def _one_cell(shelf: Shelf, one: OneRun) -> None:
+def _one_cell(shelf: Shelf, one: read.OneRun) -> None:
     st.subheader("One cell: what were its requests like?")
     cells = {cell.name: cell for cell in one.cells}
     linked = st.session_state.pop(_LINKED, None)
@@ -211,7 +210,7 @@ def _side_by_side(drawings: list[Drawing], alternative: str) -> None:
 
 
 @cached
-def _request_drawings(shelf: Shelf, cell: CellRow) -> list[Drawing]:
+def _request_drawings(shelf: Shelf, cell: read.CellRow) -> list[Drawing]:
     found = ask(shelf, read.requests, cell.cell_id)
     colour, note = arm_colour(cell.arm), badge(cell.evidence)
     return [
@@ -220,7 +219,7 @@ def _request_drawings(shelf: Shelf, cell: CellRow) -> list[Drawing]:
     ]
 
 
-def _server(shelf: Shelf, cell: CellRow) -> None:
+def _server(shelf: Shelf, cell: read.CellRow) -> None:
     known = ask(shelf, read.server, cell.cell_id)
     if not known.sampled:
         st.caption("No server metrics were sampled during this cell.")
@@ -240,7 +239,7 @@ def _server(shelf: Shelf, cell: CellRow) -> None:
         )
 
 
-def server_drawings(known: ServerCurves, cell: CellRow) -> list[Drawing]:
+def server_drawings(known: read.ServerCurves, cell: read.CellRow) -> list[Drawing]:
     colour, note = arm_colour(cell.arm), bracketed(badge(cell.evidence))
     curves = {curve.name: curve for curve in known.lines}
     return [
@@ -252,7 +251,7 @@ def server_drawings(known: ServerCurves, cell: CellRow) -> list[Drawing]:
     ]
 
 
-def _rejected(known: Runs) -> None:
+def _rejected(known: read.Runs) -> None:
     if not known.rejected:
         return
     with st.expander(f"Rejected files: {len(known.rejected):,}"):
