@@ -26,7 +26,7 @@ from dashboard import annotating
 from dashboard.shelf import Shelf, open_shelf
 from dashboard.upload import Report
 from dashboard.views import adding, data, trends
-from dashboard.views.data import claims
+from dashboard.views.printed import uploaded_table
 from tests.dashboard.doors import guarded, opens_a_session, visiting
 from warehouse import annotations
 from warehouse.filters import Filters
@@ -151,7 +151,7 @@ ACTIONS = {
     "have files read": Action("editor", _read_files),
     "keep files": Action("editor", lambda shelf: adding._keep(shelf, [Report("a.json", b"{}")])),
     "have a table of claims read": Action(
-        "editor", lambda _: claims.uploaded_table("claims.yaml", b"study: {}")
+        "editor", lambda _: uploaded_table("claims.yaml", b"study: {}")
     ),
     "read the audit trail": Action("admin", lambda shelf: data.audit_trail(shelf, Filters())),
 }
@@ -163,7 +163,7 @@ WIDGETS: dict[str, str | None] = {
     "views/trends.py: 'Accept'": "accept a night",
     "views/adding.py: 'Your files'": "have files read",
     "views/adding.py: 'Keep these files in the warehouse'": "keep files",
-    "views/data/claims.py: f'Check a table of your own, up to {MOST_MB} MB'":
+    "views/printed.py: f'Check a table of your own, up to {MOST_MB} MB'":
         "have a table of claims read",
     "views/data/questions.py: 'Run'": None,
     "views/decide.py: 'Only this on all pages'": None,

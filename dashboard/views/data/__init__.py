@@ -8,8 +8,8 @@ import streamlit as st
 from dashboard.access import current_user, require_role
 from dashboard.components import table, tabled
 from dashboard.shelf import Shelf
-from dashboard.views import adding
-from dashboard.views.data import claims, runs
+from dashboard.views import adding, printed
+from dashboard.views.data import runs
 from dashboard.views.data.questions import free_charts, sql_box
 from warehouse import annotations
 from warehouse.filters import Filters
@@ -50,7 +50,7 @@ _PARTS = {
     "Runs": runs.render,
     "Charts": free_charts,
     "SQL": sql_box,
-    "Published figures": claims.render,
+    "Published figures": printed.claims,
     "Your own report": _own,
 }
 
