@@ -6,9 +6,7 @@ from pathlib import Path
 
 from analysis.nightly.regressions import SeriesDrift
 from commands.gate import judge
-from nightly.nights import Judgement
-from nightly.nights import identity
-from nightly.nights import judgement
+from nightly.nights import Judgement, identity, judgement
 from tests.commands.asking import run
 from warehouse.filters import Filters
 
