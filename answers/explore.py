@@ -398,8 +398,7 @@ def _views(root: Path, generation: int, excluded: str) -> Opened:
 
 
 def _table(reader: Reader, sql: str) -> pa.Table:
-    version = annotations.exclusions_version(reader.root)
-    opened = _views(reader.root, reader.generation, version)
+    opened = _views(reader.root, reader.generation, annotations.exclusions_version(reader.root))
     with opened.connection.cursor() as cursor:
         return cursor.sql(sql).to_arrow_table()
 

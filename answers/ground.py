@@ -116,23 +116,24 @@ def broken(found: Comparison, texts: pd.DataFrame, answers: pd.DataFrame) -> Bro
     rows = rows.sort_values(["settled", "p"], ascending=[False, True], kind="stable")
     breaks: Broken = {}
     for row in records(rows[rows["settled"] | rows["likely"]]):
-        breaks[row["setting"]] = (*breaks.get(row["setting"], ()), _broken(row, found))
+        most, base = int(row["tokens"]), row["share_baseline"]
+        ends = {0: "are empty", 1: "end after one token"}.get(
+            most, f"end after {most} tokens or fewer"
+        )
+        does = {
+            SHORT: ends, ENDLESS: f"run into the limit of {most:,} tokens",
+            REPEATING: "repeat themselves", UNPARSED: "are no JSON",
+        }[row["kind"]]  # fmt: skip
+        rest = f"{percent(base, sign=False)} of" if base else "none of"
+        said = f"{percent(row['share'], sign=False)} of the answers {does}, {rest} the baseline's"
+        arm = str(found.keys["arm_label"].loc[(row["setting"], row["arm_id"])])
+        load = found.loads[row["load"]]
+        text = f"{arm} breaks answers: at {load.text} {said}"
+        breaks[row["setting"]] = (
+            *breaks.get(row["setting"], ()),
+            BrokenAnswers(row["arm_id"], arm, load, row["settled"], said, text),
+        )
     return breaks
-
-
-def _broken(row: dict[str, Any], found: Comparison) -> BrokenAnswers:
-    most, base = int(row["tokens"]), row["share_baseline"]
-    ends = {0: "are empty", 1: "end after one token"}.get(most, f"end after {most} tokens or fewer")
-    does = {
-        SHORT: ends, ENDLESS: f"run into the limit of {most:,} tokens",
-        REPEATING: "repeat themselves", UNPARSED: "are no JSON",
-    }[row["kind"]]  # fmt: skip
-    rest = f"{percent(base, sign=False)} of" if base else "none of"
-    said = f"{percent(row['share'], sign=False)} of the answers {does}, {rest} the baseline's"
-    arm = str(found.keys["arm_label"].loc[(row["setting"], row["arm_id"])])
-    load = found.loads[row["load"]]
-    text = f"{arm} breaks answers: at {load.text} {said}"
-    return BrokenAnswers(row["arm_id"], arm, load, row["settled"], said, text)
 
 
 def flagged(found: Comparison, told: Broken) -> Comparison:
@@ -209,8 +210,7 @@ class Ground:
     def losing(self) -> dict[int, pd.DataFrame]:
         """Setting -> its differences, load by load, that are a loss or likely one."""
         rows = self.sure.levels
-        bad = rows["word"].isin([LOSS, LIKELY_LOSS]) & (rows["load"] >= 0)
-        return _by_setting(rows[bad])
+        return _by_setting(rows[rows["word"].isin([LOSS, LIKELY_LOSS]) & (rows["load"] >= 0)])
 
     @cached_property
     def pairs(self) -> dict[int, pd.DataFrame]:

@@ -228,8 +228,7 @@ def _costs(rows: Sequence[DecisionCost]) -> TextRows:
             told = (UNKNOWN if one is None else counted(one.gpus, unit) for one in fleets)
             line += [" → ".join(told), UNKNOWN if year is None else f"{year.value:,.0f}"]
         lines.append(line)
-    more = ["GPUs for the demand", "saved a year, USD"] if demanded else []
-    return [*header, *more], lines
+    return [*header, *(["GPUs for the demand", "saved a year, USD"] if demanded else [])], lines
 
 
 # --- The sections of a report, from the answers that every page shows.
@@ -301,25 +300,6 @@ def _sections(
     daily = wanted.tokens_per_day
     terms = Terms(wanted.paying, None if daily is None else Demand(daily))
     money = cost(Decisions(overview.decisions), terms)
-    yield from _verdict_and_drafts(overview)
-    yield Section(
-        "What does it cost, and what is saved?",
-        paragraphs=(money.headline,),
-        grids=(_grid(_costs(money.rows), "Output tokens"),) if money.rows else (),
-        notes=_first_and_how_many_more(money.notes),
-    )
-    yield from _speed(found, overview)
-    yield _caveats(reader, overview, found, money)
-    yield from _noted(reader, filters)
-    metrics = (METRICS[key] for key in dict.fromkeys(metric for metric, _ in STUDY_TABLE))
-    definitions = tuple(
-        f"{one.label} ({one.unit}, {one.better} is better): {one.definition}" for one in metrics
-    )
-    yield Section("How is this calculated?", paragraphs=METHOD, notes=definitions)
-    yield _provenance(queries.runs(reader, filters).to_pandas())
-
-
-def _verdict_and_drafts(overview: Overview) -> Iterator[Section]:
     order = list(dict.fromkeys([*overview.leads, *overview.decisions]))
     arms = max(len({cell.arm for cell in one.arms}) for one in order)
     drawn = max(min(_MAPS, _MAP_ROWS // (arms + 1)), 1)
@@ -342,6 +322,21 @@ def _verdict_and_drafts(overview: Overview) -> Iterator[Section]:
         points=tuple(dict.fromkeys(texts)),
         notes=_how_many_shown(len(printed), len(order), "tables"),
     )
+    yield Section(
+        "What does it cost, and what is saved?",
+        paragraphs=(money.headline,),
+        grids=(_grid(_costs(money.rows), "Output tokens"),) if money.rows else (),
+        notes=_first_and_how_many_more(money.notes),
+    )
+    yield from _speed(found, overview)
+    yield _caveats(reader, overview, found, money)
+    yield from _noted(reader, filters)
+    metrics = (METRICS[key] for key in dict.fromkeys(metric for metric, _ in STUDY_TABLE))
+    definitions = tuple(
+        f"{one.label} ({one.unit}, {one.better} is better): {one.definition}" for one in metrics
+    )
+    yield Section("How is this calculated?", paragraphs=METHOD, notes=definitions)
+    yield _provenance(queries.runs(reader, filters).to_pandas())
 
 
 def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:

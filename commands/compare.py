@@ -59,21 +59,17 @@ def compare(
     if as_json:
         click.echo(json_text(comparison_json(found)))
     else:
-        _show(found)
+        from answers.compare import values
 
-
-def _show(found: "ArmComparison") -> None:
-    from answers.compare import values
-
-    for setting in found.settings:
-        for arm in setting.arms:
-            _show_arm(found, setting, arm)
-    if not found.settings:
-        click.echo("No pair matches.")
-    if found.unmatched:
-        show_table(values.UNMATCHED_HEADER, values.unmatched_rows(found), title="Not compared")
-    for cell in found.excluded:
-        click.echo(f"decides nothing: {cell.cell}: {cell.why}")
+        for setting in found.settings:
+            for arm in setting.arms:
+                _show_arm(found, setting, arm)
+        if not found.settings:
+            click.echo("No pair matches.")
+        if found.unmatched:
+            show_table(values.UNMATCHED_HEADER, values.unmatched_rows(found), title="Not compared")
+        for cell in found.excluded:
+            click.echo(f"decides nothing: {cell.cell}: {cell.why}")
 
 
 def _show_arm(found: "ArmComparison", setting: "ComparedSetting", arm: "ComparedArm") -> None:

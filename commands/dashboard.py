@@ -78,7 +78,25 @@ def dashboard(
         environment["DRAFTBOARD_WAREHOUSE"] = str(warehouse)
     if everyone is not None:
         environment[_OPEN] = everyone
-    with_login = _login_is_set_up()
+    # Whether a file of Streamlit's secrets has a login; the dashboard checks that it is right.
+    # InvalidInput where one cannot be read: Streamlit itself would end with a traceback.
+    folders = (Path.home(), Path.cwd(), app_file().parent)
+    stated = os.environ.get("STREAMLIT_SECRETS_FILES", "").split()
+    with_login = False
+    for path in stated or [str(folder / ".streamlit" / "secrets.toml") for folder in folders]:
+        try:
+            text = Path(path).read_bytes().decode("utf-8")
+            with_login = with_login or "auth" in tomllib.loads(text)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise InvalidInput(
+                f"The secrets in {path} cannot be read ({error.strerror}); let the user that runs "
+                "the dashboard read the file, or take it away."
+            ) from None
+        except ValueError:
+            # What cannot be understood: the dashboard says so, and lets nobody in.
+            with_login = True
     if not (_is_local(host) or _OPEN in environment or with_login):
         raise InvalidInput(
             f"Anybody who reaches {host} would see the results; set up a login (docs/sharing.md), "
@@ -103,29 +121,6 @@ def _is_local(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _login_is_set_up() -> bool:
-    """Return whether a file of Streamlit's secrets has a login; the dashboard checks that it is
-    right. InvalidInput where one cannot be read: Streamlit itself would end with a traceback."""
-    folders = (Path.home(), Path.cwd(), app_file().parent)
-    stated = os.environ.get("STREAMLIT_SECRETS_FILES", "").split()
-    found = False
-    for path in stated or [str(folder / ".streamlit" / "secrets.toml") for folder in folders]:
-        try:
-            text = Path(path).read_bytes().decode("utf-8")
-            found = found or "auth" in tomllib.loads(text)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise InvalidInput(
-                f"The secrets in {path} cannot be read ({error.strerror}); let the user that runs "
-                "the dashboard read the file, or take it away."
-            ) from None
-        except ValueError:
-            # What cannot be understood: the dashboard says so, and lets nobody in.
-            found = True
-    return found
 
 
 # --- ``draftboard token``: personal tokens for programs that ask the API.

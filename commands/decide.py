@@ -54,7 +54,26 @@ def verdict(
         if as_json:
             click.echo(json_text(decisions_json(found) | {"changed": changed}))
         else:
-            _show_verdict(reader, found, everything)
+            # Print what is decided on each subject; of all but the first the headline alone,
+            # unless `everything`.
+            from answers.decide import tables
+            from answers.decide.overview import overviews
+            from answers.decide.tables import outputs
+
+            if found.why_none is not None:
+                click.echo(found.why_none)
+            for place, overview in enumerate(overviews(found.decisions)):
+                whole = everything or not place
+                click.echo(click.style(overview.name, bold=True))
+                click.echo(
+                    click.wrap_text(overview.paragraph if whole else overview.headline, _WIDTH)
+                )
+                if whole:
+                    click.echo()
+                show_table(*tables.summary(overview.decisions), narrow=True)
+                click.echo()
+                for decision in overview.decisions if everything else ():
+                    _show_all(decision, outputs(reader, decision))
             for sentence in changed:
                 click.echo(click.wrap_text(f"Changed: {sentence}", _WIDTH))
     if to_record:
@@ -77,27 +96,6 @@ def record(root: Path, found: "Decisions") -> None:
     from warehouse import annotations
 
     annotations.record_decisions(root, recorded(found.decisions, datetime.now(UTC)))
-
-
-def _show_verdict(reader: "Reader", found: "Decisions", everything: bool) -> None:
-    """Print what is decided on each subject; of all but the first the headline alone, unless
-    ``everything``."""
-    from answers.decide import tables
-    from answers.decide.overview import overviews
-    from answers.decide.tables import outputs
-
-    if found.why_none is not None:
-        click.echo(found.why_none)
-    for place, overview in enumerate(overviews(found.decisions)):
-        whole = everything or not place
-        click.echo(click.style(overview.name, bold=True))
-        click.echo(click.wrap_text(overview.paragraph if whole else overview.headline, _WIDTH))
-        if whole:
-            click.echo()
-        show_table(*tables.summary(overview.decisions), narrow=True)
-        click.echo()
-        for decision in overview.decisions if everything else ():
-            _show_all(decision, outputs(reader, decision))
 
 
 def _show_all(decision: "Decision", same: "ComparedOutputs | None") -> None:

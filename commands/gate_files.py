@@ -146,8 +146,7 @@ def pull_request(said: Mapping[str, str] = os.environ) -> PullRequest:
         )
     path = Path(said["GITHUB_EVENT_PATH"])
     try:
-        event = json.loads(path.read_text(encoding="utf-8"))
-        number = int(event["pull_request"]["number"])
+        number = int(json.loads(path.read_text(encoding="utf-8"))["pull_request"]["number"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidInput(
             f"{path.name} names no pull request; run the gate with --comment on: pull_request only."

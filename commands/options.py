@@ -34,8 +34,7 @@ def _tell_excluded(given: dict[str, Any]) -> None:
         if annotations.excluded_runs(root):
             from warehouse.queries import exclusions_sentence, left_out
 
-            whole = set(FILTER_FIELDS) <= set(given)
-            filters = filters_from(given) if whole else Filters()
+            filters = filters_from(given) if set(FILTER_FIELDS) <= set(given) else Filters()
             sentence = exclusions_sentence(left_out(root, filters))
             if sentence:
                 click.echo(sentence, err=True)

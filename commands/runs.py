@@ -65,27 +65,23 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     elif not rows:
         click.echo("No run matches. `draftboard runs` without filters lists all there are.")
     else:
-        _show(rows)
-
-
-def _show(rows: list[Row]) -> None:
-    """Print one table. On a terminal what all runs share is said once, and of a path its end is
-    shown."""
-    excluded = any(row["excluded"] for row in rows)
-    header = [name for name in COLUMNS if excluded or name != "excluded"]
-    lines = [{name: show(row) for name, show in COLUMNS.items()} for row in rows]
-    letters = width()
-    if letters is not None:
-        shared = [name for name in header[1:-1] if len({line[name] for line in lines}) == 1]
-        if len(rows) > 1 and shared:
-            click.echo("All: " + ", ".join(f"{name} {lines[0][name]}" for name in shared))
-            header = [name for name in header if name not in shared]
-        taken = sum(max(len(text) for text in (name, *(line[name] for line in lines))) + 2
-                    for name in header[:-1])  # fmt: skip
-        paths = [line[_PATH] for line in lines]
-        ends = ends_of_paths(paths, max(letters - taken, _LEAST_PATH))
-        lines = [line | {_PATH: end} for line, end in zip(lines, ends, strict=True)]
-    show_table(header, [[line[name] for name in header] for line in lines])
+        # Print one table. On a terminal what all runs share is said once, and of a path its end
+        # is shown.
+        excluded = any(row["excluded"] for row in rows)
+        header = [name for name in COLUMNS if excluded or name != "excluded"]
+        lines = [{name: show(row) for name, show in COLUMNS.items()} for row in rows]
+        letters = width()
+        if letters is not None:
+            shared = [name for name in header[1:-1] if len({line[name] for line in lines}) == 1]
+            if len(rows) > 1 and shared:
+                click.echo("All: " + ", ".join(f"{name} {lines[0][name]}" for name in shared))
+                header = [name for name in header if name not in shared]
+            taken = sum(max(len(text) for text in (name, *(line[name] for line in lines))) + 2
+                        for name in header[:-1])  # fmt: skip
+            paths = [line[_PATH] for line in lines]
+            ends = ends_of_paths(paths, max(letters - taken, _LEAST_PATH))
+            lines = [line | {_PATH: end} for line, end in zip(lines, ends, strict=True)]
+        show_table(header, [[line[name] for name in header] for line in lines])
 
 
 # --- ``draftboard diff A B``: how two cells or runs differ in their configuration.

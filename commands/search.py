@@ -105,7 +105,38 @@ def search(plan: Path | None, results: Path | None, recorded: Path | None, **giv
         raise click.UsageError("STUDY needs --results, the folder into which it measures.")
     else:
         _only(given, FILTER_FIELDS, "only with --replay, since a STUDY is searched whole")
-        _measure(plan, results, given)
+        # A replay needs nothing of what measures.
+        from answers.search.board import board
+        from answers.search.values import as_json as searches_json
+        from commands import search_board
+        from commands.search_study import SearchTask, laid_out, look, search_on
+
+        where = [word for name in ("on", "cluster") if given[name] is not None
+                 for word in (f"--{name}", str(given[name]))]  # fmt: skip
+        task = SearchTask(
+            plan, results, tuple(where), given["check"], given["any_outputs"], given["parallel"]
+        )
+        planned = laid_out(task)
+        terms = _terms(given, planned.usd_per_min)
+        if given["dry_run"]:
+            now = look(task, planned, terms)
+        else:
+            telling = _telling(given["warehouse"])
+            with ended_by_signals("stopped; the same command goes on from here"), telling:
+                now = search_on(task, planned, terms, telling)
+        if given["as_json"]:
+            click.echo(json_text(searches_json([now.told], now.orders)))
+        elif given["dry_run"]:
+            search_board.show(board(now, datetime.now(UTC)), err=False)
+        else:
+            _show(now.told, False)
+            if now.told.proof is not None:
+                _show_proof(now.told.proof)
+            elif not now.orders:
+                click.echo(
+                    f"What to paste: draftboard ingest {results} && draftboard tune "
+                    f"--study {now.told.study}"
+                )
 
 
 def _only(given: dict[str, Any], names: Sequence[str], why: str) -> None:
@@ -131,37 +162,7 @@ def _replay(warehouse: Path, given: dict[str, Any]) -> None:
         _show(played, given["dry_run"])
 
 
-def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
-    # A replay needs nothing of what measures.
-    from answers.search.board import board
-    from answers.search.values import as_json as searches_json
-    from commands import search_board
-    from commands.search_study import SearchTask, laid_out, look, search_on
-
-    where = [word for name in ("on", "cluster") if given[name] is not None
-             for word in (f"--{name}", str(given[name]))]  # fmt: skip
-    task = SearchTask(
-        study, results, tuple(where), given["check"], given["any_outputs"], given["parallel"]
-    )
-    planned = laid_out(task)
-    terms = _terms(given, planned.usd_per_min)
-    if given["dry_run"]:
-        now = look(task, planned, terms)
-    else:
-        telling = _telling(given["warehouse"])
-        with ended_by_signals("stopped; the same command goes on from here"), telling:
-            now = search_on(task, planned, terms, telling)
-    if given["as_json"]:
-        click.echo(json_text(searches_json([now.told], now.orders)))
-    elif given["dry_run"]:
-        search_board.show(board(now, datetime.now(UTC)), err=False)
-    else:
-        _show(now.told, False)
-        if now.told.proof is not None:
-            _show_proof(now.told.proof)
-        elif not now.orders:
-            click.echo(f"What to paste: draftboard ingest {results} && draftboard tune "
-                       f"--study {now.told.study}")  # fmt: skip
+# fmt: skip
 
 
 def _telling(warehouse: Path | None) -> "search_board.Telling":

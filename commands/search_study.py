@@ -113,18 +113,6 @@ def planned(
     for launch in sorted(plan.launches, key=lambda launch: launch.repeat):
         ids[launch.variant.name] = (*ids.get(launch.variant.name, ()), launch.launch_id)
     usd, hours = costs.sequential_usd, costs.sequential_hours
-    return SearchPlan(
-        plan.study.name, _arms(plan, first), _places(first), ids,
-        hours * 60 / len(plan.launches), plan.study.limits.retries + 1,
-        None if usd is None or not hours else usd / hours / 60,
-        {launch.launch_id: tuple(cell.key for cell in launch.cells) for launch in plan.launches},
-        at_once, one_machine,
-    )  # fmt: skip
-
-
-def _arms(plan: Plan, first: Sequence[Launch]) -> tuple[SearchArm, ...]:
-    """The baseline, then all others by method and K, by the command lines of their servers. Raises
-    InvalidInput without one baseline, and where K is not fixed."""
     commands = {launch.variant.name: server_by_hand(plan, launch) for launch in first}
     plain = (words for words in commands.values() if _CONFIG not in words)
     usual: list[str] = next(plain, [])
@@ -148,7 +136,13 @@ def _arms(plan: Plan, first: Sequence[Launch]) -> tuple[SearchArm, ...]:
         raise InvalidInput(
             "A search needs one baseline and at least one arm that drafts a stated number of tokens."
         )
-    return (*(arm for arm in arms if not arm.k), *drafting)
+    return SearchPlan(
+        plan.study.name, (*(arm for arm in arms if not arm.k), *drafting), _places(first), ids,
+        hours * 60 / len(plan.launches), plan.study.limits.retries + 1,
+        None if usd is None or not hours else usd / hours / 60,
+        {launch.launch_id: tuple(cell.key for cell in launch.cells) for launch in plan.launches},
+        at_once, one_machine,
+    )  # fmt: skip
 
 
 _CONFIG = "--speculative-config"

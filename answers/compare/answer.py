@@ -62,14 +62,13 @@ def pair_lines(reader: Reader, question: CompareQuestion) -> tuple[PairLine, ...
     """Return every pair behind ``compare`` in every line that is shown, unrounded."""
     known = _cut(_ground(reader, question), question)
     names = _Names(known)
-    rows = known.pairs.sort_values(["setting", "arm_id", "load", "line"])
     return tuple(
         PairLine(
             names.settings[row["setting"]], names.arms[row["arm_id"]], names.pair(row),
             row["metric"], row["statistic"], row["baseline"], row["speculative"],
             plain(row["improvement"]), tuple(row["allowed"]),
         )
-        for row in records(rows)
+        for row in records(known.pairs.sort_values(["setting", "arm_id", "load", "line"]))
     )  # fmt: skip
 
 
@@ -322,9 +321,8 @@ def answer_uploads(
     known = ground_of(both.rows, shown, question.allow, question.reference)
     if question.reference == BASELINE:
         known = known.with_answers(both.answers)
-    flags = listed(mine.rows.flags, "name", "severity", "sentence")
     return UploadAnswer(
-        tuple(Flag(*flag) for flag in flags),
+        tuple(Flag(*flag) for flag in listed(mine.rows.flags, "name", "severity", "sentence")),
         compare_on(known, replace(question, filters=Filters())),
         decide_on(known, DecideQuestion(allow=question.allow)),
     )

@@ -91,10 +91,9 @@ def compared(found: ArmComparison, about: NamedSubject) -> ComparedSubject | Non
 
 def subjects(found: ArmComparison) -> tuple[ComparedSubject, ...]:
     """Return every subject of a comparison, two of one name told apart by their study."""
-    names = names_apart(one.subject for one in found.settings)
     return tuple(
         _subject(name, [one for one in found.settings if system(one.subject) == at])
-        for at, name in names.items()
+        for at, name in names_apart(one.subject for one in found.settings).items()
     )
 
 

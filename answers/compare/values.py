@@ -298,9 +298,7 @@ def sure(change: ArmChange) -> str:
 
 def word(change: ArmChange) -> str:
     """Return one of the five words of certainty, or say why there is none."""
-    if not change.compared:
-        return KEPT_UP
-    return change.word or "not judged"
+    return KEPT_UP if not change.compared else change.word or "not judged"
 
 
 def level_row(change: ArmChange) -> TextRow:

@@ -140,8 +140,7 @@ class ArmPlace:
 def _places(levels: ArmLevels, cells: pd.DataFrame) -> Mapping[Keys, ArmPlace]:
     keys = levels.keys
     marked = cells.loc[cells["synthetic_acceptance"].fillna(False).astype(bool), "cell_id"]
-    mine = levels.values["cell_id"].isin(set(marked))
-    rows = levels.values.loc[mine, ["setting", "arm_id"]]
+    rows = levels.values.loc[levels.values["cell_id"].isin(set(marked)), ["setting", "arm_id"]]
     by_hand = set(rows.itertuples(index=False, name=None))
     setting, arm = (keys.index.get_level_values(name) for name in ("setting", "arm_id"))
     settings = setting_names(keys[~setting.duplicated()].droplevel("arm_id"))
@@ -374,8 +373,7 @@ def capacity(
         loads, output = [], None
         for level in reach.levels:
             where = (*key, levels.loads.index(level.load))
-            good = filter(None, (goodputs.get(cell) for cell in cells_of[where]))
-            found = pooled(list(good))
+            found = pooled(list(filter(None, (goodputs.get(cell) for cell in cells_of[where]))))
             loads.append(
                 LoadService(level, in_flight.get(where), found, frozenset(cells_of[where]))
             )

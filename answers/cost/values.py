@@ -144,11 +144,10 @@ def money_json(one: DecisionCost) -> dict[str, Any]:
 
 
 def _arm_json(side: ArmCost) -> dict[str, Any]:
-    cost = Cost(None, None, None) if side.cost is None else side.cost
     return {
         "output_throughput": side.output_throughput,
         "total_throughput": side.total_throughput,
-        **cost.as_json(),
+        **(Cost(None, None, None) if side.cost is None else side.cost).as_json(),
         "fleet": None if side.fleet is None else side.fleet.as_json(),
         "joules_per_output_token": side.joules_per_output_token,
     }

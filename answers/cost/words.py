@@ -159,8 +159,7 @@ def notes(rows: Sequence[DecisionCost]) -> Iterator[str]:
     yield from dict.fromkeys(sentence for one in rows for sentence in one.missing)
     excluded = dict.fromkeys(one.why for row in rows for one in row.decision.excluded)
     yield from (f"Left out: {why}" for why in list(excluded)[:_MOST_EXCLUDED])
-    kinds = dict.fromkeys(one.decision.subject.evidence for one in rows)
-    for kind in kinds:
+    for kind in dict.fromkeys(one.decision.subject.evidence for one in rows):
         if kind in ORIGINS:
             yield f"{ORIGINS[kind]}: this is no price of a GPU's work."
 

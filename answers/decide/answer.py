@@ -276,8 +276,7 @@ class _Deciding:
         choose the arm. Another engine has no such value."""
         server, settled = case.choice.server, case.judged.grounds.settled
         pays = any(at is not None and settled[at, load] for load, at in enumerate(server.at))
-        chosen = set(self.question.filters.arm) - {"baseline"}
-        if server.arm is None or not (pays or chosen):
+        if server.arm is None or not (pays or (set(self.question.filters.arm) - {"baseline"})):
             return None, None
         arm, pairs = case.judged.field.candidates[server.arm], self.known.pairs[case.settings[0]]
         mine = pairs.loc[pairs["arm_id"] == arm.arm_id, "speculative_id"]

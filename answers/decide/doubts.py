@@ -108,8 +108,7 @@ def _less_room(known: Ground, setting: int, case: DecisionCase) -> Iterator[str]
     rows = known.pairs[setting].drop_duplicates("speculative_id")
     for arm in dict.fromkeys(arm for _, arm in case.drafts_at()):
         flags = (flag for each in rows.loc[rows["arm_id"] == arm, "flags"] for flag in each)
-        sentences = (flag.sentence for flag in flags if flag.name == "less_cache")
-        for text in list(sentences)[:1]:
+        for text in [flag.sentence for flag in flags if flag.name == "less_cache"][:1]:
             yield f"{names[arm]}: {text}"
 
 
@@ -141,7 +140,27 @@ def _not_interleaved(known: Ground, setting: int) -> Iterator[str]:
     hours = known.hours_apart.get(setting)
     if hours is None:
         return
-    slope, minutes = _slope(known.pairs[setting], known.hours), round(hours * 60)
+    pairs = known.pairs[setting]
+    rows = pairs[(pairs["baseline"] > 0) & (pairs["speculative"] > 0)]
+    there = set(zip(rows["metric"].astype(str), rows["statistic"].astype(str), strict=True))
+    metric, statistic = next((line for line in DECIDING if line in there), ("", ""))
+    rows = rows[(rows["metric"] == metric) & (rows["statistic"] == statistic)]
+    parts = []
+    for arm, value in (("baseline_id", "baseline"), ("speculative_id", "speculative")):
+        own = rows[["arm_id", "load", arm, value]].astype({arm: object})
+        own = own.rename(columns={arm: "cell_id", value: "value"})
+        parts.append(own.assign(arm=arm).drop_duplicates("cell_id"))
+    every = pd.concat(parts, ignore_index=True)
+    every = every[every["value"] > 0]  # Of nothing served there is no logarithm.
+    every = every.assign(
+        at=known.hours.reindex(every["cell_id"]).to_numpy(dtype=np.float64),
+        log=np.log(every["value"].to_numpy(dtype=np.float64)),
+    ).dropna(subset=["at", "log"])
+    group = every.groupby(["arm", "arm_id", "load"])
+    at = every["at"] - group["at"].transform("mean")
+    log = every["log"] - group["log"].transform("mean")
+    spread = float((at**2).sum())
+    slope, minutes = (float((at * log).sum() / spread) if spread > 0 else None), round(hours * 60)
     apart = f"{minutes} minutes apart" if minutes > 1 else "about a minute apart"
     if hours >= 1:
         apart = f"{hours:.1f} hours apart"
@@ -155,31 +174,6 @@ def _not_interleaved(known: Ground, setting: int) -> Iterator[str]:
         "The arms were not interleaved: all launches of one came before those of the other, "
         f"{apart}{hidden}."
     )
-
-
-def _slope(pairs: pd.DataFrame, hours: pd.Series) -> float | None:
-    """Return by how much the logarithm of a cell's throughput changes in an hour, within arm and
-    load, in the first of the deciding metrics that the pairs have."""
-    rows = pairs[(pairs["baseline"] > 0) & (pairs["speculative"] > 0)]
-    there = set(zip(rows["metric"].astype(str), rows["statistic"].astype(str), strict=True))
-    metric, statistic = next((line for line in DECIDING if line in there), ("", ""))
-    rows = rows[(rows["metric"] == metric) & (rows["statistic"] == statistic)]
-    parts = []
-    for arm, value in (("baseline_id", "baseline"), ("speculative_id", "speculative")):
-        own = rows[["arm_id", "load", arm, value]].astype({arm: object})
-        own = own.rename(columns={arm: "cell_id", value: "value"})
-        parts.append(own.assign(arm=arm).drop_duplicates("cell_id"))
-    every = pd.concat(parts, ignore_index=True)
-    every = every[every["value"] > 0]  # Of nothing served there is no logarithm.
-    every = every.assign(
-        at=hours.reindex(every["cell_id"]).to_numpy(dtype=np.float64),
-        log=np.log(every["value"].to_numpy(dtype=np.float64)),
-    ).dropna(subset=["at", "log"])
-    group = every.groupby(["arm", "arm_id", "load"])
-    at = every["at"] - group["at"].transform("mean")
-    log = every["log"] - group["log"].transform("mean")
-    spread = float((at**2).sum())
-    return float((at * log).sum() / spread) if spread > 0 else None
 
 
 # --- What speaks against the server as pasted: what it makes worse, settled or likely, and broken answers.

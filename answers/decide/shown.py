@@ -185,9 +185,17 @@ class DecisionCase:
         choice, column, row = self.choice, self.choice.column, self.choice.row
         if column is not None:
             one, launches = column.field.candidates[row], int(column.field.launches[row, 0])
+            parts = []
+            for at, share in self.choice.spot.shares:
+                place = self.choice.server.at[at]
+                arm = self.choice.best if place is None else place
+                rates = self.speeds.of(self.sources[arm], self.judged.loads[at])
+                if place is None:
+                    rates = replace(rates, output=rates.baseline_output, total=rates.baseline_total)
+                parts.append((share, rates))
             level = MapLevel(
                 choice.spot.load, one.k, one.label, difference(column, row, 0), launches,
-                self._rates_over(), k_kind(one),
+                together(parts), k_kind(one),
             )  # fmt: skip
         elif choice.spot.beside:
             there = self._level(choice.best, choice.figures)
@@ -197,17 +205,6 @@ class DecisionCase:
         if choice.server.arm is None:
             level = replace(level, num_speculative_tokens=OFF, k_kind="fixed")
         return level
-
-    def _rates_over(self) -> ThroughputRates:
-        parts = []
-        for at, share in self.choice.spot.shares:
-            place = self.choice.server.at[at]
-            arm = self.choice.best if place is None else place
-            rates = self.speeds.of(self.sources[arm], self.judged.loads[at])
-            if place is None:
-                rates = replace(rates, output=rates.baseline_output, total=rates.baseline_total)
-            parts.append((share, rates))
-        return together(parts)
 
     def arms(self) -> Iterator[ArmAtLoad]:
         """Yield every arm at every load."""

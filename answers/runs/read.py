@@ -230,13 +230,6 @@ def _headline(runs: Sequence[RunRow], doubts: Sequence[CellDoubt]) -> str:
     )
 
 
-def _summary(runs: Sequence[RunRow], rejected: Sequence[Rejected]) -> str:
-    amounts = [counted(sum(run.completed for run in runs), "completed request"),
-               counted(sum(run.flags for run in runs), "flag"),
-               counted(len(rejected), "rejected file")]  # fmt: skip
-    return f"{', '.join(amounts)}."
-
-
 def log_excerpt(run: RunRow) -> tuple[str, ...]:
     """Return the last lines of the server's log, where the record of the run kept them."""
     said = _record(run).get("log_excerpt")
@@ -342,7 +335,10 @@ def runs(reader: Reader, filters: Filters) -> Runs:
         for row in queries.doubts(reader, filters).to_pylist()
     )
     refused = tuple(Rejected(**row) for row in queries.rejections(reader).to_pylist())
-    return Runs(tuple(found), doubts, refused, _headline(found, doubts), _summary(found, refused))
+    amounts = [counted(sum(run.completed for run in found), "completed request"),
+               counted(sum(run.flags for run in found), "flag"),
+               counted(len(refused), "rejected file")]  # fmt: skip
+    return Runs(tuple(found), doubts, refused, _headline(found, doubts), f"{', '.join(amounts)}.")
 
 
 def run_of_cell(reader: Reader, cell_id: str) -> tuple[str, str] | None:

@@ -266,7 +266,18 @@ def _headline(lines: Sequence[TrendLine], few: int) -> str:
         return words.TOO_FEW if few else words.NOTHING
     worse = [line for line in long if line.status == REGRESSION]
     if worse:
-        return _worst(worse, len(long))
+        # Which series is worst: `Output throughput of eagle3 K=3 on code is 11.1 % worse since
+        # 2026-11-07, with …`.
+        first, others = worse[0], len(worse) - 1
+        dataset = first.assessed.series.about.get("dataset") or "an unknown dataset"
+        said = (
+            f"{first.metric} of {first.arm} on {dataset} is {size(first.improvement or 0.0)} worse since "
+            f"{first.since}"
+        )
+        if first.gain:
+            said = f"{first.gain[:1].upper()}{first.gain[1:]} ({first.metric}, {dataset}), since {first.since}"
+        more = f"; {others:,} more of {words.series(len(long))} got worse" if others else ""
+        return f"{said}, {words.through(first.changed)}{more}"
     every, since = words.series(len(long)), min(line.days[-1] for line in long)
     unsettled = sum(line.status == OPEN for line in long)
     if unsettled:
@@ -281,21 +292,6 @@ def _headline(lines: Sequence[TrendLine], few: int) -> str:
             "downwards"
         )
     return f"Nothing got worse since {since}: in all {every} a regression is excluded"
-
-
-def _worst(worse: Sequence[TrendLine], every: int) -> str:
-    """Say which series is worst: ``Output throughput of eagle3 K=3 on code is 11.1 % worse since
-    2026-11-07, with …``."""
-    first, others = worse[0], len(worse) - 1
-    dataset = first.assessed.series.about.get("dataset") or "an unknown dataset"
-    said = (
-        f"{first.metric} of {first.arm} on {dataset} is {size(first.improvement or 0.0)} worse since "
-        f"{first.since}"
-    )
-    if first.gain:
-        said = f"{first.gain[:1].upper()}{first.gain[1:]} ({first.metric}, {dataset}), since {first.since}"
-    more = f"; {others:,} more of {words.series(every)} got worse" if others else ""
-    return f"{said}, {words.through(first.changed)}{more}"
 
 
 def _summary(lines: Sequence[TrendLine], few: int) -> str:

@@ -165,8 +165,7 @@ def measured_otherwise(laid_out: Plan, results: Path | None) -> tuple[str, ...]:
     """Return in what earlier results differ from what this study would measure now."""
     if results is None:
         return ()
-    layout = Layout(results, laid_out.study.name)
-    return unlike(laid_out, layout, Now(software(laid_out.study)))
+    return unlike(laid_out, Layout(results, laid_out.study.name), Now(software(laid_out.study)))
 
 
 def _row(launch: Launch) -> tuple[str, ...]:

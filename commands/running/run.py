@@ -174,8 +174,7 @@ def _spread(asked: StudyRun, target_url: str | None) -> Local | None:
     a time."""
     found = None
     if target_url is None:
-        launches = [*asked.missing_launches()]
-        found = spread(asked.plan.study, launches, survey(), os.environ)
+        found = spread(asked.plan.study, [*asked.missing_launches()], survey(), os.environ)
     if found is not None:
         _say(
             f"up to {found.settings.parallel} servers side by side on GPU "
@@ -245,8 +244,7 @@ def _after(asked: StudyRun, outcome: ExecutorOutcome, why: list[str], step: str)
             "the jobs go on: `draftboard cluster status` shows them, `draftboard cluster cancel` "
             "ends them"
         )
-    unseen = outcome.results_at and not why
-    if outcome.handed_over or unseen or not found.to_run:
+    if outcome.handed_over or (outcome.results_at and not why) or not found.to_run:
         return
     sentence = "; ".join(why[:_SHOWN]) or _some(found.to_run)
     raise RunnerError(
