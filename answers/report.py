@@ -246,7 +246,23 @@ def report(reader: Reader, wanted: ReportRequest) -> StakeholderReport:
     Raises UnknownKey where they keep no cell or not that subject, NothingToReport where nothing can
     be decided.
     """
-    overview = _overview(reader, wanted)
+    if queries.cells(reader, wanted.question.filters).num_rows == 0:
+        raise UnknownKey(
+            "No cell matches these filters, so there is nothing to report; `draftboard runs` lists "
+            "what there is."
+        )
+    asked = SubjectsQuestion(wanted.question.filters, wanted.question.allow)
+    named = {one.name: one for one in subjects(reader, asked)}
+    if wanted.subject is not None and wanted.subject not in named:
+        raise UnknownKey(
+            f"There is no subject {wanted.subject!r} here; choose one of: {'; '.join(named)}."
+        )
+    there = named.values() if wanted.subject is None else [named[wanted.subject]]
+    found = (decide_one(reader, wanted.question, one) for one in there)
+    overview = next((one.overview for one in found if one.overview is not None), None)
+    if overview is None:
+        why = decide(reader, wanted.question).why_none
+        raise NothingToReport(f"{why or ''} So there is no verdict to report.")
     chosen, about = wanted.question.filters, overview.decisions[0].subject
     filters = narrowed(about, chosen)
     cells = queries.cells(reader, filters).to_pandas()
@@ -270,27 +286,6 @@ def report(reader: Reader, wanted: ReportRequest) -> StakeholderReport:
         link=wanted.link,
         version=ours,
     )
-
-
-def _overview(reader: Reader, wanted: ReportRequest) -> Overview:
-    if queries.cells(reader, wanted.question.filters).num_rows == 0:
-        raise UnknownKey(
-            "No cell matches these filters, so there is nothing to report; `draftboard runs` lists "
-            "what there is."
-        )
-    asked = SubjectsQuestion(wanted.question.filters, wanted.question.allow)
-    known = {one.name: one for one in subjects(reader, asked)}
-    if wanted.subject is not None and wanted.subject not in known:
-        raise UnknownKey(
-            f"There is no subject {wanted.subject!r} here; choose one of: {'; '.join(known)}."
-        )
-    there = known.values() if wanted.subject is None else [known[wanted.subject]]
-    found = (decide_one(reader, wanted.question, one) for one in there)
-    overview = next((one.overview for one in found if one.overview is not None), None)
-    if overview is None:
-        why = decide(reader, wanted.question).why_none
-        raise NothingToReport(f"{why or ''} So there is no verdict to report.")
-    return overview
 
 
 def _sections(

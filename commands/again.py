@@ -4,12 +4,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import click
-
 from answers import again as words
 from answers.again import Again, again
+from commands import output
 from commands.intake import take_in
-from commands.output import show_table
+from commands.output import Table
 from warehouse.errors import InvalidInput
 from warehouse.json_text import json_text
 from warehouse.store import Reader
@@ -31,17 +30,14 @@ def compared(original: Path, siblings: Sequence[Path], launches: Sequence[Path])
 def show(found: Again, as_json: bool) -> None:
     """Print the answer."""
     if as_json:
-        click.echo(json_text(words.as_json(found)))
+        output.show(json_text(words.as_json(found)))
         return
-    click.echo(f"{found.cell}: {found.headline}")
-    click.echo(words.stands_on(found))
-    show_table(words.HEADER, [words.row(line) for line in found.lines if words.is_shown(line)])
-    for sentence in found.outputs:
-        click.echo(sentence)
-    if found.differs:
-        rows = [
-            (d.setting, d.reference or "not stated", d.arm or "not stated") for d in found.differs
-        ]
-        show_table(("measured otherwise", "original", "again"), rows)
-    for doubt in found.doubts:
-        click.echo(doubt)
+    rows = [(d.setting, d.reference or "not stated", d.arm or "not stated") for d in found.differs]
+    output.show(
+        f"{found.cell}: {found.headline}",
+        words.stands_on(found),
+        Table(words.HEADER, [words.row(line) for line in found.lines if words.is_shown(line)]),
+        *found.outputs,
+        Table(("measured otherwise", "original", "again"), rows) if rows else None,
+        *found.doubts,
+    )

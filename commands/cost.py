@@ -24,7 +24,6 @@ from warehouse.store_cache import warehouse_path
 if TYPE_CHECKING:
     from analysis.money.cost import Demand
     from analysis.money.paying import Paying
-    from answers.cost.capacity import ServiceCapacity
     from answers.cost.values import Costs
 
 NO_CELL = "No cell matches. `draftboard runs` lists what there is."
@@ -183,18 +182,16 @@ def slo(
     elif not found.arms:
         click.echo(NO_CELL)
     else:
-        _show_capacity(found)
+        from answers.cost import words
 
-
-def _show_capacity(found: "ServiceCapacity") -> None:
-    from answers.cost import words
-
-    click.echo(f"SLO: {found.slo.text}")
-    show_table(*words.arms(found))
-    click.echo()
-    show_table(*words.loads(found))
-    if not found.counted:
-        click.echo("Goodput: nothing was counted (no request records, or no bound on requests).")
+        click.echo(f"SLO: {found.slo.text}")
+        show_table(*words.arms(found))
+        click.echo()
+        show_table(*words.loads(found))
+        if not found.counted:
+            click.echo(
+                "Goodput: nothing was counted (no request records, or no bound on requests)."
+            )
 
 
 # --- ``draftboard pareto``: what a GPU yields against what a user sees, dominated points marked.

@@ -226,8 +226,14 @@ class RemoteWarehouse:
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         try:
+            told: list[tuple[str, str | int | float | bool | None]] = []
+            for word, value in words.items():
+                if word == "mix":
+                    value = ",".join(f"{dataset}={share}" for dataset, share in value.items())
+                several = value if isinstance(value, (list, tuple)) else (value,)
+                told += [(word, str(one)) for one in several if one is not None]
             answer = httpx.get(
-                f"{self.address.rstrip('/')}/api/v1/{name}", params=_params(words), headers=headers,
+                f"{self.address.rstrip('/')}/api/v1/{name}", params=httpx.QueryParams(told), headers=headers,
                 timeout=_PATIENCE_S,
             )  # fmt: skip
         except httpx.TransportError as error:
@@ -241,17 +247,6 @@ class RemoteWarehouse:
             raise InvalidInput(f"{self.address} does not answer: {why}")
         stale = answer.headers.get(NOT_FRESH)
         return decoded(answer.content, kind), stale and unquote(stale)
-
-
-def _params(words: Any) -> httpx.QueryParams:
-    """Return the words of a question as they stand in an address."""
-    told: list[tuple[str, str | int | float | bool | None]] = []
-    for name, value in words.items():
-        if name == "mix":
-            value = ",".join(f"{dataset}={share}" for dataset, share in value.items())
-        several = value if isinstance(value, (list, tuple)) else (value,)
-        told += [(name, str(one)) for one in several if one is not None]
-    return httpx.QueryParams(told)
 
 
 def _terms(terms: Terms) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from warehouse.json_text import json_text
 from warehouse.store_cache import warehouse_path
 
 if TYPE_CHECKING:
-    from warehouse.annotations import Action, Annotation, AnnotationTarget
+    from warehouse.annotations import Action, Annotation
 
 _DONE = {
     "note": "noted", "exclude": "excluded", "include": "taken back", "accept": "accepted",
@@ -177,11 +177,32 @@ def _write(
     root = warehouse_path(warehouse)
     rows = _all_runs(root)
     if night is not None:
-        targets = _of_night(rows, night, given["study"])
+        study = given["study"]
+        from analysis.nightly.nights import NOON
+
+        targets = [
+            annotations.run(row["run_id"], row["source_id"])
+            for row in rows
+            if row["started_at"] and (row["started_at"] - NOON).date() == night.date()
+            if study is None or row["study"] == study
+        ]
+        if not targets:
+            of = f" of {study}" if study else ""
+            raise UnknownKey(
+                f"No run{of} started in the night of {night:%Y-%m-%d} (noon to noon UTC); "
+                "`draftboard runs` lists when each did."
+            )
     else:
         targets = list(dict.fromkeys(find_run(rows, word) for word in words))
     if action == "include":
-        targets = _excluded_among(root, targets, named=bool(words))
+        excluded = annotations.excluded_runs(root)
+        others = [target for target in targets if target not in excluded]
+        if others and (bool(words) or len(others) == len(targets)):
+            raise UnknownKey(
+                f"{others[0].name} is not excluded, so there is nothing to take back; "
+                "`draftboard note --list` says what is."
+            )
+        targets = [target for target in targets if target in excluded]
     events = [
         annotations.annotation(action, target, given["reason"], given["author"])
         for target in targets
@@ -190,44 +211,6 @@ def _write(
     derive_facts(root)
     done = "Excluded" if action == "exclude" else "Taken back"
     click.echo("\n".join(f"{done}: {target.name}" for target in targets))
-
-
-def _of_night(
-    rows: Sequence[dict[str, Any]], night: datetime, study: str | None
-) -> "list[AnnotationTarget]":
-    from analysis.nightly.nights import NOON
-    from warehouse import annotations
-
-    found = [
-        annotations.run(row["run_id"], row["source_id"])
-        for row in rows
-        if row["started_at"] and (row["started_at"] - NOON).date() == night.date()
-        if study is None or row["study"] == study
-    ]
-    if not found:
-        of = f" of {study}" if study else ""
-        raise UnknownKey(
-            f"No run{of} started in the night of {night:%Y-%m-%d} (noon to noon UTC); "
-            "`draftboard runs` lists when each did."
-        )
-    return found
-
-
-def _excluded_among(
-    root: Path, targets: "list[AnnotationTarget]", named: bool
-) -> "list[AnnotationTarget]":
-    """Return those of ``targets`` that are excluded. Raises UnknownKey where none is, or where one
-    of the runs that were ``named`` is not."""
-    from warehouse import annotations
-
-    excluded = annotations.excluded_runs(root)
-    others = [target for target in targets if target not in excluded]
-    if others and (named or len(others) == len(targets)):
-        raise UnknownKey(
-            f"{others[0].name} is not excluded, so there is nothing to take back; "
-            "`draftboard note --list` says what is."
-        )
-    return [target for target in targets if target in excluded]
 
 
 # --- ``draftboard audit``: who noted, excluded, accepted, and kept files.

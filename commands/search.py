@@ -162,9 +162,6 @@ def _replay(warehouse: Path, given: dict[str, Any]) -> None:
         _show(played, given["dry_run"])
 
 
-# fmt: skip
-
-
 def _telling(warehouse: Path | None) -> "search_board.Telling":
     """Return what tells of a search, also where a folder that somebody named is no warehouse yet."""
     from commands import search_board

@@ -30,7 +30,6 @@ from analysis.search.space import SearchArm, SearchPlace, family_of
 from answers.search.live import live
 from answers.search.values import (
     ExcludedArm,
-    LaunchOrder,
     LiveSearch,
     SearchPlan,
     SearchTerms,
@@ -362,7 +361,20 @@ def search_on(
             return _proven(task, study, now, telling)
         # What was measured before this command began was paused for then.
         pauses = _paused(now.troubles, pauses) if measured else 0
-        _measure(task, study, now.orders)
+        drops = task.drops(study.study)
+        before = good_cells(drops)
+        keys = {}
+        for order in now.orders:
+            # All loads of some datasets.
+            wanted = {(dataset, f"c{load}") for dataset in order.datasets for load in order.loads}
+            own = study.cells[order.launch_id]
+            keys[order.launch_id] = [key for key in own if _dataset_and_load(key) in wanted]
+        status = _run(task, task.study, [key for own in keys.values() for key in own])
+        done = good_cells(drops) - before
+        out = {one.arm for one in given_up(drops, study.attempts)} - {study.arms[0].label}
+        for order in now.orders:
+            if done.isdisjoint(keys[order.launch_id]) and order.arm not in out:
+                raise RunnerError(nothing_left(task, study.study, order.launch_id, status))
         measured = True
 
 
@@ -451,25 +463,6 @@ def _alone(drops: Path) -> None:
             click.echo(f"waiting for {path.stem}, which is still measured", err=True)
             lock.acquire(poll_interval=1)
         lock.release()
-
-
-def _measure(task: SearchTask, study: SearchPlan, orders: Sequence[LaunchOrder]) -> None:
-    """Measure some launches side by side. Raises RunnerError where one leaves no new good cell and its
-    arm is not out: what comes next would be the same launch again."""
-    drops = task.drops(study.study)
-    before = good_cells(drops)
-    keys = {}
-    for order in orders:
-        # All loads of some datasets.
-        wanted = {(dataset, f"c{load}") for dataset in order.datasets for load in order.loads}
-        own = study.cells[order.launch_id]
-        keys[order.launch_id] = [key for key in own if _dataset_and_load(key) in wanted]
-    status = _run(task, task.study, [key for own in keys.values() for key in own])
-    done = good_cells(drops) - before
-    out = {one.arm for one in given_up(drops, study.attempts)} - {study.arms[0].label}
-    for order in orders:
-        if done.isdisjoint(keys[order.launch_id]) and order.arm not in out:
-            raise RunnerError(nothing_left(task, study.study, order.launch_id, status))
 
 
 def _dataset_and_load(key: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """From judged settings to decisions: the only place where an answer is made."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -82,7 +82,13 @@ def decide_on(known: Ground, question: DecideQuestion) -> Decisions:
     kept = pairs["speculative_id"].astype(object).isin(known.shown)
     asked = {int(setting) for setting in pairs.loc[kept, "setting"]}
     # The others cost time and say nothing of what is asked.
-    found, sure = only(_of_systems(known.found, asked), known.found, known.sure)
+    systems = _systems(known.found)[1]
+    wanted = {systems[one] for one in asked}
+    found, sure = only(
+        frozenset(one for one, number in systems.items() if number in wanted),
+        known.found,
+        known.sure,
+    )
     terms = Terms(question.objective == "latency", slo, arms)
     every = judged_settings(found, sure, known.cells, known.acceptance, terms)
     judged = {setting: _as_measured(known, setting, one) for setting, one in every.items()}
@@ -356,12 +362,6 @@ def _mixes_of(
         named = {d: one for one in parts if isinstance(d := datasets[one], str)}
         if len(named) > 1 and len(named) == len(parts):
             yield named
-
-
-def _of_systems(found: Comparison, settings: Collection[int]) -> frozenset[int]:
-    systems = _systems(found)[1]
-    wanted = {systems[one] for one in settings}
-    return frozenset(one for one, number in systems.items() if number in wanted)
 
 
 def _systems(found: Comparison) -> tuple[pd.DataFrame, dict[int, int]]:

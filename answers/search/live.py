@@ -275,41 +275,37 @@ def replay(
     }
     reports = []
     for study in recorded(reader, known, filters, terms):
-        report = _played(study, terms, at_once)
+        # Play the search: each launch that it asks for is the next recorded one of that arm.
+        mix = mix_of(terms, study.space)
+        launches: list[MeasuredLaunch] = []
+        steps: list[LaunchStep] = []
+        while True:
+            space, seen = of_traffic(study.space, _seen(study, launches), terms)
+            grid_min = space.grid_minutes(study.repeats)
+            most = grid_min if terms.budget_min is None else terms.budget_min
+            now = state(space, seen, Aim(terms.stake, terms.error, most), at_once)
+            if any(not seen.left[step.arm] for step in now.batch if seen.left):
+                # Of a mix, launches that lack a dataset say nothing, however many were recorded.
+                now = replace(now, steps=End(False, "nothing left"))
+            if isinstance(now.step, End):
+                break
+            for step in now.batch:
+                used = sum(launch.arm == step.arm for launch in launches)
+                launch = study.launches[step.arm][used]
+                places = step.places if mix is None else unmixed(study.space, mix, step.places)
+                launches.append(replace(launch, speed=np.where(places, launch.speed, np.nan)))
+                steps.append(_step(now, step))
+        played = SearchReport(
+            study.system.study, study.system.model, terms, tuple(steps), (), False, ended(now.step),
+            sum(step.minutes for step in steps), grid_min, (), study.left_out, "", system=study.system,
+        )  # fmt: skip
+        report = _with_words(played, now, {})
         found = tuple(
             replace(place, by_all=taken.get((study.system, place.dataset, place.load)))
             for place in report.found
         )
         reports.append(replace(report, found=found))
     return tuple(reports)
-
-
-def _played(study: RecordedStudy, terms: SearchTerms, at_once: int) -> SearchReport:
-    """Play the search: each launch that it asks for is the next recorded one of that arm."""
-    mix = mix_of(terms, study.space)
-    launches: list[MeasuredLaunch] = []
-    steps: list[LaunchStep] = []
-    while True:
-        space, seen = of_traffic(study.space, _seen(study, launches), terms)
-        grid_min = space.grid_minutes(study.repeats)
-        most = grid_min if terms.budget_min is None else terms.budget_min
-        now = state(space, seen, Aim(terms.stake, terms.error, most), at_once)
-        if any(not seen.left[step.arm] for step in now.batch if seen.left):
-            # Of a mix, launches that lack a dataset say nothing, however many were recorded.
-            now = replace(now, steps=End(False, "nothing left"))
-        if isinstance(now.step, End):
-            break
-        for step in now.batch:
-            used = sum(launch.arm == step.arm for launch in launches)
-            launch = study.launches[step.arm][used]
-            places = step.places if mix is None else unmixed(study.space, mix, step.places)
-            launches.append(replace(launch, speed=np.where(places, launch.speed, np.nan)))
-            steps.append(_step(now, step))
-    report = SearchReport(
-        study.system.study, study.system.model, terms, tuple(steps), (), False, ended(now.step),
-        sum(step.minutes for step in steps), grid_min, (), study.left_out, "", system=study.system,
-    )  # fmt: skip
-    return _with_words(report, now, {})
 
 
 def _seen(study: RecordedStudy, launches: Sequence[MeasuredLaunch]) -> SeenLaunches:

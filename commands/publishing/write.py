@@ -69,19 +69,7 @@ def write(root: Path, out: Path, about: PublishedSet, key: Ed25519PrivateKey) ->
         folder.mkdir(parents=True)
         bundle(root, folder / DATA, about.filters)
         _only_exclusions(folder / DATA, about.by)
-        for path in sorted((folder / DATA).rglob("*.parquet")):
-            rows = pq.read_table(path)
-            for field in rows.schema:
-                kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-                if not pa.types.is_string(kind) or field.name.endswith(("_hash", "_id", "sha256")):
-                    continue
-                texts = [str(text) for text in _unique(rows, field.name) if text is not None]
-                if any(scrub_text(text) != text for text in texts):
-                    raise InvalidInput(
-                        f"The column {field.name} of {path.parent.name} holds what looks like a "
-                        "credential, so nothing was published; take the results in again with: "
-                        "draftboard ingest --rebuild"
-                    )
+        _refuse_secrets(folder / DATA)
         with Reader(folder / DATA) as reader:
             results = write_results(reader, folder / RESULTS)
             said = _describe(reader, folder, about, results)
@@ -101,6 +89,24 @@ def _only_exclusions(data: Path, by: str) -> None:
     events = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     kept = [json.dumps(one | {"author": by}) for one in events if one["action"] != "note"]
     path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+
+
+def _refuse_secrets(data: Path) -> None:
+    """Look through every text once more with the scrubber of this version: a warehouse may have been
+    filled by an older one. Raises InvalidInput."""
+    for path in sorted(data.rglob("*.parquet")):
+        rows = pq.read_table(path)
+        for field in rows.schema:
+            kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+            if not pa.types.is_string(kind) or field.name.endswith(("_hash", "_id", "sha256")):
+                continue
+            texts = [str(text) for text in _unique(rows, field.name) if text is not None]
+            if any(scrub_text(text) != text for text in texts):
+                raise InvalidInput(
+                    f"The column {field.name} of {path.parent.name} holds what looks like a "
+                    "credential, so nothing was published; take the results in again with: "
+                    "draftboard ingest --rebuild"
+                )
 
 
 def _describe(reader: Reader, folder: Path, about: PublishedSet, results: pa.Table) -> Json:

@@ -46,7 +46,18 @@ def doctor(ctx: click.Context, study: Path | None, results: Path, as_json: bool)
             [(f.status, f.check, _with_its_fix(f)) for f in findings],
         )
         click.echo()
-        click.echo(_verdict(findings))
+        counts = Counter(finding.status for finding in findings)
+        words = [f"{counts[s]} {s}{'s' if counts[s] > 1 and s != 'unknown' else ''}"
+                 for s in ("blocker", "warning", "unknown") if counts[s]]  # fmt: skip
+        said = ", ".join(words) or "all is well"
+        click.echo(
+            f"{said[:1].upper()}{said[1:]}."
+            + (
+                " Mend the blockers first."
+                if counts["blocker"]
+                else " Nothing keeps it from running."
+            )
+        )
     ctx.exit(1 if any(finding.status == "blocker" for finding in findings) else 0)
 
 
@@ -68,13 +79,3 @@ def _as_json(situation: Situation, findings: list[CheckFinding]) -> dict[str, An
 def _with_its_fix(finding: CheckFinding) -> str:
     mend = finding.fix if finding.status != "ok" else None
     return finding.said if mend is None else f"{finding.said}\n→ {mend}"
-
-
-def _verdict(findings: list[CheckFinding]) -> str:
-    counts = Counter(finding.status for finding in findings)
-    words = [f"{counts[s]} {s}{'s' if counts[s] > 1 and s != 'unknown' else ''}"
-             for s in ("blocker", "warning", "unknown") if counts[s]]  # fmt: skip
-    said = ", ".join(words) or "all is well"
-    return f"{said[:1].upper()}{said[1:]}." + (
-        " Mend the blockers first." if counts["blocker"] else " Nothing keeps it from running."
-    )
