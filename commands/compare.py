@@ -54,7 +54,7 @@ def compare(
     if as_json:
         show(json_text(values.as_json(found)))
         return
-    for setting, arm in ((setting, arm) for setting in found.settings for arm in setting.arms):
+    for setting, arm in ((each, arm) for each in found.settings for arm in each.arms):
         means = Table(values.MEAN_HEADER, [values.mean_row(mean) for mean in arm.means])
         show(
             values.title(setting, arm, found.reference),

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from commands.options import author_option, warehouse_option, whole_warehouse_option
-from commands.output import show_table
+from commands.output import Table, show
 from warehouse.errors import InvalidInput
 from warehouse.store_cache import warehouse_path
 
@@ -103,8 +103,10 @@ def dashboard(
             "say --open-to-everyone viewer, or leave out --host."
         )
     shown = "localhost" if host in ("0.0.0.0", "::") else host  # noqa: S104 - only shown
-    click.echo(f"Dashboard: http://{shown}:{port}  (Ctrl-C ends it)")
-    click.echo(f"API:       http://{shown}:{port}/api/v1/openapi.json")
+    show(
+        f"Dashboard: http://{shown}:{port}  (Ctrl-C ends it)",
+        f"API:       http://{shown}:{port}/api/v1/openapi.json",
+    )
     command = [sys.executable, "-m", "streamlit", "run", str(app_file()), *_ALWAYS]
     command += [f"--server.port={port}", f"--server.address={host}"]
     # Without names the dashboard knows the local ones.
@@ -166,13 +168,10 @@ def list_(warehouse: Path | None) -> None:
     from warehouse import annotations
 
     held = annotations.tokens_held(warehouse_path(warehouse))
-    if not held:
-        click.echo("There is no token that counts. Make one: draftboard token new ADDRESS")
-        return
-    show_table(
-        ["token", "of", "made (UTC)", "until"],
-        [[t.id, t.account, f"{t.made:%Y-%m-%d}", f"{t.ends:%Y-%m-%d}"] for t in held],
-    )
+    rows = [[t.id, t.account, f"{t.made:%Y-%m-%d}", f"{t.ends:%Y-%m-%d}"] for t in held]
+    table = Table(["token", "of", "made (UTC)", "until"], rows)
+    none = "There is no token that counts. Make one: draftboard token new ADDRESS"
+    show(table if rows else none)
 
 
 @token.command()

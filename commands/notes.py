@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.options import author_option, json_option, whole_warehouse_option, with_options
-from commands.output import show_table
+from commands.output import Table, show
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
@@ -82,11 +82,9 @@ def note(
         target = find_run(_all_runs(root), str(run_id))
     event = annotations.annotation("note", target, str(text), author)
     annotations.add(root, event)
-    if as_json:
-        click.echo(json_text(annotation_json(event)))
-    else:
-        left_out = " A credential in it was left out." if event.text != str(text).strip() else ""
-        click.echo(f"Noted on {target.name} by {event.author}.{left_out}")
+    left_out = " A credential in it was left out." if event.text != str(text).strip() else ""
+    told = f"Noted on {target.name} by {event.author}.{left_out}"
+    show(json_text(annotation_json(event)) if as_json else told)
 
 
 def _list(root: Path, with_json: bool) -> None:
@@ -97,22 +95,19 @@ def _list(root: Path, with_json: bool) -> None:
         excluded = [annotation_json(event) for event in annotations.excluded_runs(root).values()]
         told = {"annotations": [annotation_json(event) for event in events], "excluded": excluded,
                 "unreadable_lines": broken}  # fmt: skip
-        click.echo(json_text(told))
+        show(json_text(told))
         return
-    if events:
-        show_table(
-            ["written (UTC)", "by", "said", "about", "text"],
-            [
-                [f"{e.at:%Y-%m-%d %H:%M}", e.author, _DONE[e.action], e.target.name, e.text]
-                for e in events
-            ],
-        )
-    else:
-        click.echo('Nothing was noted yet. Write: draftboard note "driver updated" --night DATE')
-    if broken:
-        file = root / annotations.FILE
-        many = "1 line" if broken == 1 else f"{broken:,} lines"
-        click.echo(f"{many} of {file} cannot be read, half written perhaps, and do not count.")
+    rows = [
+        [f"{e.at:%Y-%m-%d %H:%M}", e.author, _DONE[e.action], e.target.name, e.text] for e in events
+    ]
+    many = "1 line" if broken == 1 else f"{broken:,} lines"
+    unread = f"{many} of {root / annotations.FILE} cannot be read, half written perhaps, and do not count."
+    show(
+        Table(["written (UTC)", "by", "said", "about", "text"], rows)
+        if rows
+        else 'Nothing was noted yet. Write: draftboard note "driver updated" --night DATE',
+        unread if broken else None,
+    )
 
 
 def annotation_json(event: "Annotation") -> dict[str, Any]:
@@ -167,19 +162,17 @@ def include(run_ids: tuple[str, ...], warehouse: Path | None, **given: Any) -> N
 def _write(
     action: "Action", words: Sequence[str], warehouse: Path | None, given: dict[str, Any]
 ) -> None:
+    from analysis.nightly.nights import NOON
     from commands.intake import derive_facts
     from warehouse import annotations
     from warehouse.queries import find_run
 
-    night = given["night"]
+    night, study = given["night"], given["study"]
     _refuse(bool(words) == (night is not None), "Name one or more RUN_ID, or a --night, not both.")
-    _refuse(given["study"] and night is None, "--study goes with --night.")
+    _refuse(study and night is None, "--study goes with --night.")
     root = warehouse_path(warehouse)
     rows = _all_runs(root)
     if night is not None:
-        study = given["study"]
-        from analysis.nightly.nights import NOON
-
         targets = [
             annotations.run(row["run_id"], row["source_id"])
             for row in rows
@@ -197,7 +190,7 @@ def _write(
     if action == "include":
         excluded = annotations.excluded_runs(root)
         others = [target for target in targets if target not in excluded]
-        if others and (bool(words) or len(others) == len(targets)):
+        if others and (words or len(others) == len(targets)):
             raise UnknownKey(
                 f"{others[0].name} is not excluded, so there is nothing to take back; "
                 "`draftboard note --list` says what is."
@@ -210,7 +203,7 @@ def _write(
     annotations.add(root, *events)
     derive_facts(root)
     done = "Excluded" if action == "exclude" else "Taken back"
-    click.echo("\n".join(f"{done}: {target.name}" for target in targets))
+    show(*(f"{done}: {target.name}" for target in targets))
 
 
 # --- ``draftboard audit``: who noted, excluded, accepted, and kept files.
@@ -229,12 +222,10 @@ def audit(warehouse: Path | None, as_json: bool) -> None:
     deeds = annotations.deeds(warehouse_path(warehouse))
     if as_json:
         told = [{**vars(deed), "at": deed.at.isoformat()} for deed in deeds]
-        click.echo(json_text({"schema_version": 1, "deeds": told}))
+        show(json_text({"schema_version": 1, "deeds": told}))
         return
-    if not deeds:
-        click.echo("Nobody has noted, excluded, accepted or kept anything yet.")
-        return
-    show_table(
-        ["when (UTC)", "who", "account", "did", "to", "why"],
-        [[f"{d.at:%Y-%m-%d %H:%M}", d.who, d.account or "", d.what, d.about, d.why] for d in deeds],
-    )
+    rows = [
+        [f"{d.at:%Y-%m-%d %H:%M}", d.who, d.account or "", d.what, d.about, d.why] for d in deeds
+    ]
+    table = Table(["when (UTC)", "who", "account", "did", "to", "why"], rows)
+    show(table if rows else "Nobody has noted, excluded, accepted or kept anything yet.")

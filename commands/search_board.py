@@ -15,7 +15,8 @@ import click
 from answers.search import words
 from answers.search.board import Board, as_text, board, lines
 from answers.search.values import LiveSearch
-from commands.output import show_table
+from commands import output
+from commands.output import Table
 from warehouse import beside
 from warehouse.errors import DraftboardError
 from warehouse.store_current import current_name
@@ -74,12 +75,9 @@ class Telling:
 def show(standing: Board, err: bool = True) -> None:
     """Print how a search stands, on stderr or else on stdout."""
     first, *rest = lines(standing)
-    click.echo(first, err=err)
-    show_table(*words.candidate_rows(standing.told.candidates), err=err)
-    if standing.told.found:
-        show_table(*words.standings(standing.told.found), err=err)
-    for line in rest:
-        click.echo(line, err=err)
+    places = Table(*words.standings(standing.told.found))
+    candidates = Table(*words.candidate_rows(standing.told.candidates))
+    output.show(first, candidates, places if places.rows else None, *rest, err=err)
 
 
 def _now() -> datetime:

@@ -11,6 +11,7 @@ from commands.options import (
     warehouse_option,
     whole_warehouse_option,
 )
+from commands.output import show
 from warehouse.errors import InvalidInput
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -55,12 +56,12 @@ def share(
     from warehouse.store_copies import bundle
 
     made = bundle(warehouse_path(warehouse), out, filters_from(given), with_texts)
-    click.echo(
+    show(
         f"Wrote {out}: {made.cells:,} cells of {made.sources:,} sources, {made.requests:,} requests "
         f"{'with' if with_texts else 'without'} their texts, {made.annotations:,} notes and "
-        "exclusions."
+        "exclusions.",
+        f"Open it with: draftboard dashboard --warehouse {out}",
     )
-    click.echo(f"Open it with: draftboard dashboard --warehouse {out}")
 
 
 @click.command()
@@ -89,8 +90,10 @@ def publish(warehouse: Path | None, out: Path, key: Path, **given: Any) -> None:
     secret = private_key(key)
     about = PublishedSet(filters_from(given), given["title"], given["licence"], given["by"])
     made = write(warehouse_path(warehouse), out, about, secret)
-    click.echo(f"Wrote {out}: {made.cells:,} cells, {made.files:,} files, signed by {made.key}.")
-    click.echo(f"Anybody checks it with: draftboard verify {out}")
+    show(
+        f"Wrote {out}: {made.cells:,} cells, {made.files:,} files, signed by {made.key}.",
+        f"Anybody checks it with: draftboard verify {out}",
+    )
 
 
 @click.command()
@@ -109,9 +112,7 @@ def verify(place: str, key: Path | None) -> None:
 
     with fetched(place) as folder:
         found = check(folder, key)
-    for sentence in found.wrong:
-        click.echo(sentence, err=True)
+    show(*found.wrong, err=True)
     if found.wrong:
         raise InvalidInput(f"{place} does not hold: {len(found.wrong):,} findings.")
-    for sentence in found.held:
-        click.echo(sentence)
+    show(*found.held)

@@ -15,13 +15,13 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from answers.decide.answer import decide
-from answers.decide.values import DecideQuestion
-from answers.publication import claims_json
+from answers.decide.values import DecideQuestion, as_json
 from answers.wording import listed, markdown
 from commands.publishing import attestation
 from warehouse import annotations, queries
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
+from warehouse.json_text import json_text
 from warehouse.secrets import scrub_text
 from warehouse.store import Reader
 from warehouse.store_copies import bundle
@@ -140,6 +140,12 @@ def _describe(reader: Reader, folder: Path, about: PublishedSet, results: pa.Tab
         "measured_from": days[0].isoformat() if days else None,
         "measured_to": days[-1].isoformat() if days else None,
     }  # fmt: skip
+
+
+def claims_json(reader: Reader) -> Json:
+    """Return the decisions on everything that the warehouse holds."""
+    plain: Json = json.loads(json_text({"decide": as_json(decide(reader, DecideQuestion()))}))
+    return plain
 
 
 def _unique(rows: pa.Table, name: str) -> list[Any]:

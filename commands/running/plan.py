@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from commands.output import show_table
+from commands.output import Table, show
 from runners.executors.local import fitting
 from runners.measuring.guidellm import planned_command
 from runners.measuring.resume import Now, unlike
@@ -92,26 +92,20 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     laid_out, costs, found = planned(study, results, assumed, given["gpus"], given["parallel"])
     written = written_out(laid_out, results or Path("results"))
     if as_json:
-        said = _as_json(laid_out, costs, written, found) | {
-            "unlike": measured_otherwise(laid_out, results)
-        }
-        click.echo(json_text(said))
+        said = _as_json(laid_out, costs, written, found)
+        show(json_text(said | {"unlike": measured_otherwise(laid_out, results)}))
         return
-    show_table(
-        ("launch", "arm", "TP", "datasets", "loads", "cells"),
-        [_row(launch) for launch in laid_out.launches],
+    refused = refusals(laid_out, tool(laid_out.study, "guidellm").version)
+    header = ("launch", "arm", "TP", "datasets", "loads", "cells")
+    show(
+        Table(header, [_row(launch) for launch in laid_out.launches]),
+        "",
+        f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches",
+        *_in_words(costs, assumed),
+        *(f"warning: {warning}" for warning in (*few_prompts(laid_out), *doubts(laid_out))),
+        *(f"will not run: {sentence}" for sentence in refused),
+        *(f"\n# {label}\n{shlex.join(words)}" for label, words in (written if commands else ())),
     )
-    click.echo()
-    click.echo(f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches")
-    for line in _in_words(costs, assumed):
-        click.echo(line)
-    for warning in (*few_prompts(laid_out), *doubts(laid_out)):
-        click.echo(f"warning: {warning}")
-    for sentence in refusals(laid_out, tool(laid_out.study, "guidellm").version):
-        click.echo(f"will not run: {sentence}")
-    if commands:
-        for label, words in written:
-            click.echo(f"\n# {label}\n{shlex.join(words)}")
 
 
 def planned(
