@@ -6,11 +6,9 @@ from typing import Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option, warehouse_option
-from commands.output import Table, show
+from commands.options import filter_options, filters_from, json_option, reading, warehouse_option
+from commands.output import Table, show, show_json
 from warehouse.errors import InvalidInput, WarehouseMissing
-from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
 
 #: A table that somebody typed; no more is read.
 MOST_BYTES = 10_000_000
@@ -39,12 +37,11 @@ def claims(
     from analysis.published.claims_file import read_claims
     from answers.published import values
     from answers.published.answer import measured_here
-    from warehouse.store import Reader
 
     tables = read_claims(_text(file), file.name)
     judged = judge(tables)
     try:
-        with Reader(warehouse_path(warehouse)) as reader:
+        with reading(warehouse) as reader:
             found = measured_here(reader, judged, tables.model, filters_from(given))
             judged = replace(judged, findings=found)
     except WarehouseMissing:
@@ -52,7 +49,7 @@ def claims(
         if warehouse is not None:
             raise
     if as_json:
-        show(json_text(judged.as_json()))
+        show_json(judged.as_json())
         return
     for number, error in enumerate(judged.errors, 1):
         show(

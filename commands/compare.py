@@ -10,13 +10,12 @@ from commands.options import (
     filter_options,
     filters_from,
     json_option,
+    reading,
     warehouse_option,
 )
-from commands.output import Table, show
+from commands.output import Table, show, show_json
 from warehouse.catalogue import line_of
 from warehouse.errors import UnknownKey
-from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
 
 
 @click.command()
@@ -43,16 +42,15 @@ def compare(
     Example: draftboard compare --dataset code --allow engine_version --metric ttft:p99
     """
     from answers.compare import answer, values
-    from warehouse.store import Reader
 
     also = tuple(line_of(text) for text in metrics)
     question = values.CompareQuestion(filters_from(given), allow, given["reference"], also)
-    with Reader(warehouse_path(warehouse)) as reader:
+    with reading(warehouse) as reader:
         found = answer.compare(reader, question)
     if found.why_none is not None and not (found.unmatched or found.excluded):
         raise UnknownKey(found.why_none)
     if as_json:
-        show(json_text(values.as_json(found)))
+        show_json(values.as_json(found))
         return
     for setting, arm in ((each, arm) for each in found.settings for arm in each.arms):
         means = Table(values.MEAN_HEADER, [values.mean_row(mean) for mean in arm.means])

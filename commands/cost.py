@@ -14,12 +14,11 @@ from commands.options import (
     price_options,
     question_from,
     question_options,
+    reading,
     warehouse_option,
     with_options,
 )
-from commands.output import Table, show
-from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
+from commands.output import Table, show, show_json
 
 if TYPE_CHECKING:
     from analysis.money.cost import Demand
@@ -61,7 +60,6 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     from analysis.money.cost import Demand
     from answers.cost import answer, values, words
     from answers.decide.answer import decide
-    from warehouse.store import Reader
 
     if given["list_prices"]:
         _list_prices(given["prices"], as_json)
@@ -73,10 +71,10 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         return
     terms = values.Terms(paying, demand, given["whole_instances"], given["investment"])
     question = question_from(given)
-    with Reader(warehouse_path(warehouse)) as reader:
+    with reading(warehouse) as reader:
         found = answer.with_energy(reader, answer.cost(decide(reader, question), terms))
     if as_json:
-        show(json_text(values.as_json(found)))
+        show_json(values.as_json(found))
         return
     if not found.rows:
         show(found.why_none or "There is nothing to cost; draftboard runs lists what there is.")
@@ -97,7 +95,7 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 def _list_prices(file: Path | None, as_json: bool) -> None:
     prices = price_list(file)
     if as_json:
-        show(json_text({"prices": [price.model_dump() for price in prices]}))
+        show_json({"prices": [price.model_dump() for price in prices]})
         return
     header = ["name", "USD/h", "GPUs", "GPU", "USD/GPU-h", "kind", "date", "source"]
     rows = [
@@ -123,7 +121,7 @@ def _of_throughput(
     needed = demand and money.fleet(demand, output, basis, given["whole_instances"]).as_json()
     if as_json:
         answer = {**found.as_json(), "output_throughput": output, "basis": basis.as_json()}
-        show(json_text({**answer, "fleet": needed}))
+        show_json({**answer, "fleet": needed})
         return
     rows = [
         [
@@ -158,13 +156,12 @@ def slo(
     from analysis.money.paying import Paying
     from answers.cost import words
     from answers.cost.capacity import capacity, capacity_json
-    from warehouse.store import Reader
 
-    with Reader(warehouse_path(warehouse)) as reader:
+    with reading(warehouse) as reader:
         found = capacity(reader, filters_from(given), requirement, Paying(), not no_goodput)
     uncounted = "Goodput: nothing was counted (no request records, or no bound on requests)."
     if as_json:
-        show(json_text(capacity_json(found)))
+        show_json(capacity_json(found))
     elif not found.arms:
         show(NO_CELL)
     else:
@@ -196,12 +193,11 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
     from answers.cost import words
     from answers.cost.capacity import trade, trade_json
     from answers.wording import known
-    from warehouse.store import Reader
 
-    with Reader(warehouse_path(warehouse)) as reader:
+    with reading(warehouse) as reader:
         found = trade(reader, filters_from(given))
     if as_json:
-        show(json_text(trade_json(found, front)))
+        show_json(trade_json(found, front))
         return
     for group in found.groups:
         place = group[0].place

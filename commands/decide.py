@@ -14,10 +14,10 @@ from commands.options import (
     json_option,
     question_from,
     question_options,
+    reading,
     warehouse_option,
 )
-from commands.output import Table, show
-from warehouse.json_text import json_text
+from commands.output import Table, show, show_json
 from warehouse.store_cache import warehouse_path
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def verdict(
     with Reader(root) as reader:
         found, changed = decided(reader, question_from(given))
         if as_json:
-            show(json_text(values.as_json(found) | {"changed": changed}))
+            show_json(values.as_json(found) | {"changed": changed})
         else:
             _show_verdict(reader, found, everything)
             show(*(click.wrap_text(f"Changed: {sentence}", _WIDTH) for sentence in changed))
@@ -144,10 +144,9 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     from answers.decide import tables, values, words
     from answers.decide.answer import decide
     from answers.predict import acceptance
-    from warehouse.store import Reader
 
     question, each = question_from(given), []
-    with Reader(warehouse_path(warehouse)) as reader:
+    with reading(warehouse) as reader:
         found = decide(reader, question)
         drafts = acceptance.accepted(reader, question.filters)
     if not as_json:
@@ -179,4 +178,4 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
             beside = (part for one in (rows, thumbs) if one.rows for part in ("", one))
             show(Table(*tables.by_arm(decision), _ARMS), *beside, "")
     if as_json:
-        show(json_text(values.as_json(found) | {"decisions": each}))
+        show_json(values.as_json(found) | {"decisions": each})

@@ -13,13 +13,13 @@ from commands.options import (
     filters_from,
     json_option,
     judging_options,
+    reading,
     warehouse_option,
     whole_warehouse_option,
 )
-from commands.output import Table, show
+from commands.output import Table, show, show_json
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.filters import Filters
-from warehouse.json_text import json_text
 from warehouse.store_cache import warehouse_path
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def gate(
         raise SystemExit(2) from None
     status = EXIT[found.status]
     if as_json:
-        show(json_text(answer.as_json(found) | {"exit": status}))
+        show_json(answer.as_json(found) | {"exit": status})
     else:
         _show(found)
     if given["comment"]:
@@ -115,12 +115,11 @@ def accept(
     Example: draftboard gate accept 2026-11-21 --why "the new sampler is slower, and right"
     """
     from answers.trend import answer
-    from warehouse.store import Reader
 
     parent = ctx.parent.params.get("warehouse") if ctx.parent else None
     day = None if night is None else f"{night:%Y-%m-%d}"
     what = answer.Meant(day, given["study"], given["series"])
-    with Reader(warehouse_path(warehouse or parent)) as reader:
+    with reading(warehouse or parent) as reader:
         show(answer.accept(reader, what, given["why"], given["author"]))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.options import author_option, json_option, whole_warehouse_option, with_options
-from commands.output import Table, show
+from commands.output import Table, show, show_json
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
@@ -95,7 +95,7 @@ def _list(root: Path, with_json: bool) -> None:
         excluded = [annotation_json(event) for event in annotations.excluded_runs(root).values()]
         told = {"annotations": [annotation_json(event) for event in events], "excluded": excluded,
                 "unreadable_lines": broken}  # fmt: skip
-        show(json_text(told))
+        show_json(told)
         return
     rows = [
         [f"{e.at:%Y-%m-%d %H:%M}", e.author, _DONE[e.action], e.target.name, e.text] for e in events
@@ -222,7 +222,7 @@ def audit(warehouse: Path | None, as_json: bool) -> None:
     deeds = annotations.deeds(warehouse_path(warehouse))
     if as_json:
         told = [{**vars(deed), "at": deed.at.isoformat()} for deed in deeds]
-        show(json_text({"schema_version": 1, "deeds": told}))
+        show_json({"schema_version": 1, "deeds": told})
         return
     rows = [
         [f"{d.at:%Y-%m-%d %H:%M}", d.who, d.account or "", d.what, d.about, d.why] for d in deeds

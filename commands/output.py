@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import click
 
-from warehouse.json_text import for_terminal
+from warehouse.json_text import for_terminal, json_text
 
 # --- One progress bar for people, shown only when a command takes longer than a second.
 
@@ -106,6 +106,11 @@ def show(*parts: str | Table | None, err: bool = False) -> None:
             show_table(*part, err=err)
         elif part is not None:
             click.echo(part, err=err)
+
+
+def show_json(value: object, indent: int | None = None) -> None:
+    """Print a value as JSON, in one line unless ``indent`` says otherwise."""
+    click.echo(json_text(value, indent=indent))
 
 
 def show_table(

@@ -6,12 +6,16 @@ from typing import Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option, whole_warehouse_option
-from commands.output import Table, ends_of_paths, show, width
+from commands.options import (
+    filter_options,
+    filters_from,
+    json_option,
+    reading,
+    whole_warehouse_option,
+)
+from commands.output import Table, ends_of_paths, show, show_json, width
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
-from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
 
 Row = dict[str, Any]
 #: A path is shown with at least so many letters of its end.
@@ -53,15 +57,14 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     Example: draftboard runs --dataset code --json
     """
     from warehouse import queries
-    from warehouse.store import Reader
 
-    with Reader(warehouse_path(warehouse), everything=True) as reader:
+    with reading(warehouse, everything=True) as reader:
         rows = queries.runs(reader, filters_from(given)).to_pylist()
     if as_json:
         # Many libraries come with it, and the table needs none of them.
         from answers.doors.rows import nested_json
 
-        show(json_text([nested_json(row) for row in rows], indent=1))
+        show_json([nested_json(row) for row in rows], indent=1)
     elif not rows:
         show("No run matches. `draftboard runs` without filters lists all there are.")
     else:
@@ -101,9 +104,8 @@ def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
     """
     from analysis.matching.difference import differences
     from warehouse import queries
-    from warehouse.store import Reader
 
-    with Reader(warehouse_path(warehouse), everything=True) as reader:
+    with reading(warehouse, everything=True) as reader:
         cells = queries.cells(reader, Filters()).to_pylist()
         started = {
             (run["path"], run["run_id"]): {
@@ -115,7 +117,7 @@ def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
     records = [{**started.get((cell["path"], cell["run_id"]), {}), **cell} for cell in cells]
     changes = differences(_chosen(records, one), _chosen(records, other))
     if as_json:
-        show(json_text({"a": one, "b": other, "changes": [vars(change) for change in changes]}))
+        show_json({"a": one, "b": other, "changes": [vars(change) for change in changes]})
         return
     rows = [
         [c.field, *("not stated" if x is None else str(x) for x in (c.before, c.after))]

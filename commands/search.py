@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option, share_from
-from commands.output import Table, ended_by_signals, show
+from commands.options import filter_options, filters_from, json_option, reading, share_from
+from commands.output import Table, ended_by_signals, show, show_json
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS
-from warehouse.json_text import json_text
 from warehouse.store_cache import named_warehouse, warehouse_path
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def search(plan: Path | None, results: Path | None, recorded: Path | None, **giv
             with ended_by_signals("stopped; the same command goes on from here"), telling:
                 now = search_on(task, planned, terms, telling)
         if given["as_json"]:
-            show(json_text(searches_json([now.told], now.orders)))
+            show_json(searches_json([now.told], now.orders))
         elif given["dry_run"]:
             search_board.show(board(now, datetime.now(UTC)), err=False)
         else:
@@ -157,12 +156,11 @@ def _only(given: dict[str, Any], names: Sequence[str], why: str) -> None:
 def _replay(warehouse: Path, given: dict[str, Any]) -> None:
     from answers.search.live import replay
     from answers.search.values import as_json as searches_json
-    from warehouse.store import Reader
 
-    with Reader(warehouse_path(warehouse)) as reader:
+    with reading(warehouse) as reader:
         found = replay(reader, filters_from(given), _terms(given), given["parallel"] or 1)
     if given["as_json"]:
-        show(json_text(searches_json(found)))
+        show_json(searches_json(found))
         return
     if not found:
         show("No study here has a baseline and arms that were measured at the same loads.")

@@ -12,14 +12,13 @@ from commands.options import (
     json_option,
     paying_from,
     price_options,
+    reading,
     warehouse_option,
     with_options,
 )
-from commands.output import Table, show
+from commands.output import Table, show, show_json
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
-from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
 
 if TYPE_CHECKING:
     from answers.predict.values import ForecastQuestion
@@ -66,10 +65,9 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         return
     from answers.predict import values
     from answers.predict.answer import predict
-    from warehouse.store import Reader
 
     paying, filters = paying_from(given), filters_from(given)
-    with Reader(warehouse_path(warehouse)) as reader:
+    with reading(warehouse) as reader:
         question, told = _question(given, reader, filters)
         found = list(predict(reader, filters, question, paying))
     refused = [one for one in found if isinstance(one, values.RefusedForecast)]
@@ -81,7 +79,7 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     elif len(refused) == len(found):
         raise InvalidInput(refused[0].reason)
     elif as_json:
-        show(json_text(values.as_json(found)))
+        show_json(values.as_json(found))
     else:
         show(told or None)
         for answer in found:
@@ -109,7 +107,7 @@ def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
         given["decode_share"], given["draft_cost"],
     )  # fmt: skip
     if as_json:
-        show(json_text(parameters.found().as_json()))
+        show_json(parameters.found().as_json())
     else:
         told = values.table(parameters)
         show(Table(told.header, told.rows), values.NOT_MEASURED)

@@ -12,11 +12,10 @@ import click
 from filelock import FileLock
 
 from commands.options import json_option
-from commands.output import show
+from commands.output import show, show_json
 from runners.surroundings.layout import RECORD, Layout, records_under
 from warehouse.contract import failed_of
 from warehouse.errors import RunnerError
-from warehouse.json_text import json_text
 
 # --- Results of several nodes brought into one folder; nothing is overwritten, nothing is guessed.
 #
@@ -242,7 +241,7 @@ def collect_command(
     outcome = collect(list(sources), results)
     unfinished = f"{len(outcome.unfinished)} unfinished cells left out; run the study to finish it"
     if as_json:
-        show(json_text(asdict(outcome)))
+        show_json(asdict(outcome))
     else:
         show(
             f"{len(outcome.copied)} cells copied to {results}, {len(outcome.known)} there already",

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from commands.output import Table, show
+from commands.output import Table, show, show_json
 from runners.checks.doctor import examine
 from runners.checks.finding import CheckFinding
 from runners.planning.study_file import read_study
-from warehouse.json_text import json_text
 
 
 @click.command()
@@ -50,7 +49,7 @@ def doctor(ctx: click.Context, study: Path | None, results: Path, as_json: bool)
             "driver": situation.survey.driver,
             "gpus": [asdict(each) for each in situation.gpus],
         }
-        show(json_text(told))
+        show_json(told)
     else:
         rows = [(f.status, f.check, _with_its_fix(f)) for f in findings]
         words = [f"{counts[s]} {s}{'s' if counts[s] > 1 and s != 'unknown' else ''}"

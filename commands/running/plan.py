@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from commands.output import Table, show
+from commands.output import Table, show, show_json
 from runners.executors.local import fitting
 from runners.measuring.guidellm import planned_command
 from runners.measuring.resume import Now, unlike
@@ -29,7 +29,6 @@ from runners.surroundings.machine import Survey, survey, visible
 from runners.texts.loads import doubts, refusals, with_frozen_rates
 from runners.texts.prompts import few_prompts
 from warehouse.errors import RunnerError
-from warehouse.json_text import json_text
 
 #: A run takes any free port.
 _PORT = "8000"
@@ -93,7 +92,7 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     written = written_out(laid_out, results or Path("results"))
     if as_json:
         said = _as_json(laid_out, costs, written, found)
-        show(json_text(said | {"unlike": measured_otherwise(laid_out, results)}))
+        show_json(said | {"unlike": measured_otherwise(laid_out, results)})
         return
     refused = refusals(laid_out, tool(laid_out.study, "guidellm").version)
     header = ("launch", "arm", "TP", "datasets", "loads", "cells")
