@@ -108,10 +108,8 @@ def _cut(known: Ground, question: CompareQuestion) -> _CutComparison:
     lines = {line: place for place, line in enumerate(names)}
     table = {line: place for line, place in lines.items() if line in STUDY_TABLE}
     found = known.found
-    there = found.pairs[found.pairs["speculative_id"].astype(object).isin(known.shown)]
-    arms = pd.MultiIndex.from_frame(there[_ARM].drop_duplicates())
-    pairs, levels = (_of_arms(rows, arms, lines) for rows in (found.pairs, found.levels))
-    means = _of_arms(found.geomean, arms, table)
+    pairs, levels = (_placed(known, rows, lines) for rows in (found.pairs, found.levels))
+    means = _placed(known, found.geomean, table)
     ends = pairs.groupby(_KEYS, sort=False).agg(**_ENDS).reset_index()
     judged = known.sure.levels[[*_KEYS, "launches", *_JUDGED, "independent"]]
     rows = levels.merge(ends, on=_KEYS, how="left").merge(judged, on=_KEYS, how="left")
@@ -128,8 +126,8 @@ def _cut(known: Ground, question: CompareQuestion) -> _CutComparison:
     )  # fmt: skip
 
 
-def _of_arms(rows: pd.DataFrame, arms: pd.MultiIndex, lines: dict[MetricLine, int]) -> pd.DataFrame:
-    mine = rows[pd.MultiIndex.from_frame(rows[_ARM]).isin(arms)]
+def _placed(known: Ground, rows: pd.DataFrame, lines: dict[MetricLine, int]) -> pd.DataFrame:
+    mine = known.of_shown_arms(rows)
     named = mine.assign(**{n: mine[n].astype(object) for n in ("metric", "statistic")})
     places = [lines.get(x, -1) for x in zip(named["metric"], named["statistic"], strict=True)]
     placed = named.assign(line=places)

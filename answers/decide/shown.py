@@ -147,10 +147,13 @@ class DecisionCase:
     @cached_property
     def levels(self) -> tuple[MapLevel, ...]:
         """The load map."""
-        found = []
+        found, choice = [], self.choice
         for at in np.flatnonzero(self.judged.there.any(axis=0)).tolist():
-            mine, other = self.choice.server.at[at], self.choice.other[at]
-            level = self._level(self.best_at(at) if mine is None else mine, at)
+            mine, other = choice.server.at[at], choice.other[at]
+            # Where nothing is drafted the best arm is told of: at the load that is spoken about, that one.
+            told = at == choice.figures and not choice.spot.beside
+            best = choice.best if told else self.judged.best_at(at)
+            level = self._level(best if mine is None else mine, at)
             if mine is None:
                 level = replace(level, num_speculative_tokens=OFF, k_kind="fixed")
             if other is not None:
@@ -162,13 +165,6 @@ class DecisionCase:
                 )  # fmt: skip
             found.append(level)
         return tuple(found)
-
-    def best_at(self, at: int) -> int:
-        """Return the arm of the highest expected value at a load; at the load that is spoken about
-        the one that is told of."""
-        if at == self.choice.figures and not self.choice.spot.beside:
-            return self.choice.best
-        return self.judged.best_at(at)
 
     def _level(self, place: int, at: int) -> MapLevel:
         one, load = self.judged.field.candidates[place], self.judged.loads[at]

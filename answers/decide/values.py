@@ -133,12 +133,7 @@ class MapLevel:
     @property
     def drafts(self) -> bool:
         """Whether the decision's server drafts there."""
-        k = (
-            self.num_speculative_tokens
-            if self.served is None
-            else self.served.num_speculative_tokens
-        )
-        return k != 0
+        return (self if self.served is None else self.served).num_speculative_tokens != 0
 
     @property
     def own(self) -> ArmDifference | None:

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-import pandas as pd
-
 from analysis.matching.comparison import improvement
 from analysis.metric_words import read_metric
 from analysis.published import claims_measured
@@ -283,12 +281,6 @@ def beside(
     """Return ``findings``, each with what the filters show of the same thing; ``model``: of the
     claims."""
     known = ground(reader, filters, also=tuple(claims_measured.lines(findings)))
-    # Of the comparison the arms with a cell that the filters keep.
-    pairs = known.found.pairs
-    there = pairs[pairs["speculative_id"].astype(object).isin(known.shown)]
-    arms = pd.MultiIndex.from_frame(there[["setting", "arm_id"]].drop_duplicates())
-    cut = {}
-    for name in ("levels", "geomean"):
-        rows = getattr(known.found, name)
-        cut[name] = rows[pd.MultiIndex.from_frame(rows[["setting", "arm_id"]]).isin(arms)]
-    return claims_measured.beside(findings, replace(known.found, **cut), known.sure, model)
+    levels, means = map(known.of_shown_arms, (known.found.levels, known.found.geomean))
+    shown = replace(known.found, levels=levels, geomean=means)
+    return claims_measured.beside(findings, shown, known.sure, model)
