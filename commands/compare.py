@@ -50,7 +50,7 @@ def compare(
     if found.why_none is not None and not (found.unmatched or found.excluded):
         raise UnknownKey(found.why_none)
     if as_json:
-        show_json(values.as_json(found))
+        show_json(values.comparison_json(found))
         return
     for setting, arm in ((each, arm) for each in found.settings for arm in each.arms):
         means = Table(values.MEAN_HEADER, [values.mean_row(mean) for mean in arm.means])

@@ -74,7 +74,7 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     with reading(warehouse) as reader:
         found = answer.with_energy(reader, answer.cost(decide(reader, question), terms))
     if as_json:
-        show_json(values.as_json(found))
+        show_json(values.costs_json(found))
         return
     if not found.rows:
         show(found.why_none or "There is nothing to cost; draftboard runs lists what there is.")

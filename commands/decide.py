@@ -51,7 +51,7 @@ def verdict(
     with Reader(root) as reader:
         found, changed = decided(reader, question_from(given))
         if as_json:
-            show_json(values.as_json(found) | {"changed": changed})
+            show_json(values.decisions_json(found) | {"changed": changed})
         else:
             _show_verdict(reader, found, everything)
             show(*(click.wrap_text(f"Changed: {sentence}", _WIDTH) for sentence in changed))
@@ -178,4 +178,4 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
             beside = (part for one in (rows, thumbs) if one.rows for part in ("", one))
             show(Table(*tables.by_arm(decision), _ARMS), *beside, "")
     if as_json:
-        show_json(values.as_json(found) | {"decisions": each})
+        show_json(values.decisions_json(found) | {"decisions": each})

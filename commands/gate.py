@@ -82,7 +82,7 @@ def gate(
         raise SystemExit(2) from None
     status = EXIT[found.status]
     if as_json:
-        show_json(answer.as_json(found) | {"exit": status})
+        show_json(answer.trend_json(found) | {"exit": status})
     else:
         _show(found)
     if given["comment"]:

@@ -107,7 +107,7 @@ def search(plan: Path | None, results: Path | None, recorded: Path | None, **giv
         # A replay needs nothing of what measures.
         from answers.search import words
         from answers.search.board import board
-        from answers.search.values import as_json as searches_json
+        from answers.search.values import searches_json
         from commands import search_board
         from commands.search_study import SearchTask, laid_out, look, search_on
 
@@ -155,7 +155,7 @@ def _only(given: dict[str, Any], names: Sequence[str], why: str) -> None:
 
 def _replay(warehouse: Path, given: dict[str, Any]) -> None:
     from answers.search.live import replay
-    from answers.search.values import as_json as searches_json
+    from answers.search.values import searches_json
 
     with reading(warehouse) as reader:
         found = replay(reader, filters_from(given), _terms(given), given["parallel"] or 1)

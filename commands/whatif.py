@@ -79,7 +79,7 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     elif len(refused) == len(found):
         raise InvalidInput(refused[0].reason)
     elif as_json:
-        show_json(values.as_json(found))
+        show_json(values.forecasts_json(found))
     else:
         show(told or None)
         for answer in found:

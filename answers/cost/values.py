@@ -108,7 +108,7 @@ class Costs:
 SCHEMA_VERSION = 1
 
 
-def as_json(found: Costs) -> dict[str, Any]:
+def costs_json(found: Costs) -> dict[str, Any]:
     """Return ``schema_version`` and ``costs`` as a dict for JSON; names and meanings only ever
     grow."""
     return {

@@ -385,9 +385,8 @@ def _good(at: LoadService | None) -> tuple[str, ...]:
 
 def why(level: Level) -> str:
     """Say which bounds a load misses, and which were not measured there; empty where all hold."""
-    parts = [f"misses {', '.join(level.broken)}"] if level.broken else []
-    parts += [f"not measured: {', '.join(level.missing)}"] if level.missing else []
-    return "; ".join(parts)
+    told = (("misses", level.broken), ("not measured:", level.missing))
+    return "; ".join(f"{how} {', '.join(bounds)}" for how, bounds in told if bounds)
 
 
 def trade_points(points: Sequence[TradePoint]) -> TextRows:

@@ -273,7 +273,7 @@ class Decisions:
 SCHEMA_VERSION = 1
 
 
-def as_json(found: Decisions) -> dict[str, Any]:
+def decisions_json(found: Decisions) -> dict[str, Any]:
     """Return ``schema_version`` and ``decisions`` as a dict for JSON; names and meanings only ever
     grow."""
     return {

@@ -212,7 +212,7 @@ class TextTable:
 # --- Forecasts as JSON. Unknown is null.
 
 
-def as_json(found: Sequence[ForecastAnswer | RefusedForecast]) -> dict[str, Any]:
+def forecasts_json(found: Sequence[ForecastAnswer | RefusedForecast]) -> dict[str, Any]:
     """Return ``forecasts``, and ``refused`` with the reason of each, as a dict for JSON."""
     return {
         "forecasts": [_answer(one) for one in found if isinstance(one, ForecastAnswer)],
@@ -331,10 +331,11 @@ BAND = f"{LEVEL * 100:.0f} % band"
 def title(place: ForecastPlace, asked: ForecastQuestion | None = None) -> str:
     """Return a forecast's title: ``eagle3 (draft) on code, model, TP 1, H200: K = 4 at concurrency
     8``."""
-    parts = [f"{place.family} on {place.dataset}", place.model or "unknown model"]
-    if place.tensor_parallel_size is not None:
-        parts.append(f"TP {place.tensor_parallel_size}")
-    parts.append(place.gpu or "unknown GPU")
+    size = place.tensor_parallel_size
+    parts = (
+        f"{place.family} on {place.dataset}", place.model or "unknown model",
+        *([] if size is None else [f"TP {size}"]), place.gpu or "unknown GPU",
+    )  # fmt: skip
     marked = "" if place.evidence == "gpu" else f" [{place.evidence or 'evidence unknown'}]"
     marked += " [synthetic acceptance]" if place.synthetic_acceptance else ""
     told = "" if asked is None else f": K = {asked.k} at concurrency {asked.load}"

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from analysis.nightly.regressions import (
 from answers.trend import words
 from answers.wording import UNKNOWN, badge, size
 from warehouse import annotations, queries
+from warehouse.catalogue import counted
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -224,7 +226,18 @@ def trend(
         for one in found
         if one.series.over is None or (one.status == REGRESSION and _line_of(one) not in slower)
     ]
-    lines = tuple(map(_line, sorted(told, key=_urgency)))
+    lines = tuple(
+        map(
+            _line,
+            sorted(
+                told,
+                key=lambda one: (
+                    _RANK[one.status], one.series.over is not None,
+                    inf if one.improvement is None else one.improvement,
+                ),
+            ),
+        )
+    )  # fmt: skip
     few += len({id(one.assessed.series.about) for one in lines if one.nights < LEAST_NIGHTS})
     status = worst([line.status for line in lines])
     return Trend(status, lines, _headline(lines, few), _summary(lines, few), few, origins)
@@ -232,11 +245,6 @@ def trend(
 
 def _line_of(one: Assessment) -> tuple[int, str, str]:
     return id(one.series.about), one.series.metric, one.series.statistic
-
-
-def _urgency(one: Assessment) -> tuple[int, bool, float]:
-    size = float("inf") if one.improvement is None else one.improvement
-    return _RANK[one.status], one.series.over is not None, size
 
 
 def watch(known: WatchedSeries, budgets: Budgets, accepted: Iterable[AcceptedNight] = ()) -> Trend:
@@ -276,9 +284,9 @@ def _headline(lines: Sequence[TrendLine], few: int) -> str:
         )
         if first.gain:
             said = f"{first.gain[:1].upper()}{first.gain[1:]} ({first.metric}, {dataset}), since {first.since}"
-        more = f"; {others:,} more of {words.series(len(long))} got worse" if others else ""
+        more = f"; {others:,} more of {len(long):,} series got worse" if others else ""
         return f"{said}, {words.through(first.changed)}{more}"
-    every, since = words.series(len(long)), min(line.days[-1] for line in long)
+    every, since = f"{len(long):,} series", min(line.days[-1] for line in long)
     unsettled = sum(line.status == OPEN for line in long)
     if unsettled:
         return (
@@ -305,7 +313,7 @@ def _summary(lines: Sequence[TrendLine], few: int) -> str:
     parts += [f"{better:,} got better"] if better else []
     parts += [f"{drifts:,} drift"] if drifts else []
     told = f"Of the series: {', '.join(parts)}. " if parts else ""
-    span = f"{words.nights(len(days))}, {days[0]} to {days[-1]}."
+    span = f"{counted(len(days), 'night')}, {days[0]} to {days[-1]}."
     return f"{told}{span} {words.few(few)}".strip()
 
 
@@ -333,7 +341,7 @@ def _line(one: Assessment) -> TrendLine:
 # --- The trend as plain values for JSON: unknown is None, nothing is NaN.
 
 
-def as_json(found: Trend) -> dict[str, Any]:
+def trend_json(found: Trend) -> dict[str, Any]:
     """Return ``status``, ``headline`` and one object for each series, worst first, as a dict for
     JSON."""
     return {
@@ -410,5 +418,5 @@ def release(series: Sequence[NightSeries], before: str, after: str) -> Release:
         effects,
         f"{after} against {before}: {said.count('better')} better, {said.count('worse')} worse and "
         f"{said.count('no clear difference')} without a clear difference, of "
-        f"{words.series(len(effects))}.",
+        f"{len(effects):,} series.",
     )

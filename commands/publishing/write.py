@@ -15,7 +15,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from answers.decide.answer import decide
-from answers.decide.values import DecideQuestion, as_json
+from answers.decide.values import DecideQuestion, decisions_json
 from answers.wording import listed, markdown
 from commands.publishing import attestation
 from warehouse import annotations, queries
@@ -144,7 +144,9 @@ def _describe(reader: Reader, folder: Path, about: PublishedSet, results: pa.Tab
 
 def claims_json(reader: Reader) -> Json:
     """Return the decisions on everything that the warehouse holds."""
-    plain: Json = json.loads(json_text({"decide": as_json(decide(reader, DecideQuestion()))}))
+    plain: Json = json.loads(
+        json_text({"decide": decisions_json(decide(reader, DecideQuestion()))})
+    )
     return plain
 
 
