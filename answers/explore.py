@@ -246,9 +246,8 @@ def quoted(text: str) -> str:
 
 
 def _columns_sql(pick: Pick) -> str:
-    if isinstance(pick.x, Measure):
-        x = "other.value"
-    else:
+    x = "other.value"
+    if isinstance(pick.x, Key):
         # A text that nobody stated becomes ``unknown``, a number stays null.
         x = _text_of(pick.x) if pick.x.kind in ("text", "several") else f"cells.{pick.x.column}"
     panel = _text_of(pick.panel) if pick.panel else "''"
@@ -269,11 +268,9 @@ def _text_of(key: Key) -> str:
     texts = [
         f"coalesce(cells.{name}::varchar, {quoted(UNKNOWN)})" for name in key.column.split(", ")
     ]
-    if key.kind != "several":
-        return texts[0]
-    # ``TP`` goes before a size, since a number alone says nothing.
+    # ``TP`` goes before a size among others, since a number alone says nothing.
     sized = [f"'TP ' || {text}" if "tensor_parallel_size" in text else text for text in texts]
-    return f"concat_ws(', ', {', '.join(sized)})"
+    return f"concat_ws(', ', {', '.join(sized)})" if key.kind == "several" else texts[0]
 
 
 def _join_sql(name: str, amount: Measure) -> str:
@@ -467,19 +464,13 @@ def cells(
     rows = _table(
         reader, f"{cells_sql(pick, filters)}\norder by panel, series, x, y, cells.cell_id"
     )
-    total, chosen = rows.num_rows, rows.slice(0, most).to_pylist() if not clicked else []
+    along = "load" if isinstance(pick.x, Measure) else "x"
+    wanted = {(one.panel, one.series, _along(one.along)) for one in clicked}
+    every = rows.slice(0, None if clicked else most).to_pylist()
     if clicked:
-        wanted = {(one.panel, one.series, _along(one.along)) for one in clicked}
-        along = "load" if isinstance(pick.x, Measure) else "x"
-        every = [
-            row
-            for row in rows.to_pylist()
-            if (row["panel"], row["series"], _along(row[along])) in wanted
-        ]
-        total, chosen = len(every), every[:most]
-    return ChartCells(
-        tuple(CellBehind(**{name: row[name] for name in _CELL}) for row in chosen), total
-    )
+        every = [x for x in every if (x["panel"], x["series"], _along(x[along])) in wanted]
+    first = tuple(CellBehind(**{name: row[name] for name in _CELL}) for row in every[:most])
+    return ChartCells(first, len(every) if clicked else rows.num_rows)
 
 
 def _along(place: Any) -> Any:

@@ -12,10 +12,15 @@ from analysis.matching.fields import MATCH_FIELDS
 from analysis.money.cost import Demand
 from analysis.money.paying import Paying
 from answers.compare.answer import compare
-from answers.compare.subjects import answer as answer_of
-from answers.compare.subjects import subjects as compared
-from answers.compare.values import CAPPED, ArmComparison, ComparedSetting, MetricLine, short_name
-from answers.compare.values import CompareQuestion as Compared
+from answers.compare.subjects import answer, compared_subjects
+from answers.compare.values import (
+    CAPPED,
+    ArmComparison,
+    ComparedSetting,
+    CompareQuestion,
+    MetricLine,
+    short_name,
+)
 from answers.cost.answer import cost
 from answers.cost.values import Costs, DecisionCost, Terms
 from answers.cost.words import per_million
@@ -291,7 +296,7 @@ def report(reader: Reader, wanted: ReportRequest) -> StakeholderReport:
 def _sections(
     reader: Reader, wanted: ReportRequest, overview: Overview, filters: Filters
 ) -> Iterator[Section]:
-    found = compare(reader, Compared(filters, wanted.question.allow))
+    found = compare(reader, CompareQuestion(filters, wanted.question.allow))
     daily = wanted.tokens_per_day
     terms = Terms(wanted.paying, None if daily is None else Demand(daily))
     money = cost(Decisions(overview.decisions), terms)
@@ -337,7 +342,7 @@ def _sections(
 def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:
     """Yield each metric of the study's table over the load, of the arm that the report decides for,
     on the setting with most loads that has it."""
-    there = [setting for one in compared(found) for setting in one.settings]
+    there = [setting for one in compared_subjects(found) for setting in one.settings]
     if not there:
         return
     lead = overview.leads[0]
@@ -345,7 +350,7 @@ def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:
     own = [s for s in with_arm if s.dataset == lead.traffic.dataset]
     setting = next(iter((*own, *with_arm, *there)))
     names = {arm.label: arm.name for arm in setting.arms}
-    arm = names.get(lead.arm) or answer_of(setting, overview.decisions, found.reference).arm
+    arm = names.get(lead.arm) or answer(setting, overview.decisions, found.reference).arm
     badges = bracketed(*sorted({b for a in setting.arms for b in a.badges}))
     curves = tuple(
         ReportCurve(setting, line, arm, found.reference,

@@ -20,9 +20,9 @@ from answers.decide.overview import (
     SubjectsQuestion,
     System,
     names_apart,
+    subjects,
     system,
 )
-from answers.decide.overview import subjects as named
 from answers.decide.tables import greedy
 from answers.decide.values import Decision
 from answers.wording import percent
@@ -73,7 +73,7 @@ def offered(reader: Reader, question: CompareQuestion) -> tuple[NamedSubject, ..
 
 def _ranked(reader: Reader, question: CompareQuestion) -> list[NamedSubject]:
     asked = SubjectsQuestion(question.filters, question.allow, question.reference, lonely=True)
-    return sorted(named(reader, asked), key=lambda one: one.lonely)
+    return sorted(subjects(reader, asked), key=lambda one: one.lonely)
 
 
 def _system(one: NamedSubject) -> System:
@@ -86,7 +86,7 @@ def compared(found: ArmComparison, about: NamedSubject) -> ComparedSubject | Non
     return _subject(about.name, mine) if mine else None
 
 
-def subjects(found: ArmComparison) -> tuple[ComparedSubject, ...]:
+def compared_subjects(found: ArmComparison) -> tuple[ComparedSubject, ...]:
     """Return every subject of a comparison, two of one name told apart by their study."""
     return tuple(
         _subject(name, [one for one in found.settings if system(one.subject) == at])

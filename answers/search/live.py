@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from analysis.search.belief import NAME as MIX
+from analysis.search import belief
 from analysis.search.belief import acceptance_lengths, unmixed
 from analysis.search.proof import promised
 from analysis.search.race import UNLIKELY, End, Next, SearchState, least_minutes, spent, state
@@ -155,11 +155,11 @@ def live(
         none = np.full((len(space.arms), len(space.places), 1), np.nan)
         unmeasured = acceptance_lengths(space, none[..., 0], none, ())
         found = MeasuredStudy(space, SeenLaunches((), unmeasured), frozenset())
-    left = {}
-    for arm, ids in planned.launches.items():
-        # Those of which no cell was measured, nor of any later one.
-        used = [at for at, name in enumerate(ids) if name in found.ids]
-        left[arm] = ids[max(used, default=-1) + 1 :]
+    # Those launches of which no cell was measured, nor of any later one.
+    left = {
+        arm: ids[1 + max((at for at, name in enumerate(ids) if name in found.ids), default=-1) :]
+        for arm, ids in planned.launches.items()
+    }
     gone = {one.arm: one.why for one in out if one.arm != planned.arms[0].label}
     labels = [arm.label for arm in found.space.arms]
     seen = replace(
@@ -250,10 +250,9 @@ def _for_all(now: SearchState, best: Winner) -> str:
 
 def _troubles(found: MeasuredStudy, now: SearchState) -> tuple[str, ...]:
     step = 0.0 if now.belief is None else now.belief.drifting
-    if abs(step) * len(found.seen.launches) <= np.log1p(now.aim.stake):
-        return found.troubles
-    size = float(np.expm1(step))
-    return (*found.troubles, f"It drifts: each launch is {percent(size)} against the one before.")
+    drifts = abs(step) * len(found.seen.launches) > np.log1p(now.aim.stake)
+    each = f"It drifts: each launch is {percent(float(np.expm1(step)))} against the one before."
+    return (*found.troubles, each) if drifts else found.troubles
 
 
 # --- A search played over recorded launches.
@@ -266,7 +265,7 @@ def replay(
     side by side. Beside each stands what the decision over every recorded launch takes."""
     known = ground(reader, filters)
     taken = {
-        (one.subject, one.traffic.dataset or MIX, level.load.value or 0): (
+        (one.subject, one.traffic.dataset or belief.NAME, level.load.value or 0): (
             "baseline" if level.num_speculative_tokens == 0 else level.arm
         )
         for one in decide(reader, terms.question(filters)).decisions

@@ -120,20 +120,17 @@ def outlook(one: SearchReport, more: Settling | None, used_up: Sequence[str] = (
     """
     if one.chance is None or one.decided:
         return ""
-    sure = percent(one.chance, sign=False)
+    decides = f"decides with a chance of about {percent(one.chance, sign=False)}."
     if one.chance >= UNLIKELY:
-        return f"The rest of the budget decides with a chance of about {sure}."
+        return f"The rest of the budget {decides}"
+    why, cure = "The noise may well forbid a decision within the budget: the rest of it", ""
     if used_up:
-        named = ", ".join(used_up)
-        why = (
-            f"`repeats` of the study allows no further launch of {named}: without them the rest of the "
-            "budget"
-        )
         cure = "Raise `repeats` and give the same command again."
-    else:
-        why, cure = "The noise may well forbid a decision within the budget: the rest of it", ""
-    chance = f"{why} decides with a chance of about {sure}."
-    return " ".join(filter(None, (chance, _more(more), cure)))
+        why = (
+            f"`repeats` of the study allows no further launch of {', '.join(used_up)}: without them "
+            "the rest of the budget"
+        )
+    return " ".join(filter(None, (f"{why} {decides}", _more(more), cure)))
 
 
 def steps(one: SearchReport) -> Rows:
