@@ -89,9 +89,9 @@ def publish(warehouse: Path | None, out: Path, key: Path, **given: Any) -> None:
 
     secret = private_key(key)
     about = PublishedSet(filters_from(given), given["title"], given["licence"], given["by"])
-    made = write(warehouse_path(warehouse), out, about, secret)
+    cells, files, signed_by = write(warehouse_path(warehouse), out, about, secret)
     show(
-        f"Wrote {out}: {made.cells:,} cells, {made.files:,} files, signed by {made.key}.",
+        f"Wrote {out}: {cells:,} cells, {files:,} files, signed by {signed_by}.",
         f"Anybody checks it with: draftboard verify {out}",
     )
 
@@ -111,8 +111,8 @@ def verify(place: str, key: Path | None) -> None:
     from commands.publishing.fetch import check, fetched
 
     with fetched(place) as folder:
-        found = check(folder, key)
-    show(*found.wrong, err=True)
-    if found.wrong:
-        raise InvalidInput(f"{place} does not hold: {len(found.wrong):,} findings.")
-    show(*found.held)
+        wrong, held = check(folder, key)
+    show(*wrong, err=True)
+    if wrong:
+        raise InvalidInput(f"{place} does not hold: {len(wrong):,} findings.")
+    show(*held)

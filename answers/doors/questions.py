@@ -65,14 +65,6 @@ class AboutSubject(Generic[Value]):
     subjects: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class JudgedTable:
-    """A published table by its name, recomputed."""
-
-    name: str
-    judged: Claims
-
-
 def _tried(
     there: Sequence[NamedSubject], subject: str | None
 ) -> tuple[Sequence[NamedSubject], tuple[str, ...]]:
@@ -142,14 +134,15 @@ def _trends(reader: Reader, words: TrendsWords) -> nights.Trend:
     return nights.trend(series, budgets(words.max_regression), nights.accepted(reader.root))
 
 
-def _claims(reader: Reader, words: FilterWords) -> list[JudgedTable]:
-    judged_tables = []
+def _claims(reader: Reader, words: FilterWords) -> list[tuple[str, Claims]]:
+    """Return each published table, by its name, recomputed."""
+    found = []
     for kept in published_tables(reader.root):
         tables = read_claims(kept.text, kept.name)
         judged = judge(tables)
         findings = beside(reader, judged.findings, tables.model, words.filters())
-        judged_tables.append(JudgedTable(kept.name, replace(judged, findings=findings)))
-    return judged_tables
+        found.append((kept.name, replace(judged, findings=findings)))
+    return found
 
 
 def _health(reader: Reader, _: NoWords) -> int:
@@ -163,8 +156,8 @@ def _table_json(name: str, table: pa.Table) -> Json:
     return {name: list(map(rows.nested_json, table.to_pylist()))}
 
 
-def _claims_json(tables: list[JudgedTable]) -> Json:
-    return {"tables": [{"table": each.name, **each.judged.as_json()} for each in tables]}
+def _claims_json(tables: list[tuple[str, Claims]]) -> Json:
+    return {"tables": [{"table": name, **judged.as_json()} for name, judged in tables]}
 
 
 def _health_json(_: int) -> Json:

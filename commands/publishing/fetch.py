@@ -4,7 +4,6 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,16 +24,9 @@ from warehouse.store import Reader
 # --- Whether a published set holds: signature, hashes, numbers from requests, claims from numbers.
 
 
-@dataclass(frozen=True)
-class SetCheck:
-    """A sentence for each thing that does not hold, and for each kind of thing that does."""
-
-    wrong: tuple[str, ...]
-    held: tuple[str, ...]
-
-
-def check(folder: Path, key: Path | None) -> SetCheck:
-    """Check the set in ``folder``. ``key``: the publisher's, else the one that lies in the set.
+def check(folder: Path, key: Path | None) -> tuple[list[str], list[str]]:
+    """Return a sentence for each thing of the set in ``folder`` that does not hold, and for each kind of
+    thing that does. ``key``: the publisher's, else the one that lies in the set.
 
     Raises InvalidInput where the signature does not hold.
     """
@@ -42,28 +34,25 @@ def check(folder: Path, key: Path | None) -> SetCheck:
     altered = attestation.altered(folder, said)
     if altered:
         # What was altered is not worth an answer.
-        return SetCheck(tuple(altered), ())
+        return altered, []
     with Reader(folder / DATA, everything=True) as reader:
-        again = recompute(reader)
+        wrong, numbers, without = recompute(reader)
     with Reader(folder / DATA) as reader:
-        same = as_written(reader, folder / RESULTS)
-        claims = contradictions(reader, (folder / CLAIMS).read_text(encoding="utf-8"))
+        if not as_written(reader, folder / RESULTS):
+            wrong.append(f"{RESULTS} is not what {DATA} comes to.")
+        wrong += contradictions(reader, (folder / CLAIMS).read_text(encoding="utf-8"))
     by = f"{said.said.get('published_by')}, who signed with the key {said.key}"
     whose = "" if key else " (which lies in the set: whose it is, only its owner can tell you)"
-    without = f"; {again.without:,} cells came without requests" if again.without else ""
-    held = [
+    lacking = f"; {without:,} cells came without requests" if without else ""
+    # Only sigstore's own tool checks its bundle.
+    unchecked = f"Not checked here: {attestation.SIGSTORE}, see sigstore verify identity --help."
+    return wrong, [
         f"Signature: by {by}{whose}.",
         f"Hashes: {len(said.files):,} files are what was signed.",
-        f"Numbers: {again.numbers:,} follow from the requests{without}.",
+        f"Numbers: {numbers:,} follow from the requests{lacking}.",
         f"Claims: {CLAIMS} and {RESULTS} follow from the numbers.",
+        *([unchecked] if (folder / attestation.SIGSTORE).exists() else []),
     ]
-    if (folder / attestation.SIGSTORE).exists():
-        # Only sigstore's own tool checks it.
-        held.append(
-            f"Not checked here: {attestation.SIGSTORE}, see sigstore verify identity --help."
-        )
-    other = () if same else (f"{RESULTS} is not what {DATA} comes to.",)
-    return SetCheck((*again.wrong, *other, *claims), tuple(held))
 
 
 # --- A published set on this machine: a folder as it is, or an address, fetched file by file.
@@ -170,19 +159,10 @@ _MOMENTS = ("start", "first_token", "last_token", "end")
 _COUNTED = {"acceptance_rate": "rate", "mean_acceptance_length": "mean_length"}
 
 
-@dataclass(frozen=True)
-class Recomputed:
-    """``wrong``: a sentence for each number that does not follow; ``numbers``: how many do;
-    ``without``: cells whose report had no requests to follow from."""
-
-    wrong: tuple[str, ...]
-    numbers: int
-    without: int
-
-
-def recompute(reader: Reader) -> Recomputed:
+def recompute(reader: Reader) -> tuple[list[str], int, int]:
     """Compute every canonical measurement of every cell again from its requests, those of excluded
-    runs too."""
+    runs too. Return a sentence for each number that does not follow, how many do, and how many cells
+    had no requests to follow from."""
     # What the counts of drafts and accepted tokens come to, cell by cell.
     accepted: dict[str, dict[tuple[str, str], float]] = {}
     for row in queries.acceptance(reader, Filters()).to_pylist():
@@ -215,7 +195,7 @@ def recompute(reader: Reader) -> Recomputed:
                 wrong.append(
                     f"{place}: {key[0]} {key[1]} is {value:,.6g}, and its requests come to {told}."
                 )
-    return Recomputed(tuple(wrong), numbers - len(wrong), without)
+    return wrong, numbers - len(wrong), without
 
 
 def _columns_of_requests(rows: pa.Table) -> Columns:

@@ -47,17 +47,11 @@ class PublishedSet:
     origin: str = ""
 
 
-@dataclass(frozen=True)
-class WrittenSet:
-    """What was written. ``key``: fingerprint of the key that signed it."""
-
-    cells: int
-    files: int
-    key: str
-
-
-def write(root: Path, out: Path, about: PublishedSet, key: Ed25519PrivateKey) -> WrittenSet:
-    """Write the folder ``out``. Nothing that exists is overwritten, and a failure leaves nothing.
+def write(
+    root: Path, out: Path, about: PublishedSet, key: Ed25519PrivateKey
+) -> tuple[int, int, str]:
+    """Write the folder ``out``, and return how many cells and files are in it, and the fingerprint of the
+    key. Nothing that exists is overwritten, and a failure leaves nothing.
 
     Raises InvalidInput, also where a text of the warehouse holds a credential; UnknownKey where the
     filters keep no cell.
@@ -75,8 +69,7 @@ def write(root: Path, out: Path, about: PublishedSet, key: Ed25519PrivateKey) ->
             said = _describe(reader, folder, about, results)
         fingerprint = attestation.sign(folder, said, key)
         publish(folder, out)
-    files = sum(path.is_file() for path in out.rglob("*"))
-    return WrittenSet(results.num_rows, files, fingerprint)
+    return results.num_rows, sum(path.is_file() for path in out.rglob("*")), fingerprint
 
 
 def _only_exclusions(data: Path, by: str) -> None:
