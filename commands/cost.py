@@ -111,7 +111,6 @@ def _list_prices(file: Path | None, as_json: bool) -> None:
 def _of_throughput(
     paying: "Paying", demand: "Demand | None", given: dict[str, Any], as_json: bool
 ) -> None:
-    """Print what tokens cost at the throughput that was given."""
     from analysis.money import cost as money
     from analysis.money.paying import Hardware, basis_or_raise
 

@@ -34,7 +34,20 @@ def comment(found: Trend, decided: Sequence[Overview]) -> str:
     ]
     worse = [line for line in found.lines if line.status == "regression"]
     if worse:
-        rows = [_cells(line) for line in worse[:_MOST_LINES]]
+        rows = [
+            _row(
+                [
+                    x.name,
+                    x.metric,
+                    x.change,
+                    x.interval,
+                    x.budget_text,
+                    x.since_text,
+                    x.changed_text,
+                ]
+            )
+            for x in worse[:_MOST_LINES]
+        ]
         parts.append("\n".join([_row(_HEADER), "|" + "---|" * len(_HEADER), *rows]))
         if len(worse) > _MOST_LINES:
             parts.append(f"{len(worse) - _MOST_LINES:,} more became worse.")
@@ -46,11 +59,6 @@ def comment(found: Trend, decided: Sequence[Overview]) -> str:
         summary = "<summary>Speculative decoding: the decision</summary>"
         parts.append(f"<details>{summary}\n\n{inside}\n\n</details>")
     return "\n\n".join(parts)[:_LONGEST] + "\n"
-
-
-def _cells(line: TrendLine) -> str:
-    told = (line.name, line.metric, line.change, line.interval, line.budget_text, line.since_text)
-    return _row((*told, line.changed_text))
 
 
 def _row(values: Sequence[str]) -> str:

@@ -73,10 +73,6 @@ class SearchTask:
         """Where the drops are read from; hidden, so that no ingest takes it for results."""
         return self.results / ".search"
 
-    def drops(self, name: str) -> Path:
-        """The folder of the study's own drops."""
-        return self.results / name
-
 
 # --- A study as a search takes it, by its plan.
 
@@ -353,7 +349,7 @@ def search_on(
     RunnerError where a launch leaves nothing behind, and where the machine is not to be trusted."""
     pauses, measured = 0, False
     while True:
-        _alone(task.drops(study.study))
+        _alone(task.results / study.study)
         _gated(task, study)
         now = look(task, study, terms)
         telling.next(now)
@@ -361,7 +357,7 @@ def search_on(
             return _proven(task, study, now, telling)
         # What was measured before this command began was paused for then.
         pauses = _paused(now.troubles, pauses) if measured else 0
-        drops = task.drops(study.study)
+        drops = task.results / study.study
         before = good_cells(drops)
         keys = {}
         for order in now.orders:
@@ -382,7 +378,7 @@ def _gated(task: SearchTask, study: SearchPlan) -> None:
     """Let the user's command look at all arms that were measured and that it did not see yet, where
     there is one; also at those that were measured before this command began."""
     if task.check is not None:
-        drops = task.drops(study.study)
+        drops = task.results / study.study
         measured = {key.partition("/")[0] for key in good_cells(drops)}
         for arm in sorted(measured - {study.arms[0].label}):
             check(drops / arm, task.check)
@@ -405,7 +401,7 @@ def _paused(troubles: tuple[str, ...], pauses: int, pause_s: float = _PAUSE_S) -
 
 def look(task: SearchTask, study: SearchPlan, terms: SearchTerms) -> LiveSearch:
     """Return what the drops so far tell, and what comes next."""
-    drops = task.drops(study.study)
+    drops = task.results / study.study
     out = given_up(drops, study.attempts)
     if not good_cells(drops):
         return live(None, study, terms, out, lost_min(drops))
@@ -417,7 +413,7 @@ def look(task: SearchTask, study: SearchPlan, terms: SearchTerms) -> LiveSearch:
 
 def _refused(task: SearchTask, reader: Reader, name: str, baseline: str) -> tuple[ExcludedArm, ...]:
     """Return the arms of a study whose answers keep them from being taken."""
-    out = () if task.check is None else refused(task.drops(name), task.check)
+    out = () if task.check is None else refused(task.results / name, task.check)
     return out if task.any_outputs else out + answering_otherwise(reader, name, baseline)
 
 
@@ -429,7 +425,7 @@ def _proven(task: SearchTask, study: SearchPlan, now: LiveSearch, telling: Telli
     if best is None or best.config is None:
         return now
     name, file = write_proof(task.study, study.study, arms, LAUNCHES)
-    _alone(task.drops(name))
+    _alone(task.results / name)
     beside = "" if now.rival is None else f" and those of {now.rival.like}, the runner-up"
     telling.proving(
         now, f"Proof: {best.words}, {LAUNCHES} launches beside the baseline's{beside}.",
@@ -437,15 +433,15 @@ def _proven(task: SearchTask, study: SearchPlan, now: LiveSearch, telling: Telli
     )  # fmt: skip
     _run(task, file)
     if task.check is not None:
-        check(task.drops(name) / best.name, task.check)
-    _ingest(task.drops(name), task.warehouse)
+        check(task.results / name / best.name, task.check)
+    _ingest(task.results / name, task.warehouse)
     with closing(Reader(task.warehouse)) as reader:
         refusals = _refused(task, reader, name, study.arms[0].label)
         told = proven(reader, study, now, name, refusals)
     if told.proof is None:
         raise RunnerError(
             "The winner is found and not proven: its fresh launches are not whole. What `draftboard "
-            f"run` printed above says why, and {task.drops(name) / 'logs'} what its servers said; the same "
+            f"run` printed above says why, and {task.results / name / 'logs'} what its servers said; the same "
             "command goes on with the proof alone."
         )
     now = replace(now, told=told)
@@ -479,7 +475,7 @@ def nothing_left(task: SearchTask, study: str, launch: str, status: int) -> str:
     if where == "local":
         return (
             f"{launch} left nothing that was measured, so the search cannot go on; what `draftboard run` "
-            f"printed above says why, and {task.drops(study) / 'logs'} what its server said. Mend it; {again}"
+            f"printed above says why, and {task.results / study / 'logs'} what its server said. Mend it; {again}"
         )
     logs = f"draftboard cluster logs {task.study} {launch} --results {task.results}"
     if status:
@@ -488,7 +484,7 @@ def nothing_left(task: SearchTask, study: str, launch: str, status: int) -> str:
             f"says why, and `{logs}` what its job said. Mend it; {again}"
         )
     return (
-        f"{launch} ended on {where} without an error, and no result of it lies in {task.drops(study)}: "
+        f"{launch} ended on {where} without an error, and no result of it lies in {task.results / study}: "
         "its node writes to a folder that this machine does not see, or the shared file system is late. "
         f"`{logs}` shows what it measured, if the log is here; else look on the node. Name a folder with "
         "--results that the nodes and this machine share, or copy the node's folder here and bring it in "

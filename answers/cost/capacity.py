@@ -35,7 +35,7 @@ from analysis.service.slo import (
     window,
 )
 from answers.cost.values import DecisionCost
-from answers.decide.overview import known_or_unknown, narrowed
+from answers.decide.overview import narrowed
 from answers.decide.values import Decision
 from answers.wording import badges, known
 from warehouse import queries
@@ -100,8 +100,8 @@ def kept_to(one: Decision, chosen: Filters) -> Filters:
     names = tuple(name for name, _ in one.traffic.mix)
     return replace(
         narrowed(one.subject, chosen),
-        dataset=names or (known_or_unknown(one.traffic.dataset),),
-        tensor_parallel_size=(known_or_unknown(one.subject.tensor_parallel_size),),
+        dataset=names or (known(one.traffic.dataset),),
+        tensor_parallel_size=(known(one.subject.tensor_parallel_size),),
     )
 
 

@@ -378,7 +378,6 @@ def _line_json(line: TrendLine) -> dict[str, Any]:
 
 
 def _without_numpy(value: Any) -> Any:
-    """Return a value without numpy's own types."""
     return value.item() if hasattr(value, "item") else value
 
 

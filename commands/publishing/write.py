@@ -65,7 +65,9 @@ def write(
         _only_exclusions(folder / DATA, about.by)
         _refuse_secrets(folder / DATA)
         with Reader(folder / DATA) as reader:
-            results = write_results(reader, folder / RESULTS)
+            results = _results(reader)
+            # Readers in a browser know Snappy.
+            pq.write_table(results, folder / RESULTS, compression="snappy")
             said = _describe(reader, folder, about, results)
         fingerprint = attestation.sign(folder, said, key)
         publish(folder, out)
@@ -166,22 +168,15 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def write_results(reader: Reader, path: Path) -> pa.Table:
-    """Write and return the table; Snappy, since readers in a browser know it."""
-    found = results(reader)
-    pq.write_table(found, path, compression="snappy")
-    return found
-
-
 def as_written(reader: Reader, path: Path) -> bool:
     """Return whether the table at ``path`` is what the warehouse comes to."""
     try:
-        return bool(pq.read_table(path).equals(results(reader)))
+        return bool(pq.read_table(path).equals(_results(reader)))
     except (OSError, pa.ArrowInvalid):
         return False
 
 
-def results(reader: Reader) -> pa.Table:
+def _results(reader: Reader) -> pa.Table:
     """Return the table: excluded runs are left out, as in every answer."""
     cells = queries.cells(reader, Filters()).select(_FACTS)
     metrics, statistics = zip(*_NUMBERS, strict=True)

@@ -101,7 +101,6 @@ class _Merge:
     prompt_sets: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
 
     def all(self) -> None:
-        """Collect everything that belongs to the study."""
         for folder in _cells(self.layout.root):
             self._note_prompts(folder)
         for folder in _cells(self.root):

@@ -8,7 +8,6 @@ import click
 
 from commands.output import Table, show, show_json
 from runners.checks.doctor import examine
-from runners.checks.finding import CheckFinding
 from runners.planning.study_file import read_study
 
 
@@ -51,7 +50,14 @@ def doctor(ctx: click.Context, study: Path | None, results: Path, as_json: bool)
         }
         show_json(told)
     else:
-        rows = [(f.status, f.check, _with_its_fix(f)) for f in findings]
+        rows = [
+            (
+                f.status,
+                f.check,
+                f.said if f.status == "ok" or f.fix is None else f"{f.said}\n→ {f.fix}",
+            )
+            for f in findings
+        ]
         words = [f"{counts[s]} {s}{'s' if counts[s] > 1 and s != 'unknown' else ''}"
                  for s in ("blocker", "warning", "unknown") if counts[s]]  # fmt: skip
         said = ", ".join(words) or "all is well"
@@ -62,8 +68,3 @@ def doctor(ctx: click.Context, study: Path | None, results: Path, as_json: bool)
             f"{said[:1].upper()}{said[1:]}. {then}",
         )
     ctx.exit(1 if counts["blocker"] else 0)
-
-
-def _with_its_fix(finding: CheckFinding) -> str:
-    mend = finding.fix if finding.status != "ok" else None
-    return finding.said if mend is None else f"{finding.said}\n→ {mend}"

@@ -90,18 +90,40 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     assumed = Assumed(given["seconds_per_request"])
     laid_out, costs, found = planned(study, results, assumed, given["gpus"], given["parallel"])
     written = written_out(laid_out, results or Path("results"))
-    if as_json:
-        said = _as_json(laid_out, costs, written, found)
-        show_json(said | {"unlike": measured_otherwise(laid_out, results)})
-        return
     refused = refusals(laid_out, tool(laid_out.study, "guidellm").version)
+    warnings = [*few_prompts(laid_out), *doubts(laid_out)]
+    if as_json:
+        show_json({
+            "study": laid_out.study.name,
+            "cells": len(laid_out.cells),
+            "server_launches": len(laid_out.launches),
+            "attempts": laid_out.study.limits.retries + 1,
+            "side_by_side_now": fitting(laid_out.study, laid_out.launches, found, os.environ),
+            "launches": [
+                {
+                    "id": launch.launch_id,
+                    "arm": launch.variant.name,
+                    "tensor_parallel_size": launch.tensor_parallel_size,
+                    "repeat": launch.repeat,
+                    "command": server_by_hand(laid_out, launch),
+                    "cells": [cell.key for cell in launch.cells],
+                }
+                for launch in laid_out.launches
+            ],
+            "commands": [shlex.join(words) for _, words in written],
+            "estimate": asdict(costs),
+            "warnings": warnings,
+            "refusals": refused,
+            "unlike": measured_otherwise(laid_out, results),
+        })  # fmt: skip
+        return
     header = ("launch", "arm", "TP", "datasets", "loads", "cells")
     show(
         Table(header, [_row(launch) for launch in laid_out.launches]),
         "",
         f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches",
         *_in_words(costs, assumed),
-        *(f"warning: {warning}" for warning in (*few_prompts(laid_out), *doubts(laid_out))),
+        *(f"warning: {warning}" for warning in warnings),
         *(f"will not run: {sentence}" for sentence in refused),
         *(f"\n# {label}\n{shlex.join(words)}" for label, words in (written if commands else ())),
     )
@@ -127,31 +149,6 @@ def planned(
     node = Node(gpus or priced_node(laid_out.study).gpus or here, servers)
     recorded = read_recorded(records_under(results) if results else ())
     return laid_out, estimate(laid_out, recorded, assumed or Assumed(), node), found
-
-
-def _as_json(laid_out: Plan, costs: PlanEstimate, written: Written, gpus: Survey) -> dict[str, Any]:
-    return {
-        "study": laid_out.study.name,
-        "cells": len(laid_out.cells),
-        "server_launches": len(laid_out.launches),
-        "attempts": laid_out.study.limits.retries + 1,
-        "side_by_side_now": fitting(laid_out.study, laid_out.launches, gpus, os.environ),
-        "launches": [
-            {
-                "id": launch.launch_id,
-                "arm": launch.variant.name,
-                "tensor_parallel_size": launch.tensor_parallel_size,
-                "repeat": launch.repeat,
-                "command": server_by_hand(laid_out, launch),
-                "cells": [cell.key for cell in launch.cells],
-            }
-            for launch in laid_out.launches
-        ],
-        "commands": [shlex.join(words) for _, words in written],
-        "estimate": asdict(costs),
-        "warnings": [*few_prompts(laid_out), *doubts(laid_out)],
-        "refusals": refusals(laid_out, tool(laid_out.study, "guidellm").version),
-    }
 
 
 def measured_otherwise(laid_out: Plan, results: Path | None) -> tuple[str, ...]:
