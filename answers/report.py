@@ -22,7 +22,7 @@ from answers.compare.values import (
     short_name,
 )
 from answers.cost.answer import cost
-from answers.cost.values import Costs, DecisionCost, Terms
+from answers.cost.values import DecisionCost, Terms
 from answers.cost.words import per_million
 from answers.decide import tables
 from answers.decide.answer import decide, decide_one
@@ -329,7 +329,20 @@ def _sections(
         notes=_first_and_how_many_more(money.notes),
     )
     yield from _speed(found, overview)
-    yield _caveats(reader, overview, found, money)
+    doubts = [text for one in overview.decisions for text in tables.doubts(one)]
+    left = [text for one in overview.decisions for text in tables.left_out(one)]
+    same = filter(None, (outputs(reader, one) for one in overview.leads))
+    alike = [f"{one.arm} at {one.load}: {text}" for one in same for text in one.sentences]
+    reasons = pd.Series([cell.reason for cell in found.unmatched], dtype="object").value_counts()
+    lonely = [f"Not compared, {counted(int(n), 'cell')}: {why}" for why, n in reasons.items()]
+    capped = [] if all(a.launches_stated for s in found.settings for a in s.arms) else [CAPPED]
+    parts: Sequence[Sequence[str]] = (doubts, left, alike, lonely, capped, money.notes[:1])
+    kept = [text for part in parts for text in _first_and_how_many_more(dict.fromkeys(part))]
+    yield Section(
+        "What speaks against these numbers?",
+        points=tuple(dict.fromkeys(kept)) or ("No flag, and every cell has a partner.",),
+        notes=(ORIGIN,),
+    )
     yield from _noted(reader, filters)
     metrics = (METRICS[key] for key in dict.fromkeys(metric for metric, _ in STUDY_TABLE))
     definitions = tuple(
@@ -362,23 +375,6 @@ def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:
         paragraphs=(f"{arm} in colour, the baseline grey, on {setting.name}.",),
         figures=curves,
         notes=_how_many_shown(1, len(there), "settings"),
-    )
-
-
-def _caveats(reader: Reader, overview: Overview, found: ArmComparison, money: Costs) -> Section:
-    doubts = [text for one in overview.decisions for text in tables.doubts(one)]
-    left = [text for one in overview.decisions for text in tables.left_out(one)]
-    same = filter(None, (outputs(reader, one) for one in overview.leads))
-    alike = [f"{one.arm} at {one.load}: {text}" for one in same for text in one.sentences]
-    reasons = pd.Series([cell.reason for cell in found.unmatched], dtype="object").value_counts()
-    lonely = [f"Not compared, {counted(int(n), 'cell')}: {why}" for why, n in reasons.items()]
-    capped = [] if all(a.launches_stated for s in found.settings for a in s.arms) else [CAPPED]
-    parts: Sequence[Sequence[str]] = (doubts, left, alike, lonely, capped, money.notes[:1])
-    kept = [text for part in parts for text in _first_and_how_many_more(dict.fromkeys(part))]
-    return Section(
-        "What speaks against these numbers?",
-        points=tuple(dict.fromkeys(kept)) or ("No flag, and every cell has a partner.",),
-        notes=(ORIGIN,),
     )
 
 

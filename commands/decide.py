@@ -53,7 +53,31 @@ def verdict(
         if as_json:
             show_json(values.decisions_json(found) | {"changed": changed})
         else:
-            _show_verdict(reader, found, everything)
+            show(found.why_none)
+            for place, subject in enumerate(overview.overviews(found.decisions)):
+                # Of all but the first the headline alone is told.
+                whole = everything or not place
+                show(
+                    click.style(subject.name, bold=True),
+                    click.wrap_text(subject.paragraph if whole else subject.headline, _WIDTH),
+                    "" if whole else None,
+                    Table(*tables.summary(subject.decisions), narrow=True),
+                    "",
+                )
+                for decision in subject.decisions if everything else ():
+                    same = tables.outputs(reader, decision)
+                    show(
+                        click.style(words.title(decision), bold=True),
+                        click.wrap_text(decision.paragraph, _WIDTH),
+                        Table(*tables.by_load(decision), "By load"),
+                        Table(*tables.by_arm(decision), _ARMS),
+                        *_listed("Against it", (loss.sentence for loss in decision.against)),
+                        *_listed("To keep in mind", tables.doubts(decision)),
+                        *_listed("The same answers?", () if same is None else same.sentences),
+                        *_listed("Decides nothing", tables.left_out(decision)),
+                        *_to_paste(decision),
+                        "",
+                    )
             show(*(click.wrap_text(f"Changed: {sentence}", _WIDTH) for sentence in changed))
     if to_record:
         record(root, found)
@@ -75,37 +99,6 @@ def record(root: Path, found: "Decisions") -> None:
     from warehouse import annotations
 
     annotations.record_decisions(root, recorded(found.decisions, datetime.now(UTC)))
-
-
-def _show_verdict(reader: "Reader", found: "Decisions", everything: bool) -> None:
-    """Print what is decided on each subject; of all but the first the headline alone, unless
-    ``everything``."""
-    from answers.decide import overview, tables, words
-
-    show(found.why_none)
-    for place, subject in enumerate(overview.overviews(found.decisions)):
-        whole = everything or not place
-        show(
-            click.style(subject.name, bold=True),
-            click.wrap_text(subject.paragraph if whole else subject.headline, _WIDTH),
-            "" if whole else None,
-            Table(*tables.summary(subject.decisions), narrow=True),
-            "",
-        )
-        for decision in subject.decisions if everything else ():
-            same = tables.outputs(reader, decision)
-            show(
-                click.style(words.title(decision), bold=True),
-                click.wrap_text(decision.paragraph, _WIDTH),
-                Table(*tables.by_load(decision), "By load"),
-                Table(*tables.by_arm(decision), _ARMS),
-                *_listed("Against it", (loss.sentence for loss in decision.against)),
-                *_listed("To keep in mind", tables.doubts(decision)),
-                *_listed("The same answers?", () if same is None else same.sentences),
-                *_listed("Decides nothing", tables.left_out(decision)),
-                *_to_paste(decision),
-                "",
-            )
 
 
 def _listed(heading: str, sentences: Iterable[str]) -> list[str]:

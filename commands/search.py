@@ -132,12 +132,11 @@ def search(plan: Path | None, results: Path | None, recorded: Path | None, **giv
             _show(now.told, False)
             proof = now.told.proof
             if proof is not None:
-                pays = proof.recommended and proof.paste is not None
                 show(
                     Table(*words.proof_rows(proof), "Promised by the search, proven by fresh launches"),
                     click.wrap_text(words.proof(proof), _WIDTH),
                     f"What to paste: --speculative-config {shlex.quote(proof.paste or '')}"
-                    if pays else None,
+                    if (proof.recommended and proof.paste is not None) else None,
                 )  # fmt: skip
             elif not now.orders:
                 show(

@@ -56,12 +56,11 @@ class Telling:
     ) -> None:
         if kind is not None and self._last is not None:
             why = str(error) if isinstance(error, DraftboardError) else "It was interrupted."
-            doing = f"{why} The same command goes on from here."
             self._keep(
                 replace(
                     self._last,
                     phase="stopped",
-                    doing=doing,
+                    doing=f"{why} The same command goes on from here.",
                     at=datetime.now(UTC),
                     expected_min=None,
                 )

@@ -97,10 +97,9 @@ def _bounds(rows: pd.DataFrame, metric: str, statistic: str, shares: Sequence[fl
 def kept_to(one: Decision, chosen: Filters) -> Filters:
     """Return the chosen filters, kept to a decision's subject and datasets; arms keep the
     baseline."""
-    names = tuple(name for name, _ in one.traffic.mix)
     return replace(
         narrowed(one.subject, chosen),
-        dataset=names or (known(one.traffic.dataset),),
+        dataset=tuple(name for name, _ in one.traffic.mix) or (known(one.traffic.dataset),),
         tensor_parallel_size=(known(one.subject.tensor_parallel_size),),
     )
 

@@ -228,7 +228,26 @@ def run(
     with ended_by_signals(stopped), results_writable(layout):
         _before(asked, study, given["fresh"], given["yes"])
         outcome, why, step = _run(asked, executor, job, given["place"])
-    _after(asked, outcome, why, step)
+    found = asked.replanned().look()  # By now a sweep may have found its rates.
+    if outcome.results_at:
+        show(f"what is done lies on {outcome.results_at}; this machine does not see it", err=True)
+    else:
+        show(
+            f"{len(found.good)} of {len(asked.cells)} cells are good; results in {asked.layout.root}",
+            err=True,
+        )
+    if outcome.handed_over:
+        show(
+            "the jobs go on: `draftboard cluster status` shows them, `draftboard cluster cancel` "
+            "ends them",
+            err=True,
+        )
+    if outcome.handed_over or (outcome.results_at and not why) or not found.to_run:
+        return
+    sentence = "; ".join(why[:_SHOWN]) or _some(found.to_run)
+    raise RunnerError(
+        f"{len(found.to_run)} cells are not good: {sentence.rstrip('.')}. {step}".rstrip()
+    )
 
 
 def _run(
@@ -346,26 +365,3 @@ def _confirm(found: resume.PlanState, replaced: Sequence[PlannedCell], yes: bool
 def _some(cells: Sequence[Any]) -> str:
     keys = [cell.key for cell in cells[:_SHOWN]]
     return ", ".join(keys) + (f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else "")
-
-
-def _after(asked: StudyRun, outcome: ExecutorOutcome, why: list[str], step: str) -> None:
-    found = asked.replanned().look()  # By now a sweep may have found its rates.
-    if outcome.results_at:
-        show(f"what is done lies on {outcome.results_at}; this machine does not see it", err=True)
-    else:
-        show(
-            f"{len(found.good)} of {len(asked.cells)} cells are good; results in {asked.layout.root}",
-            err=True,
-        )
-    if outcome.handed_over:
-        show(
-            "the jobs go on: `draftboard cluster status` shows them, `draftboard cluster cancel` "
-            "ends them",
-            err=True,
-        )
-    if outcome.handed_over or (outcome.results_at and not why) or not found.to_run:
-        return
-    sentence = "; ".join(why[:_SHOWN]) or _some(found.to_run)
-    raise RunnerError(
-        f"{len(found.to_run)} cells are not good: {sentence.rstrip('.')}. {step}".rstrip()
-    )
