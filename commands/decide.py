@@ -44,7 +44,7 @@ def verdict(
 
     Example: draftboard verdict --model openai/gpt-oss-120b --load 16 --mix code=0.7,prose=0.3
     """
-    from answers.decide import values
+    from answers.decide import overview, tables, values, words
     from warehouse.store import Reader
 
     root = warehouse_path(warehouse)
