@@ -153,32 +153,35 @@ _LABELS = {
 }  # fmt: skip
 
 
-def _tiles(one: Decision) -> Iterator[tuple[str, str, str]]:
-    level, gain = one.operating, one.operating.difference
-    yield tables.line_name(gain), tables.size(gain), f"{gain.word} at {level.load.text}"
-    if one.saving is not None:
-        saved = percent(-one.saving.per_output_token)
-        yield "Cost per output token", saved, "on the same hardware"
-    yield "At stake in the choice", tables.at_stake(one), "of arm and K, at most"
+def _tiles(one: Decision) -> tuple[tuple[str, str, str], ...]:
+    gain, saving = one.operating.difference, one.saving
+    word = f"{gain.word} at {one.operating.load.text}"
+    saved = "" if saving is None else percent(-saving.per_output_token)
+    cost = ("Cost per output token", saved, "on the same hardware")
+    return (
+        (tables.line_name(gain), tables.size(gain), word),
+        *([cost] if saved else []),
+        ("At stake in the choice", tables.at_stake(one), "of arm and K, at most"),
+    )
 
 
-def _scope(overview: Overview, filters: Filters, cells: pd.DataFrame) -> Iterator[tuple[str, str]]:
+def _scope(
+    overview: Overview, filters: Filters, cells: pd.DataFrame
+) -> tuple[tuple[str, str], ...]:
     about = overview.decisions[0].subject
-    yield "Model", known(about.model)
-    yield "Hardware", known(about.gpu)
-    yield "Engine", f"{known(about.engine)} {known(about.engine_version)}"
-    yield "Speculation", ", ".join(dict.fromkeys(map(tables.arm_taken, overview.leads)))
-    for name, label in _LABELS.items():
-        value = getattr(filters, name)
-        if value:
-            yield label, value if isinstance(value, str) else ", ".join(value)
+    chosen = {label: getattr(filters, name) for name, label in _LABELS.items()}
     days = pd.to_datetime(cells["started_at"].dropna(), utc=True).dt.strftime("%Y-%m-%d")
-    period = "unknown when"
-    if not days.empty:
-        first, last = str(days.min()), str(days.max())
-        period = first if first == last else f"{first} to {last} (UTC)"
-    yield "Measured", period
-    yield "Cells", f"{len(cells):,}"
+    span = dict.fromkeys([] if days.empty else [str(days.min()), str(days.max())])
+    return (
+        ("Model", known(about.model)),
+        ("Hardware", known(about.gpu)),
+        ("Engine", f"{known(about.engine)} {known(about.engine_version)}"),
+        ("Speculation", ", ".join(dict.fromkeys(map(tables.arm_taken, overview.leads)))),
+        *((label, value if isinstance(value, str) else ", ".join(value))
+          for label, value in chosen.items() if value),
+        ("Measured", (" to ".join(span) or "unknown when") + (" (UTC)" if len(span) > 1 else "")),
+        ("Cells", f"{len(cells):,}"),
+    )  # fmt: skip
 
 
 def _first_and_how_many_more(sentences: Iterable[str]) -> tuple[str, ...]:
@@ -282,7 +285,7 @@ def report(reader: Reader, wanted: ReportRequest) -> StakeholderReport:
     return StakeholderReport(
         question=f"Should {known(about.model)} be served with speculative decoding{where}?",
         headline=overview.headline,
-        tiles=tuple(_tiles(overview.leads[0])),
+        tiles=_tiles(overview.leads[0]),
         against=_first_and_how_many_more(losses) or ("nothing that was measured",),
         badges=(badge,) if badge else (),
         scope=(*_scope(overview, chosen, cells), *((("Left out", left),) if left else ())),

@@ -87,7 +87,7 @@ def cost(decisions: Decisions, terms: Terms) -> Costs:
     """
     rows = tuple(_money(one, terms) for one in decisions.decisions)
     headline = rows[0].headline if rows else said.NOTHING
-    return Costs(rows, terms, headline, tuple(said.notes(rows)), decisions.why_none)
+    return Costs(rows, terms, headline, said.notes(rows), decisions.why_none)
 
 
 def _money(decision: Decision, terms: Terms) -> DecisionCost:

@@ -152,16 +152,17 @@ def paid_back(found: BreakEven) -> str:
     return f"{spent} are paid back after {tokens}, or {found.hours:,.0f} hours"
 
 
-def notes(rows: Sequence[DecisionCost]) -> Iterator[str]:
-    """Yield the bases of the costs, what cannot be told, what was left out, and whether no GPU was
+def notes(rows: Sequence[DecisionCost]) -> tuple[str, ...]:
+    """Return the bases of the costs, what cannot be told, what was left out, and whether no GPU was
     measured; each once."""
-    yield from dict.fromkeys(f"Basis: {one.basis.sentence}" for one in rows if one.basis)
-    yield from dict.fromkeys(sentence for one in rows for sentence in one.missing)
     excluded = dict.fromkeys(one.why for row in rows for one in row.decision.excluded)
-    yield from (f"Left out: {why}" for why in list(excluded)[:_MOST_EXCLUDED])
-    for kind in dict.fromkeys(one.decision.subject.evidence for one in rows):
-        if kind in ORIGINS:
-            yield f"{ORIGINS[kind]}: this is no price of a GPU's work."
+    kinds = dict.fromkeys(one.decision.subject.evidence for one in rows)
+    return (
+        *dict.fromkeys(f"Basis: {one.basis.sentence}" for one in rows if one.basis),
+        *dict.fromkeys(sentence for one in rows for sentence in one.missing),
+        *(f"Left out: {why}" for why in list(excluded)[:_MOST_EXCLUDED]),
+        *(f"{ORIGINS[x]}: this is no price of a GPU's work." for x in kinds if x in ORIGINS),
+    )
 
 
 # --- The arithmetic behind a cost, step by step, so that a reader can check it with a calculator.

@@ -267,7 +267,7 @@ def forecast_answer(
     return ForecastAnswer(
         found.place, asked, forecast_headline(asked, figures[0]), figures, one.prediction.mean_length,
         one.break_even_length, one.prediction.warnings,
-        tuple(trust(checks, step.choices, fit, model.why_no_band(question))),
+        trust(checks, step.choices, fit, model.why_no_band(question)),
         step.choices, *fit, checks, found.withheld, _cost(found.place, figures[0], paying),
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """A forecast as values and as JSON, and two textbook models beside it. None is unknown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -324,7 +324,7 @@ def table(given: TextbookParameters) -> TextTable:
 _COUNTS = 0.2
 #: From here on a throughput is told in whole tokens per second.
 _WHOLE = 10.0
-_WITHHELD = {"k": "K", "concurrency": "load"}
+_WITHHELD: dict[LeftOut, str] = {"k": "K", "concurrency": "load"}
 BAND = f"{LEVEL * 100:.0f} % band"
 
 
@@ -399,26 +399,24 @@ def band(figure: ForecastFigure) -> str:
 
 def trust(
     checks: Sequence[Check], laws: Sequence[Choice], fit: tuple[float, float], why: str | None
-) -> Iterator[str]:
-    """Yield sentences on how far to believe a forecast. ``fit``: residual and worst; ``why`` there
+) -> tuple[str, ...]:
+    """Return sentences on how far to believe a forecast. ``fit``: residual and worst; ``why`` there
     is no band."""
     mine = [check for check in checks if check.metric == "output_throughput"]
     points = sum(check.points for check in mine)
-    if why is not None:
-        yield why
-    elif points:
-        yield (
-            f"A {BAND} is meant to hold {LEVEL * 100:.0f} of 100 new measurements; of {points} "
-            f"withheld points of output throughput it held {sum(check.held for check in mine)}."
-        )
-    yield _law(laws)
-    residual, worst = (percent(error, sign=False) for error in fit)
-    yield (
-        f"The time of a step fits its measurements within {residual} (root mean square), "
-        f"{worst} at worst."
+    held = (
+        f"A {BAND} is meant to hold {LEVEL * 100:.0f} of 100 new measurements; of {points} "
+        f"withheld points of output throughput it held {sum(check.held for check in mine)}."
     )
-    for left_out, word in _WITHHELD.items():
-        yield _withheld(word, next((one for one in mine if one.left_out == left_out), None))
+    residual, worst = (percent(error, sign=False) for error in fit)
+    checked = {one.left_out: one for one in reversed(mine)}
+    return (
+        *([why] if why is not None else [held] if points else []),
+        _law(laws),
+        f"The time of a step fits its measurements within {residual} (root mean square), "
+        f"{worst} at worst.",
+        *(_withheld(word, checked.get(left_out)) for left_out, word in _WITHHELD.items()),
+    )
 
 
 def _law(laws: Sequence[Choice]) -> str:
