@@ -426,29 +426,29 @@ def placed(rows: Sequence[Mark], pick: Pick, most: int) -> Marks:
         ChartPanel(name, _best_value(own, pick), tuple(own))
         for name, own in sorted(by_panel.items(), key=lambda one: -len(one[1]))
     )
-    notes = []
-    if len(kept) > MOST_MARKS:
-        notes.append(f"The first {MOST_MARKS:,} of {len(kept):,} marks are drawn; choose filters.")
-    if len(rows) > len(known):
-        unplaced = counted(len(rows) - len(known), "mark")
-        notes.append(f"{unplaced} without a known {axis_title(pick.x)} or value not drawn.")
-    for what, name in (("panel", "panels"), ("series", "lines")):
-        there, here = (len({getattr(mark, what) for mark in marks}) for marks in (known, drawn))
-        if there > here:
-            notes.append(
-                f"{here} of {there:,} {name} are drawn, those with most marks; choose filters."
-            )
-    pooled = max((mark.settings for mark in drawn), default=1)
-    if pooled > 1:
+    unplaced, pooled = len(rows) - len(known), max((mark.settings for mark in drawn), default=1)
+    (every_panel, panel), (every_line, line) = (
+        [len({getattr(mark, what) for mark in marks}) for marks in (known, drawn)]
+        for what in ("panel", "series")
+    )
+    notes = {
+        f"The first {MOST_MARKS:,} of {len(kept):,} marks are drawn; choose filters.":
+            len(kept) > MOST_MARKS,
+        f"{counted(unplaced, 'mark')} without a known {axis_title(pick.x)} or value not drawn.":
+            unplaced > 0,
+        f"{panel} of {every_panel:,} panels are drawn, those with most marks; choose filters.":
+            every_panel > panel,
+        f"{line} of {every_line:,} lines are drawn, those with most marks; choose filters.":
+            every_line > line,
         # Lest a mark of unlike cells looks like a repeat.
-        notes.append(
-            f"A mark pools cells of up to {pooled} different settings (model, hardware, dataset, arm, "
-            "load): choose filters or panels before you compare."
-        )
+        f"A mark pools cells of up to {pooled} different settings (model, hardware, dataset, arm, "
+        "load): choose filters or panels before you compare.": pooled > 1,
+    }  # fmt: skip
     kinds = {kind for mark in drawn for kind in mark.evidence.split(", ")}
     by_hand = any(mark.synthetic for mark in drawn)
     told = tuple(sorted({text for kind in kinds for text in badges(kind, by_hand)}))
-    return Marks(charts, _headline(charts, pick), tuple(notes), told)
+    holding = tuple(text for text, holds in notes.items() if holds)
+    return Marks(charts, _headline(charts, pick), holding, told)
 
 
 def cells(

@@ -1,6 +1,6 @@
 """Costs in sentences and as rows of text, the same on a terminal, on a page and in a report."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
@@ -229,13 +229,12 @@ def _views(side: ArmCost | None) -> list[str]:
     return [usd(value) for value in costs]
 
 
-def _fleet_steps(row: DecisionCost, basis: Basis, demand: Demand) -> Iterator[CostStep]:
+def _fleet_steps(row: DecisionCost, basis: Basis, demand: Demand) -> tuple[CostStep, ...]:
     busiest = (
         f"{demand.tokens_per_day:,.0f} / {SECONDS_PER_DAY:,} × {demand.peak_to_mean:g} = "
         f"{demand.tokens_per_second:,.1f} tok/s"
     )
     formula = "tokens a day / 86,400 s × peak to mean"
-    yield CostStep("demand at the busiest moment", formula, busiest, busiest)
     unit, figures = basis.unit, []
     for side in (row.baseline, row.speculative):
         one = None if side is None else side.fleet
@@ -251,11 +250,16 @@ def _fleet_steps(row: DecisionCost, basis: Basis, demand: Demand) -> Iterator[Co
         ("fleet an hour", f"{unit}s × price of one, or whole instances × their price"),
         ("fleet a year", "an hour × 24 × 365"),
     )
-    for (what, how), old, new in zip(names, figures[0], figures[1], strict=True):
-        yield CostStep(what, how, old, new)
     yearly = row.usd_saved_per_year
     told = UNKNOWN if yearly is None else f"{yearly.value:,.0f} USD"
-    yield CostStep("saved a year", "fleet of the baseline − fleet with speculation", "", told)
+    return (
+        CostStep("demand at the busiest moment", formula, busiest, busiest),
+        *(
+            CostStep(what, how, old, new)
+            for (what, how), old, new in zip(names, figures[0], figures[1], strict=True)
+        ),
+        CostStep("saved a year", "fleet of the baseline − fleet with speculation", "", told),
+    )
 
 
 # --- Costs as rows of text.

@@ -373,7 +373,7 @@ def changes(found: Iterable[Decision], last: Iterable[RecordedDecision]) -> tupl
     last_of = {before.about: before for before in last}
     for one in found:
         before, about = last_of.get(_about(one)), one.subject
-        parts = [] if before is None else list(_changed(one, before))
+        parts = [] if before is None else _changed(one, before)
         if before is not None and parts:
             which = f", {about.configuration}" if about.configuration is not None else ""
             name = f"{known(about.model)} on {one.traffic.name}, TP {known(about.tensor_parallel_size)}"
@@ -381,28 +381,27 @@ def changes(found: Iterable[Decision], last: Iterable[RecordedDecision]) -> tupl
     return tuple(sentences)
 
 
-def _changed(one: Decision, before: RecordedDecision) -> Iterator[str]:
+def _changed(one: Decision, before: RecordedDecision) -> list[str]:
     # At another operating load the arm and the answer may differ although nothing is new.
     same, gain = before.operating_load == one.operating.load.text, one.operating.difference
-    if same and one.answer != before.answer:
-        yield f"{one.answer}, was {before.answer}"
-    if same and one.arm != before.arm:
-        yield f"{arm_taken(one)}, was {before.arm}"
-    if one.table != before.table:
-        now, was = (
-            "one K for all" if table is None else k_by_batch(table)
-            for table in (one.table, before.table)
-        )
-        yield f"K by load is {now}, was {was}"
-    words = dict(before.loads)
-    for level in one.levels:
-        word = words.get(level.load.text)
-        if word != level.difference.word:
-            yield f"at {level.load.text} {level.difference.word}, was {word or 'not measured'}"
-    new, old = gain.improvement, before.gain
+    now, was = (
+        "one K for all" if table is None else k_by_batch(table)
+        for table in (one.table, before.table)
+    )
+    new, old, words = gain.improvement, before.gain, dict(before.loads)
     # A move that cannot be seen is none.
-    if same and new is not None and old is not None and abs(new - old) > _MOVED:
-        yield f"{change(gain)} at {before.operating_load}, was {percent(old)}"
-    if one.subject.engine_version != before.engine_version:
-        version = known(before.engine_version)
-        yield f"with {one.subject.engine} {known(one.subject.engine_version)}, was {version}"
+    moved = same and new is not None and old is not None and abs(new - old) > _MOVED
+    version, last = one.subject.engine_version, before.engine_version
+    told = (
+        same and one.answer != before.answer and f"{one.answer}, was {before.answer}",
+        same and one.arm != before.arm and f"{arm_taken(one)}, was {before.arm}",
+        one.table != before.table and f"K by load is {now}, was {was}",
+        *(
+            f"at {x.load.text} {x.difference.word}, was {words.get(x.load.text) or 'not measured'}"
+            for x in one.levels
+            if words.get(x.load.text) != x.difference.word
+        ),
+        moved and f"{change(gain)} at {before.operating_load}, was {percent(old)}",
+        version != last and f"with {one.subject.engine} {known(version)}, was {known(last)}",
+    )
+    return [text for text in told if text]

@@ -363,24 +363,20 @@ def numbers(found: ForecastAnswer) -> TextTable:
     """Return a row per predicted metric, then what the acceptance is and what a token costs."""
     rows, drafted = [], found.asked.k != 0
     for figure in found.figures:
-        metric = METRICS[figure.metric]
-        measured = number(figure.measured, metric.decimals)
-        if not figure.compared:
-            measured = "not compared"
-        elif figure.measured is None or not found.asked.as_measured:
-            measured = "not measured"
+        metric, measured = METRICS[figure.metric], "not measured"
+        if figure.measured is not None and found.asked.as_measured:
+            measured = number(figure.measured, metric.decimals)
         rows.append((
             f"{metric_name(figure.metric, 'mean')}, {metric.better} is better",
-            number(figure.predicted, metric.decimals), band(figure), measured,
+            number(figure.predicted, metric.decimals), band(figure),
+            measured if figure.compared else "not compared",
             number(figure.baseline, metric.decimals),
             percent(figure.improvement) if drafted else "–",
         ))  # fmt: skip
-    length = number(found.mean_length, 2)
-    name = "Mean acceptance length (tokens/step), higher is better"
-    rows.append((name, length, "–", "–", "1.00", "–"))
-    if found.break_even_length is not None:
-        pays = number(found.break_even_length, 2)
-        rows.append(("… from which it pays", pays, "–", "–", "–", "–"))
+    name, pays = "Mean acceptance length (tokens/step), higher is better", found.break_even_length
+    rows.append((name, number(found.mean_length, 2), "–", "–", "1.00", "–"))
+    if pays is not None:
+        rows.append(("… from which it pays", number(pays, 2), "–", "–", "–", "–"))
     if isinstance(found.cost, ForecastCost):
         before, now = found.cost.baseline, found.cost.predicted
         saved = percent(None if before is None else 1 - now / before)

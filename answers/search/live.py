@@ -2,7 +2,7 @@
 over recorded launches: what it would have measured, decided and cost."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -65,25 +65,23 @@ def candidates(now: SearchState, gone: Mapping[str, str]) -> tuple[SearchCandida
     return tuple(found)
 
 
-def _state_words(now: SearchState, arm: int) -> Iterator[str]:
+def _state_words(now: SearchState, arm: int) -> list[str]:
     space, seen, leaders = now.space, now.seen, now.now
+    told = []
     if seen.barred is not None and seen.barred[arm].any():
-        yield f"breaks the SLO {where(space, seen.barred[arm])}"
+        told = [f"breaks the SLO {where(space, seen.barred[arm])}"]
     if leaders is None:
         known = any(launch.arm == arm for launch in seen.launches)
-        yield "measured" if known else "not measured yet"
-        return
+        return [*told, "measured" if known else "not measured yet"]
     leads = leaders.lead == arm
     rival = leaders.risk[arm] > now.aim.error / (2 * len(space.places))
-    if leads.any():
-        yield f"leads {where(space, leads)}"
+    told += [f"leads {where(space, leads)}"] if leads.any() else []
     if not now.decided and rival.any():
         chance = percent(min(float(leaders.risk[arm].max()), 1.0), sign=False)
-        yield f"may win {where(space, rival)} (chance {chance} at most)"
-    elif not now.decided and leaders.dropped(now.aim.error)[arm]:
-        yield "cannot win any more"
-    elif not leads.any():
-        yield "behind"
+        return [*told, f"may win {where(space, rival)} (chance {chance} at most)"]
+    if not now.decided and leaders.dropped(now.aim.error)[arm]:
+        return [*told, "cannot win any more"]
+    return told if leads.any() else [*told, "behind"]
 
 
 def _place_outcomes(now: SearchState) -> tuple[PlaceOutcome, ...]:
