@@ -44,7 +44,8 @@ def verdict(
 
     Example: draftboard verdict --model openai/gpt-oss-120b --load 16 --mix code=0.7,prose=0.3
     """
-    from answers.decide import overview, tables, values, words
+    from answers.decide import tables, values, words
+    from answers.decide.overview import overviews
     from warehouse.store import Reader
 
     root = warehouse_path(warehouse)
@@ -54,7 +55,7 @@ def verdict(
             show_json(values.decisions_json(found) | {"changed": changed})
         else:
             show(found.why_none)
-            for place, subject in enumerate(overview.overviews(found.decisions)):
+            for place, subject in enumerate(overviews(found.decisions)):
                 # Of all but the first the headline alone is told.
                 whole = everything or not place
                 show(

@@ -157,15 +157,17 @@ def _write(path: Path, text: str) -> None:
 
 def _comment(found: "Trend", root: Path, filters: Filters) -> None:
     """Comment on the pull request. The gate's exit status stands, whatever becomes of the comment."""
-    from answers.decide import answer, overview, values
+    from answers.decide.answer import decide
+    from answers.decide.overview import overviews
+    from answers.decide.values import DecideQuestion
     from commands import gate_files
     from warehouse.store import Reader
 
     try:
         there = gate_files.pull_request()
         with Reader(root) as reader:
-            decided = answer.decide(reader, values.DecideQuestion(filters=filters)).decisions
-        address = there.say(gate_files.comment(found, overview.overviews(decided)))
+            decided = decide(reader, DecideQuestion(filters=filters)).decisions
+        address = there.say(gate_files.comment(found, overviews(decided)))
     except DraftboardError as error:
         show(f"draftboard: {error}", err=True)
     else:
