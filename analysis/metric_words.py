@@ -38,17 +38,12 @@ def read_metric(name: str) -> Named | None:
     """Return the metric that a foreign name means, such as ``ttft_p95_s`` or ``Request latency
     median (s)``; None where it is unknown."""
     words = re.sub(r"[^a-z0-9]+", " ", name.casefold()).strip()
-    for metric, pattern in _METRICS:
-        if re.search(pattern, words):
-            return Named(metric, _statistic(metric, words), "peak" in words)
-    return None
-
-
-def _statistic(metric: str, words: str) -> str:
-    if not METRICS[metric].distribution:
-        return "mean"
+    metric = next((metric for metric, pattern in _METRICS if re.search(pattern, words)), None)
+    if metric is None:
+        return None
+    percentile = _STATISTIC.search(words)
+    statistic = f"p{percentile[1]}" if percentile else "mean"
     if re.search(r"\bmedian\b", words):
-        return "p50"
-    found = _STATISTIC.search(words)
-    name = f"p{found[1]}" if found else "mean"
-    return name if name in QUANTILES else "mean"
+        statistic = "p50"
+    known = METRICS[metric].distribution and statistic in QUANTILES
+    return Named(metric, statistic if known else "mean", "peak" in words)

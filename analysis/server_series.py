@@ -46,40 +46,25 @@ def lines(samples: pd.DataFrame) -> pd.DataFrame:
     wide = plain.pivot_table(index="at", columns="name", values="value", aggfunc="last")
     wide.index = wide.index - wide.index.min()
     found = {line: wide[name].dropna() for name, line in GAUGES.items() if name in wide}
-    found |= _rates(wide)
-    told = [_rows(line, values) for line, values in found.items() if not values.empty]
-    return pd.concat(told, ignore_index=True) if told else lines(samples.iloc[:0])
-
-
-def _rates(wide: pd.DataFrame) -> dict[str, pd.Series]:
-    """Return the lines that follow from how much counters grew in windows of WINDOW_S."""
-    grown = _grown(wide)
-    made: dict[str, tuple[tuple[str, ...], Callable[[pd.DataFrame], pd.Series]]] = {
+    # The growth of every counter from window to window; a window in which one fell is left out. The
+    # machine is looked at between the moments of the server's own samples.
+    counted = wide[[name for name in _COUNTERS if name in wide]].dropna(how="all")
+    windows = (counted.index.to_numpy() // WINDOW_S).astype(int)
+    moments = pd.Series(counted.index, index=counted.index).groupby(windows).last()
+    grown = counted.groupby(windows).last().diff().assign(seconds=moments.diff())
+    grown.index = moments.to_numpy()
+    grown = grown[(grown >= 0).all(axis=1) & (grown["seconds"] > 0)]
+    rates: dict[str, tuple[tuple[str, ...], Callable[[pd.DataFrame], pd.Series]]] = {
         "output": (("generation_tokens",), lambda g: g["generation_tokens"] / g["seconds"]),
         "acceptance rate": ((_ACCEPTED, _DRAFTED), lambda g: g[_ACCEPTED] / g[_DRAFTED]),
         "mean acceptance length": ((_ACCEPTED, _DRAFTS), lambda g: 1 + g[_ACCEPTED] / g[_DRAFTS]),
     }
-    return {
-        line: formula(grown).replace([np.inf, -np.inf], np.nan).dropna()
-        for line, (needed, formula) in made.items()
-        if set(needed) <= set(grown)
-    }
-
-
-def _grown(wide: pd.DataFrame) -> pd.DataFrame:
-    """Return the growth of every counter from window to window; a window in which one fell is left
-    out."""
-    counters = [name for name in _COUNTERS if name in wide]
-    # The machine is looked at between the moments of the server's own samples.
-    told = wide[counters].dropna(how="all")
-    windows = (told.index.to_numpy() // WINDOW_S).astype(int)
-    last = told.groupby(windows).last()
-    moments = pd.Series(told.index, index=told.index).groupby(windows).last()
-    grown = last.diff().assign(seconds=moments.diff())
-    grown.index = moments.to_numpy()
-    return grown[(grown >= 0).all(axis=1) & (grown["seconds"] > 0)]
-
-
-def _rows(line: str, values: pd.Series) -> pd.DataFrame:
-    thin = values.iloc[:: len(values) // MOST_POINTS + 1]
-    return pd.DataFrame({"line": line, "at": thin.index, "value": thin.to_numpy()})
+    for line, (needed, formula) in rates.items():
+        if set(needed) <= set(grown):
+            found[line] = formula(grown).replace([np.inf, -np.inf], np.nan).dropna()
+    thinned = []
+    for line, values in found.items():
+        if not values.empty:
+            thin = values.iloc[:: len(values) // MOST_POINTS + 1]
+            thinned.append(pd.DataFrame({"line": line, "at": thin.index, "value": thin.to_numpy()}))
+    return pd.concat(thinned, ignore_index=True) if thinned else lines(samples.iloc[:0])

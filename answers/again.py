@@ -1,6 +1,6 @@
 """A cell that was measured again, held against its original by the rules of every decision."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.evidence.effects import again as evidence
-from analysis.evidence.output_check import COLUMNS, OutputCheck, check_outputs
+from analysis.evidence.output_check import COLUMNS, check_outputs
 from analysis.evidence.words import EQUIVALENCE, OPEN, SETTLED, Word
 from analysis.frames import records
 from analysis.matching.comparison import STUDY_TABLE
 from answers.compare.subjects import DifferingSetting, NamedPair, configuration
 from answers.compare.values import metric_name, number, with_unit
+from answers.decide.tables import greedy
 from answers.ground import JUDGED, WarehouseRows, rows_of
 from answers.wording import directed, interval, percent
 from warehouse import queries
@@ -173,28 +174,27 @@ def again(reader: Reader, original: str, siblings: Sequence[str], launches: Sequ
     if missing:
         raise InvalidInput(f"{missing[0]} holds no result that can be compared.")
     one, others, later = cells[original], [cells[p] for p in siblings], [cells[p] for p in launches]
-    lines = _lines(rows, one, others, later)
-    found = rows.cells.set_index("cell_id")
-    temperature = found.loc[[one, later[0]], "temperature"]
-    greedy = None if temperature.isna().any() else bool((temperature == 0).all())
-    then, now = (queries.requests(reader, x, COLUMNS).to_pandas() for x in (one, later[0]))
-    differs = configuration(reader, NamedPair("", one, later[0], "original", "again", ()))
-    status, headline = outcome(lines)
+    lines, pair = _lines(rows, one, others, later), (one, later[0])
+    then, now = (queries.requests(reader, cell, COLUMNS).to_pandas() for cell in pair)
+    check, outputs = check_outputs(then, now, greedy(reader, pair)), []
+    if check.median_tokens is not None:
+        before, since = check.median_tokens
+        outputs.append(
+            f"Median answer over {check.prompts} prompts: {before:.0f} tokens then, {since:.0f} now."
+        )
+    if check.identical is not None:
+        outputs.append(f"{check.identical:.0%} of the texts are identical at temperature 0.")
+    differs = configuration(reader, NamedPair("", *pair, "original", "again", ()))
+    run = rows.cells.set_index("cell_id").loc[one, "run_id"]
     return Again(
-        cell=str(found.loc[one, "run_id"]).rpartition("#")[0],
-        status=status,
-        headline=headline,
-        launches=len(later),
-        siblings=len(others),
-        lines=lines,
-        differs=tuple(
+        str(run).rpartition("#")[0], *outcome(lines), len(later), len(others), lines,
+        tuple(
             each
             for each in differs
             if not any(each.setting == p or each.setting.startswith(f"{p}.") for p in _PASSING)
         ),
-        outputs=tuple(_outputs(check_outputs(then, now, greedy))),
-        doubts=_doubts(rows, one, later),
-    )
+        tuple(outputs), _doubts(rows, one, later),
+    )  # fmt: skip
 
 
 def _lines(
@@ -241,11 +241,3 @@ def _doubts(rows: WarehouseRows, one: str, later: list[str]) -> tuple[str, ...]:
         *(f"original: {sentence}" for sentence in then if sentence not in now),
         *(f"again: {sentence}" for sentence in now if sentence not in then),
     )
-
-
-def _outputs(found: OutputCheck) -> Iterator[str]:
-    if found.median_tokens is not None:
-        then, now = found.median_tokens
-        yield f"Median answer over {found.prompts} prompts: {then:.0f} tokens then, {now:.0f} now."
-    if found.identical is not None:
-        yield f"{found.identical:.0%} of the texts are identical at temperature 0."

@@ -246,9 +246,8 @@ def quoted(text: str) -> str:
 
 
 def _columns_sql(pick: Pick) -> str:
-    if isinstance(pick.x, Measure):
-        x = "other.value"
-    else:
+    x = "other.value"
+    if isinstance(pick.x, Key):
         # A text that nobody stated becomes ``unknown``, a number stays null.
         x = _text_of(pick.x) if pick.x.kind in ("text", "several") else f"cells.{pick.x.column}"
     panel = _text_of(pick.panel) if pick.panel else "''"
@@ -269,11 +268,9 @@ def _text_of(key: Key) -> str:
     texts = [
         f"coalesce(cells.{name}::varchar, {quoted(UNKNOWN)})" for name in key.column.split(", ")
     ]
-    if key.kind != "several":
-        return texts[0]
-    # ``TP`` goes before a size, since a number alone says nothing.
+    # ``TP`` goes before a size among others, since a number alone says nothing.
     sized = [f"'TP ' || {text}" if "tensor_parallel_size" in text else text for text in texts]
-    return f"concat_ws(', ', {', '.join(sized)})"
+    return f"concat_ws(', ', {', '.join(sized)})" if key.kind == "several" else texts[0]
 
 
 def _join_sql(name: str, amount: Measure) -> str:
@@ -398,8 +395,7 @@ def _views(root: Path, generation: int, excluded: str) -> Opened:
 
 
 def _table(reader: Reader, sql: str) -> pa.Table:
-    version = annotations.exclusions_version(reader.root)
-    opened = _views(reader.root, reader.generation, version)
+    opened = _views(reader.root, reader.generation, annotations.exclusions_version(reader.root))
     with opened.connection.cursor() as cursor:
         return cursor.sql(sql).to_arrow_table()
 
@@ -430,29 +426,29 @@ def placed(rows: Sequence[Mark], pick: Pick, most: int) -> Marks:
         ChartPanel(name, _best_value(own, pick), tuple(own))
         for name, own in sorted(by_panel.items(), key=lambda one: -len(one[1]))
     )
-    notes = []
-    if len(kept) > MOST_MARKS:
-        notes.append(f"The first {MOST_MARKS:,} of {len(kept):,} marks are drawn; choose filters.")
-    if len(rows) > len(known):
-        unplaced = counted(len(rows) - len(known), "mark")
-        notes.append(f"{unplaced} without a known {axis_title(pick.x)} or value not drawn.")
-    for what, name in (("panel", "panels"), ("series", "lines")):
-        there, here = (len({getattr(mark, what) for mark in marks}) for marks in (known, drawn))
-        if there > here:
-            notes.append(
-                f"{here} of {there:,} {name} are drawn, those with most marks; choose filters."
-            )
-    pooled = max((mark.settings for mark in drawn), default=1)
-    if pooled > 1:
+    unplaced, pooled = len(rows) - len(known), max((mark.settings for mark in drawn), default=1)
+    (every_panel, panel), (every_line, line) = (
+        [len({getattr(mark, what) for mark in marks}) for marks in (known, drawn)]
+        for what in ("panel", "series")
+    )
+    notes = {
+        f"The first {MOST_MARKS:,} of {len(kept):,} marks are drawn; choose filters.":
+            len(kept) > MOST_MARKS,
+        f"{counted(unplaced, 'mark')} without a known {axis_title(pick.x)} or value not drawn.":
+            unplaced > 0,
+        f"{panel} of {every_panel:,} panels are drawn, those with most marks; choose filters.":
+            every_panel > panel,
+        f"{line} of {every_line:,} lines are drawn, those with most marks; choose filters.":
+            every_line > line,
         # Lest a mark of unlike cells looks like a repeat.
-        notes.append(
-            f"A mark pools cells of up to {pooled} different settings (model, hardware, dataset, arm, "
-            "load): choose filters or panels before you compare."
-        )
+        f"A mark pools cells of up to {pooled} different settings (model, hardware, dataset, arm, "
+        "load): choose filters or panels before you compare.": pooled > 1,
+    }  # fmt: skip
     kinds = {kind for mark in drawn for kind in mark.evidence.split(", ")}
     by_hand = any(mark.synthetic for mark in drawn)
     told = tuple(sorted({text for kind in kinds for text in badges(kind, by_hand)}))
-    return Marks(charts, _headline(charts, pick), tuple(notes), told)
+    holding = tuple(text for text, holds in notes.items() if holds)
+    return Marks(charts, _headline(charts, pick), holding, told)
 
 
 def cells(
@@ -468,19 +464,13 @@ def cells(
     rows = _table(
         reader, f"{cells_sql(pick, filters)}\norder by panel, series, x, y, cells.cell_id"
     )
-    total, chosen = rows.num_rows, rows.slice(0, most).to_pylist() if not clicked else []
+    along = "load" if isinstance(pick.x, Measure) else "x"
+    wanted = {(one.panel, one.series, _along(one.along)) for one in clicked}
+    every = rows.slice(0, None if clicked else most).to_pylist()
     if clicked:
-        wanted = {(one.panel, one.series, _along(one.along)) for one in clicked}
-        along = "load" if isinstance(pick.x, Measure) else "x"
-        every = [
-            row
-            for row in rows.to_pylist()
-            if (row["panel"], row["series"], _along(row[along])) in wanted
-        ]
-        total, chosen = len(every), every[:most]
-    return ChartCells(
-        tuple(CellBehind(**{name: row[name] for name in _CELL}) for row in chosen), total
-    )
+        every = [x for x in every if (x["panel"], x["series"], _along(x[along])) in wanted]
+    first = tuple(CellBehind(**{name: row[name] for name in _CELL}) for row in every[:most])
+    return ChartCells(first, len(every) if clicked else rows.num_rows)
 
 
 def _along(place: Any) -> Any:

@@ -53,6 +53,7 @@ from warehouse.store_lock import WriterLock
 #: What is only likely is told from this share of the answers on.
 _WORTH_SAYING = 0.01
 _ENDS = ["min", "p50", "p99", "max"]
+_ARM = ["setting", "arm_id"]
 
 
 @dataclass(frozen=True)
@@ -116,34 +117,24 @@ def broken(found: Comparison, texts: pd.DataFrame, answers: pd.DataFrame) -> Bro
     rows = rows.sort_values(["settled", "p"], ascending=[False, True], kind="stable")
     breaks: Broken = {}
     for row in records(rows[rows["settled"] | rows["likely"]]):
-        breaks[row["setting"]] = (*breaks.get(row["setting"], ()), _broken(row, found))
+        most, base = int(row["tokens"]), row["share_baseline"]
+        ends = {0: "are empty", 1: "end after one token"}.get(
+            most, f"end after {most} tokens or fewer"
+        )
+        does = {
+            SHORT: ends, ENDLESS: f"run into the limit of {most:,} tokens",
+            REPEATING: "repeat themselves", UNPARSED: "are no JSON",
+        }[row["kind"]]  # fmt: skip
+        rest = f"{percent(base, sign=False)} of" if base else "none of"
+        said = f"{percent(row['share'], sign=False)} of the answers {does}, {rest} the baseline's"
+        arm = str(found.keys["arm_label"].loc[(row["setting"], row["arm_id"])])
+        load = found.loads[row["load"]]
+        text = f"{arm} breaks answers: at {load.text} {said}"
+        breaks[row["setting"]] = (
+            *breaks.get(row["setting"], ()),
+            BrokenAnswers(row["arm_id"], arm, load, row["settled"], said, text),
+        )
     return breaks
-
-
-def _broken(row: dict[str, Any], found: Comparison) -> BrokenAnswers:
-    most, base = int(row["tokens"]), row["share_baseline"]
-    ends = {0: "are empty", 1: "end after one token"}.get(most, f"end after {most} tokens or fewer")
-    does = {
-        SHORT: ends, ENDLESS: f"run into the limit of {most:,} tokens",
-        REPEATING: "repeat themselves", UNPARSED: "are no JSON",
-    }[row["kind"]]  # fmt: skip
-    rest = f"{percent(base, sign=False)} of" if base else "none of"
-    said = f"{percent(row['share'], sign=False)} of the answers {does}, {rest} the baseline's"
-    arm = str(found.keys["arm_label"].loc[(row["setting"], row["arm_id"])])
-    load = found.loads[row["load"]]
-    text = f"{arm} breaks answers: at {load.text} {said}"
-    return BrokenAnswers(row["arm_id"], arm, load, row["settled"], said, text)
-
-
-def flagged(found: Comparison, told: Broken) -> Comparison:
-    """Return the comparison with a flag on each pair whose arm's answers break."""
-    flags: dict[tuple[int, int, Load], list[Flag]] = {}
-    for setting, one in ((setting, one) for setting, ones in told.items() for one in ones):
-        flag = Flag("broken_answers", "error" if one.settled else "warning", f"{one.sentence}.")
-        flags.setdefault((setting, one.arm_id, one.load), []).append(flag)
-    rows = zip(*(found.pairs[name].tolist() for name in (*BY, "flags")), strict=True)
-    both = [(*flags.get((s, arm, found.loads[at]), ()), *old) for s, arm, at, old in rows]
-    return replace(found, pairs=found.pairs.assign(flags=objects(both, found.pairs.index)))
 
 
 # ---
@@ -191,9 +182,30 @@ class Ground:
     server_of: Callable[[str], dict[str, Any]] = lambda _: {}
 
     def with_answers(self, answers: pd.DataFrame) -> "Ground":
-        """Return the same with what requests say of the answers (rows of the query ``answers``)."""
-        breaks = broken(self.found, self.texts, answers)
-        return replace(self, found=flagged(self.found, breaks), broken=breaks) if breaks else self
+        """Return the same with what requests say of the answers (rows of the query ``answers``), and
+        with a flag on each pair whose arm's answers break."""
+        found, breaks = self.found, broken(self.found, self.texts, answers)
+        if not breaks:
+            return self
+        flags: dict[tuple[int, int, Load], list[Flag]] = {}
+        for setting, one in ((setting, one) for setting, ones in breaks.items() for one in ones):
+            flag = Flag("broken_answers", "error" if one.settled else "warning", f"{one.sentence}.")
+            flags.setdefault((setting, one.arm_id, one.load), []).append(flag)
+        rows = listed(found.pairs, *BY, "flags")
+        both = [(*flags.get((s, arm, found.loads[at]), ()), *old) for s, arm, at, old in rows]
+        pairs = found.pairs.assign(flags=objects(both, found.pairs.index))
+        return replace(self, found=replace(found, pairs=pairs), broken=breaks)
+
+    @cached_property
+    def shown_pairs(self) -> pd.DataFrame:
+        """The pairs of which the filters keep the speculative cell."""
+        pairs = self.found.pairs
+        return pairs[pairs["speculative_id"].astype(object).isin(self.shown)]
+
+    def of_shown_arms(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of arms of which the filters keep a cell."""
+        arms = pd.MultiIndex.from_frame(self.shown_pairs[_ARM].drop_duplicates())
+        return rows[pd.MultiIndex.from_frame(rows[_ARM]).isin(arms)]
 
     @cached_property
     def texts(self) -> pd.DataFrame:
@@ -209,8 +221,7 @@ class Ground:
     def losing(self) -> dict[int, pd.DataFrame]:
         """Setting -> its differences, load by load, that are a loss or likely one."""
         rows = self.sure.levels
-        bad = rows["word"].isin([LOSS, LIKELY_LOSS]) & (rows["load"] >= 0)
-        return _by_setting(rows[bad])
+        return _by_setting(rows[rows["word"].isin([LOSS, LIKELY_LOSS]) & (rows["load"] >= 0)])
 
     @cached_property
     def pairs(self) -> dict[int, pd.DataFrame]:

@@ -12,12 +12,17 @@ from analysis.matching.fields import MATCH_FIELDS
 from analysis.money.cost import Demand
 from analysis.money.paying import Paying
 from answers.compare.answer import compare
-from answers.compare.subjects import answer as answer_of
-from answers.compare.subjects import subjects as compared
-from answers.compare.values import CAPPED, ArmComparison, ComparedSetting, MetricLine, short_name
-from answers.compare.values import CompareQuestion as Compared
+from answers.compare.subjects import answer, compared_subjects
+from answers.compare.values import (
+    CAPPED,
+    ArmComparison,
+    ComparedSetting,
+    CompareQuestion,
+    MetricLine,
+    short_name,
+)
 from answers.cost.answer import cost
-from answers.cost.values import Costs, DecisionCost, Terms
+from answers.cost.values import DecisionCost, Terms
 from answers.cost.words import per_million
 from answers.decide import tables
 from answers.decide.answer import decide, decide_one
@@ -148,32 +153,35 @@ _LABELS = {
 }  # fmt: skip
 
 
-def _tiles(one: Decision) -> Iterator[tuple[str, str, str]]:
-    level, gain = one.operating, one.operating.difference
-    yield tables.line_name(gain), tables.size(gain), f"{gain.word} at {level.load.text}"
-    if one.saving is not None:
-        saved = percent(-one.saving.per_output_token)
-        yield "Cost per output token", saved, "on the same hardware"
-    yield "At stake in the choice", tables.at_stake(one), "of arm and K, at most"
+def _tiles(one: Decision) -> tuple[tuple[str, str, str], ...]:
+    gain, saving = one.operating.difference, one.saving
+    word = f"{gain.word} at {one.operating.load.text}"
+    saved = "" if saving is None else percent(-saving.per_output_token)
+    cost = ("Cost per output token", saved, "on the same hardware")
+    return (
+        (tables.line_name(gain), tables.size(gain), word),
+        *([cost] if saved else []),
+        ("At stake in the choice", tables.at_stake(one), "of arm and K, at most"),
+    )
 
 
-def _scope(overview: Overview, filters: Filters, cells: pd.DataFrame) -> Iterator[tuple[str, str]]:
+def _scope(
+    overview: Overview, filters: Filters, cells: pd.DataFrame
+) -> tuple[tuple[str, str], ...]:
     about = overview.decisions[0].subject
-    yield "Model", known(about.model)
-    yield "Hardware", known(about.gpu)
-    yield "Engine", f"{known(about.engine)} {known(about.engine_version)}"
-    yield "Speculation", ", ".join(dict.fromkeys(map(tables.arm_taken, overview.leads)))
-    for name, label in _LABELS.items():
-        value = getattr(filters, name)
-        if value:
-            yield label, value if isinstance(value, str) else ", ".join(value)
+    chosen = {label: getattr(filters, name) for name, label in _LABELS.items()}
     days = pd.to_datetime(cells["started_at"].dropna(), utc=True).dt.strftime("%Y-%m-%d")
-    period = "unknown when"
-    if not days.empty:
-        first, last = str(days.min()), str(days.max())
-        period = first if first == last else f"{first} to {last} (UTC)"
-    yield "Measured", period
-    yield "Cells", f"{len(cells):,}"
+    span = dict.fromkeys([] if days.empty else [str(days.min()), str(days.max())])
+    return (
+        ("Model", known(about.model)),
+        ("Hardware", known(about.gpu)),
+        ("Engine", f"{known(about.engine)} {known(about.engine_version)}"),
+        ("Speculation", ", ".join(dict.fromkeys(map(tables.arm_taken, overview.leads)))),
+        *((label, value if isinstance(value, str) else ", ".join(value))
+          for label, value in chosen.items() if value),
+        ("Measured", (" to ".join(span) or "unknown when") + (" (UTC)" if len(span) > 1 else "")),
+        ("Cells", f"{len(cells):,}"),
+    )  # fmt: skip
 
 
 def _first_and_how_many_more(sentences: Iterable[str]) -> tuple[str, ...]:
@@ -228,8 +236,7 @@ def _costs(rows: Sequence[DecisionCost]) -> TextRows:
             told = (UNKNOWN if one is None else counted(one.gpus, unit) for one in fleets)
             line += [" → ".join(told), UNKNOWN if year is None else f"{year.value:,.0f}"]
         lines.append(line)
-    more = ["GPUs for the demand", "saved a year, USD"] if demanded else []
-    return [*header, *more], lines
+    return [*header, *(["GPUs for the demand", "saved a year, USD"] if demanded else [])], lines
 
 
 # --- The sections of a report, from the answers that every page shows.
@@ -247,7 +254,23 @@ def report(reader: Reader, wanted: ReportRequest) -> StakeholderReport:
     Raises UnknownKey where they keep no cell or not that subject, NothingToReport where nothing can
     be decided.
     """
-    overview = _overview(reader, wanted)
+    if queries.cells(reader, wanted.question.filters).num_rows == 0:
+        raise UnknownKey(
+            "No cell matches these filters, so there is nothing to report; `draftboard runs` lists "
+            "what there is."
+        )
+    asked = SubjectsQuestion(wanted.question.filters, wanted.question.allow)
+    named = {one.name: one for one in subjects(reader, asked)}
+    if wanted.subject is not None and wanted.subject not in named:
+        raise UnknownKey(
+            f"There is no subject {wanted.subject!r} here; choose one of: {'; '.join(named)}."
+        )
+    there = named.values() if wanted.subject is None else [named[wanted.subject]]
+    found = (decide_one(reader, wanted.question, one) for one in there)
+    overview = next((one.overview for one in found if one.overview is not None), None)
+    if overview is None:
+        why = decide(reader, wanted.question).why_none
+        raise NothingToReport(f"{why or ''} So there is no verdict to report.")
     chosen, about = wanted.question.filters, overview.decisions[0].subject
     filters = narrowed(about, chosen)
     cells = queries.cells(reader, filters).to_pandas()
@@ -262,7 +285,7 @@ def report(reader: Reader, wanted: ReportRequest) -> StakeholderReport:
     return StakeholderReport(
         question=f"Should {known(about.model)} be served with speculative decoding{where}?",
         headline=overview.headline,
-        tiles=tuple(_tiles(overview.leads[0])),
+        tiles=_tiles(overview.leads[0]),
         against=_first_and_how_many_more(losses) or ("nothing that was measured",),
         badges=(badge,) if badge else (),
         scope=(*_scope(overview, chosen, cells), *((("Left out", left),) if left else ())),
@@ -273,53 +296,13 @@ def report(reader: Reader, wanted: ReportRequest) -> StakeholderReport:
     )
 
 
-def _overview(reader: Reader, wanted: ReportRequest) -> Overview:
-    if queries.cells(reader, wanted.question.filters).num_rows == 0:
-        raise UnknownKey(
-            "No cell matches these filters, so there is nothing to report; `draftboard runs` lists "
-            "what there is."
-        )
-    asked = SubjectsQuestion(wanted.question.filters, wanted.question.allow)
-    known = {one.name: one for one in subjects(reader, asked)}
-    if wanted.subject is not None and wanted.subject not in known:
-        raise UnknownKey(
-            f"There is no subject {wanted.subject!r} here; choose one of: {'; '.join(known)}."
-        )
-    there = known.values() if wanted.subject is None else [known[wanted.subject]]
-    found = (decide_one(reader, wanted.question, one) for one in there)
-    overview = next((one.overview for one in found if one.overview is not None), None)
-    if overview is None:
-        why = decide(reader, wanted.question).why_none
-        raise NothingToReport(f"{why or ''} So there is no verdict to report.")
-    return overview
-
-
 def _sections(
     reader: Reader, wanted: ReportRequest, overview: Overview, filters: Filters
 ) -> Iterator[Section]:
-    found = compare(reader, Compared(filters, wanted.question.allow))
+    found = compare(reader, CompareQuestion(filters, wanted.question.allow))
     daily = wanted.tokens_per_day
     terms = Terms(wanted.paying, None if daily is None else Demand(daily))
     money = cost(Decisions(overview.decisions), terms)
-    yield from _verdict_and_drafts(overview)
-    yield Section(
-        "What does it cost, and what is saved?",
-        paragraphs=(money.headline,),
-        grids=(_grid(_costs(money.rows), "Output tokens"),) if money.rows else (),
-        notes=_first_and_how_many_more(money.notes),
-    )
-    yield from _speed(found, overview)
-    yield _caveats(reader, overview, found, money)
-    yield from _noted(reader, filters)
-    metrics = (METRICS[key] for key in dict.fromkeys(metric for metric, _ in STUDY_TABLE))
-    definitions = tuple(
-        f"{one.label} ({one.unit}, {one.better} is better): {one.definition}" for one in metrics
-    )
-    yield Section("How is this calculated?", paragraphs=METHOD, notes=definitions)
-    yield _provenance(queries.runs(reader, filters).to_pandas())
-
-
-def _verdict_and_drafts(overview: Overview) -> Iterator[Section]:
     order = list(dict.fromkeys([*overview.leads, *overview.decisions]))
     arms = max(len({cell.arm for cell in one.arms}) for one in order)
     drawn = max(min(_MAPS, _MAP_ROWS // (arms + 1)), 1)
@@ -342,12 +325,40 @@ def _verdict_and_drafts(overview: Overview) -> Iterator[Section]:
         points=tuple(dict.fromkeys(texts)),
         notes=_how_many_shown(len(printed), len(order), "tables"),
     )
+    yield Section(
+        "What does it cost, and what is saved?",
+        paragraphs=(money.headline,),
+        grids=(_grid(_costs(money.rows), "Output tokens"),) if money.rows else (),
+        notes=_first_and_how_many_more(money.notes),
+    )
+    yield from _speed(found, overview)
+    doubts = [text for one in overview.decisions for text in tables.doubts(one)]
+    left = [text for one in overview.decisions for text in tables.left_out(one)]
+    same = filter(None, (outputs(reader, one) for one in overview.leads))
+    alike = [f"{one.arm} at {one.load}: {text}" for one in same for text in one.sentences]
+    reasons = pd.Series([cell.reason for cell in found.unmatched], dtype="object").value_counts()
+    lonely = [f"Not compared, {counted(int(n), 'cell')}: {why}" for why, n in reasons.items()]
+    capped = [] if all(a.launches_stated for s in found.settings for a in s.arms) else [CAPPED]
+    parts: Sequence[Sequence[str]] = (doubts, left, alike, lonely, capped, money.notes[:1])
+    kept = [text for part in parts for text in _first_and_how_many_more(dict.fromkeys(part))]
+    yield Section(
+        "What speaks against these numbers?",
+        points=tuple(dict.fromkeys(kept)) or ("No flag, and every cell has a partner.",),
+        notes=(ORIGIN,),
+    )
+    yield from _noted(reader, filters)
+    metrics = (METRICS[key] for key in dict.fromkeys(metric for metric, _ in STUDY_TABLE))
+    definitions = tuple(
+        f"{one.label} ({one.unit}, {one.better} is better): {one.definition}" for one in metrics
+    )
+    yield Section("How is this calculated?", paragraphs=METHOD, notes=definitions)
+    yield _provenance(queries.runs(reader, filters).to_pandas())
 
 
 def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:
     """Yield each metric of the study's table over the load, of the arm that the report decides for,
     on the setting with most loads that has it."""
-    there = [setting for one in compared(found) for setting in one.settings]
+    there = [setting for one in compared_subjects(found) for setting in one.settings]
     if not there:
         return
     lead = overview.leads[0]
@@ -355,7 +366,7 @@ def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:
     own = [s for s in with_arm if s.dataset == lead.traffic.dataset]
     setting = next(iter((*own, *with_arm, *there)))
     names = {arm.label: arm.name for arm in setting.arms}
-    arm = names.get(lead.arm) or answer_of(setting, overview.decisions, found.reference).arm
+    arm = names.get(lead.arm) or answer(setting, overview.decisions, found.reference).arm
     badges = bracketed(*sorted({b for a in setting.arms for b in a.badges}))
     curves = tuple(
         ReportCurve(setting, line, arm, found.reference,
@@ -367,23 +378,6 @@ def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:
         paragraphs=(f"{arm} in colour, the baseline grey, on {setting.name}.",),
         figures=curves,
         notes=_how_many_shown(1, len(there), "settings"),
-    )
-
-
-def _caveats(reader: Reader, overview: Overview, found: ArmComparison, money: Costs) -> Section:
-    doubts = [text for one in overview.decisions for text in tables.doubts(one)]
-    left = [text for one in overview.decisions for text in tables.left_out(one)]
-    same = filter(None, (outputs(reader, one) for one in overview.leads))
-    alike = [f"{one.arm} at {one.load}: {text}" for one in same for text in one.sentences]
-    reasons = pd.Series([cell.reason for cell in found.unmatched], dtype="object").value_counts()
-    lonely = [f"Not compared, {counted(int(n), 'cell')}: {why}" for why, n in reasons.items()]
-    capped = [] if all(a.launches_stated for s in found.settings for a in s.arms) else [CAPPED]
-    parts: Sequence[Sequence[str]] = (doubts, left, alike, lonely, capped, money.notes[:1])
-    kept = [text for part in parts for text in _first_and_how_many_more(dict.fromkeys(part))]
-    return Section(
-        "What speaks against these numbers?",
-        points=tuple(dict.fromkeys(kept)) or ("No flag, and every cell has a partner.",),
-        notes=(ORIGIN,),
     )
 
 

@@ -69,8 +69,8 @@ def directed(low: float | None, high: float | None, better: bool) -> str:
     zero goes in the other direction."""
     if low is None or high is None:
         return ""
-    first, last = (low, high) if better else (-high, -low)
-    return between(first, last, lambda end: points(end).removeprefix("+"), f"{_SPACE}%")
+    ends = (low, high) if better else (-high, -low)
+    return between(*ends, lambda end: points(end).removeprefix("+"), f"{_SPACE}%")
 
 
 def between(

@@ -2,18 +2,13 @@
 
 from dataclasses import astuple, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option, warehouse_option
-from commands.output import show_table
+from commands.options import filter_options, filters_from, json_option, reading, warehouse_option
+from commands.output import Table, show, show_json
 from warehouse.errors import InvalidInput, WarehouseMissing
-from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
-
-if TYPE_CHECKING:
-    from analysis.published.claims import Claims
 
 #: A table that somebody typed; no more is read.
 MOST_BYTES = 10_000_000
@@ -40,13 +35,13 @@ def claims(
     """
     from analysis.published.claims import judge
     from analysis.published.claims_file import read_claims
+    from answers.published import values
     from answers.published.answer import measured_here
-    from warehouse.store import Reader
 
     tables = read_claims(_text(file), file.name)
     judged = judge(tables)
     try:
-        with Reader(warehouse_path(warehouse)) as reader:
+        with reading(warehouse) as reader:
             found = measured_here(reader, judged, tables.model, filters_from(given))
             judged = replace(judged, findings=found)
     except WarehouseMissing:
@@ -54,9 +49,26 @@ def claims(
         if warehouse is not None:
             raise
     if as_json:
-        click.echo(json_text(judged.as_json()))
-    else:
-        _show(judged, everything)
+        show_json(judged.as_json())
+        return
+    for number, error in enumerate(judged.errors, 1):
+        show(
+            f"{number}. {values.in_words(error.sentence, judged)}",
+            *(f"   - {values.figure_words(finding)}" for finding in error.findings),
+        )
+    header = ["where", "metric", "published", "its own row gives", "flag", "why"]
+    rows = [list(astuple(values.checked(one))[: len(header)]) for one in judged.findings]
+    show(
+        Table(header, rows) if everything and rows else None,
+        *(
+            f"measured here: {ours.metric}, {ours.arm} on {ours.gpu} [{ours.evidence}]: "
+            f"{ours.measured} (95 %: {ours.interval}), published {ours.published}"
+            for ours in values.here(judged.findings)
+        ),
+        *judged.conventions,
+        values.headline_of_claims(judged),
+        *(f"not checked: {sentence}" for sentence in judged.unclaimed),
+    )
 
 
 def _text(file: Path) -> str:
@@ -68,26 +80,3 @@ def _text(file: Path) -> str:
         raise InvalidInput(f"{file} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{file} is no text: it must be YAML or CSV in UTF-8.") from error
-
-
-def _show(judged: "Claims", everything: bool) -> None:
-    from answers.published.values import checked, figure_words, headline_of_claims, here, in_words
-
-    for number, error in enumerate(judged.errors, 1):
-        click.echo(f"{number}. {in_words(error.sentence, judged)}")
-        for finding in error.findings:
-            click.echo(f"   - {figure_words(finding)}")
-    if everything and judged.findings:
-        header = ["where", "metric", "published", "its own row gives", "flag", "why"]
-        rows = [list(astuple(checked(finding))[: len(header)]) for finding in judged.findings]
-        show_table(header, rows)
-    for ours in here(judged.findings):
-        click.echo(
-            f"measured here: {ours.metric}, {ours.arm} on {ours.gpu} [{ours.evidence}]: "
-            f"{ours.measured} (95 %: {ours.interval}), published {ours.published}"
-        )
-    for sentence in judged.conventions:
-        click.echo(sentence)
-    click.echo(headline_of_claims(judged))
-    for sentence in judged.unclaimed:
-        click.echo(f"not checked: {sentence}")

@@ -1,7 +1,7 @@
 """``draftboard compare``: matched pairs load by load, how sure each difference is, who has no partner."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -10,16 +10,12 @@ from commands.options import (
     filter_options,
     filters_from,
     json_option,
+    reading,
     warehouse_option,
 )
-from commands.output import show_table
+from commands.output import Table, show, show_json
 from warehouse.catalogue import line_of
 from warehouse.errors import UnknownKey
-from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
-
-if TYPE_CHECKING:
-    from answers.compare.values import ArmComparison, ComparedArm, ComparedSetting
 
 
 @click.command()
@@ -45,49 +41,32 @@ def compare(
 
     Example: draftboard compare --dataset code --allow engine_version --metric ttft:p99
     """
-    from answers.compare.answer import compare as compared
-    from answers.compare.values import CompareQuestion
-    from answers.compare.values import as_json as comparison_json
-    from warehouse.store import Reader
+    from answers.compare import answer, values
 
     also = tuple(line_of(text) for text in metrics)
-    question = CompareQuestion(filters_from(given), allow, given["reference"], also)
-    with Reader(warehouse_path(warehouse)) as reader:
-        found = compared(reader, question)
+    question = values.CompareQuestion(filters_from(given), allow, given["reference"], also)
+    with reading(warehouse) as reader:
+        found = answer.compare(reader, question)
     if found.why_none is not None and not (found.unmatched or found.excluded):
         raise UnknownKey(found.why_none)
     if as_json:
-        click.echo(json_text(comparison_json(found)))
-    else:
-        _show(found)
-
-
-def _show(found: "ArmComparison") -> None:
-    from answers.compare import values
-
-    for setting in found.settings:
-        for arm in setting.arms:
-            _show_arm(found, setting, arm)
-    if not found.settings:
-        click.echo("No pair matches.")
-    if found.unmatched:
-        show_table(values.UNMATCHED_HEADER, values.unmatched_rows(found), title="Not compared")
-    for cell in found.excluded:
-        click.echo(f"decides nothing: {cell.cell}: {cell.why}")
-
-
-def _show_arm(found: "ArmComparison", setting: "ComparedSetting", arm: "ComparedArm") -> None:
-    from answers.compare import values
-
-    click.echo(values.title(setting, arm, found.reference))
-    show_table(values.LEVEL_HEADER, [values.level_row(change) for change in arm.changes])
-    click.echo(values.summary(arm))
-    click.echo()
-    if arm.means:
-        show_table(values.MEAN_HEADER, [values.mean_row(mean) for mean in arm.means])
-        click.echo(values.means_over(arm))
-    for name in arm.allowed:
-        click.echo(f"allowed to differ: {name}")
-    for line in values.doubts(arm):
-        click.echo(line)
-    click.echo()
+        show_json(values.comparison_json(found))
+        return
+    for setting, arm in ((each, arm) for each in found.settings for arm in each.arms):
+        means = Table(values.MEAN_HEADER, [values.mean_row(mean) for mean in arm.means])
+        show(
+            values.title(setting, arm, found.reference),
+            Table(values.LEVEL_HEADER, [values.level_row(change) for change in arm.changes]),
+            values.summary(arm),
+            "",
+            *((means, values.means_over(arm)) if arm.means else ()),
+            *(f"allowed to differ: {name}" for name in arm.allowed),
+            *values.doubts(arm),
+            "",
+        )
+    unmatched = Table(values.UNMATCHED_HEADER, values.unmatched_rows(found), "Not compared")
+    show(
+        None if found.settings else "No pair matches.",
+        unmatched if found.unmatched else None,
+        *(f"decides nothing: {cell.cell}: {cell.why}" for cell in found.excluded),
+    )

@@ -14,18 +14,15 @@ from commands.options import (
     price_options,
     question_from,
     question_options,
+    reading,
     warehouse_option,
     with_options,
 )
-from commands.output import show_table
-from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
+from commands.output import Table, show, show_json
 
 if TYPE_CHECKING:
     from analysis.money.cost import Demand
     from analysis.money.paying import Paying
-    from answers.cost.capacity import ServiceCapacity
-    from answers.cost.values import Costs
 
 NO_CELL = "No cell matches. `draftboard runs` lists what there is."
 
@@ -61,12 +58,8 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     --gpus-used 8
     """
     from analysis.money.cost import Demand
-    from answers.cost import values
-    from answers.cost.answer import cost as cost_of
-    from answers.cost.answer import with_energy
-    from answers.cost.values import Terms
+    from answers.cost import answer, values, words
     from answers.decide.answer import decide
-    from warehouse.store import Reader
 
     if given["list_prices"]:
         _list_prices(given["prices"], as_json)
@@ -76,23 +69,33 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     if given["output_throughput"] is not None:
         _of_throughput(paying, demand, given, as_json)
         return
-    terms = Terms(paying, demand, given["whole_instances"], given["investment"])
+    terms = values.Terms(paying, demand, given["whole_instances"], given["investment"])
     question = question_from(given)
-    with Reader(warehouse_path(warehouse)) as reader:
-        found = with_energy(reader, cost_of(decide(reader, question), terms))
+    with reading(warehouse) as reader:
+        found = answer.with_energy(reader, answer.cost(decide(reader, question), terms))
     if as_json:
-        click.echo(json_text(values.as_json(found)))
-    elif not found.rows:
-        nothing = "There is nothing to cost; draftboard runs lists what there is."
-        click.echo(found.why_none or nothing)
-    else:
-        _show(found)
+        show_json(values.costs_json(found))
+        return
+    if not found.rows:
+        show(found.why_none or "There is nothing to cost; draftboard runs lists what there is.")
+        return
+    title = f"{demand.tokens_per_day:,.0f} output tokens a day" if demand else ""
+    others = Table(*words.others(found.rows))
+    show(
+        click.wrap_text(found.headline, width=100),
+        "",
+        Table(*words.costs(found.rows)),
+        *(("", Table(*words.demands(found.rows), title)) if demand else ()),
+        *(("", others) if others.rows else ()),
+        "",
+        *found.notes,
+    )
 
 
 def _list_prices(file: Path | None, as_json: bool) -> None:
     prices = price_list(file)
     if as_json:
-        click.echo(json_text({"prices": [price.model_dump() for price in prices]}))
+        show_json({"prices": [price.model_dump() for price in prices]})
         return
     header = ["name", "USD/h", "GPUs", "GPU", "USD/GPU-h", "kind", "date", "source"]
     rows = [
@@ -102,24 +105,22 @@ def _list_prices(file: Path | None, as_json: bool) -> None:
         ]
         for p in prices
     ]  # fmt: skip
-    show_table(header, rows)
+    show(Table(header, rows))
 
 
 def _of_throughput(
     paying: "Paying", demand: "Demand | None", given: dict[str, Any], as_json: bool
 ) -> None:
-    """Print what tokens cost at the throughput that was given."""
-    from analysis.money.cost import cost as cost_of_throughput
-    from analysis.money.cost import fleet
+    from analysis.money import cost as money
     from analysis.money.paying import Hardware, basis_or_raise
 
     basis = basis_or_raise(paying, Hardware())
     output = given["output_throughput"]
-    found = cost_of_throughput(output, given["total_throughput"], basis)
-    needed = demand and fleet(demand, output, basis, given["whole_instances"]).as_json()
+    found = money.cost(output, given["total_throughput"], basis)
+    needed = demand and money.fleet(demand, output, basis, given["whole_instances"]).as_json()
     if as_json:
         answer = {**found.as_json(), "output_throughput": output, "basis": basis.as_json()}
-        click.echo(json_text({**answer, "fleet": needed}))
+        show_json({**answer, "fleet": needed})
         return
     rows = [
         [
@@ -129,28 +130,7 @@ def _of_throughput(
         for name, value in {**found.as_json(), **(needed or {})}.items()
         if value is not None
     ]
-    show_table(["", "value"], rows)
-    click.echo(basis.sentence)
-
-
-def _show(found: "Costs") -> None:
-    from answers.cost import words
-
-    click.echo(click.wrap_text(found.headline, width=100))
-    click.echo()
-    show_table(*words.costs(found.rows))
-    demand = found.terms.demand
-    if demand is not None:
-        click.echo()
-        title = f"{demand.tokens_per_day:,.0f} output tokens a day"
-        show_table(*words.demands(found.rows), title=title)
-    header, rows = words.others(found.rows)
-    if rows:
-        click.echo()
-        show_table(header, rows)
-    click.echo()
-    for line in found.notes:
-        click.echo(line)
+    show(Table(["", "value"], rows), basis.sentence)
 
 
 # --- ``draftboard slo``: the largest load of each arm that meets an SLO, and its goodput.
@@ -173,28 +153,24 @@ def slo(
     Example: draftboard slo 'ttft:p95<200ms; itl:p99<10ms; latency:p50<2s' --dataset code
     """
     from analysis.money.paying import Paying
-    from answers.cost.capacity import capacity, capacity_json
-    from warehouse.store import Reader
-
-    with Reader(warehouse_path(warehouse)) as reader:
-        found = capacity(reader, filters_from(given), requirement, Paying(), not no_goodput)
-    if as_json:
-        click.echo(json_text(capacity_json(found)))
-    elif not found.arms:
-        click.echo(NO_CELL)
-    else:
-        _show_capacity(found)
-
-
-def _show_capacity(found: "ServiceCapacity") -> None:
     from answers.cost import words
+    from answers.cost.capacity import capacity, capacity_json
 
-    click.echo(f"SLO: {found.slo.text}")
-    show_table(*words.arms(found))
-    click.echo()
-    show_table(*words.loads(found))
-    if not found.counted:
-        click.echo("Goodput: nothing was counted (no request records, or no bound on requests).")
+    with reading(warehouse) as reader:
+        found = capacity(reader, filters_from(given), requirement, Paying(), not no_goodput)
+    uncounted = "Goodput: nothing was counted (no request records, or no bound on requests)."
+    if as_json:
+        show_json(capacity_json(found))
+    elif not found.arms:
+        show(NO_CELL)
+    else:
+        show(
+            f"SLO: {found.slo.text}",
+            Table(*words.arms(found)),
+            "",
+            Table(*words.loads(found)),
+            None if found.counted else uncounted,
+        )
 
 
 # --- ``draftboard pareto``: what a GPU yields against what a user sees, dominated points marked.
@@ -216,23 +192,18 @@ def pareto(warehouse: Path | None, front: bool, as_json: bool, **given: Any) -> 
     from answers.cost import words
     from answers.cost.capacity import trade, trade_json
     from answers.wording import known
-    from warehouse.store import Reader
 
-    with Reader(warehouse_path(warehouse)) as reader:
+    with reading(warehouse) as reader:
         found = trade(reader, filters_from(given))
     if as_json:
-        click.echo(json_text(trade_json(found, front)))
-        return
-    if not found.groups and not found.left_out:
-        click.echo(NO_CELL)
+        show_json(trade_json(found, front))
         return
     for group in found.groups:
         place = group[0].place
         title = ", ".join(map(known, (place.model, place.dataset, place.on.gpu, place.evidence)))
         shown = [point for point in group if not (front and point.dominated_by)]
-        show_table(*words.trade_points(shown), title=title)
-        click.echo()
+        show(Table(*words.trade_points(shown), title), "")
     if found.left_out:
-        click.echo(
-            f"{found.left_out} levels are left out: a rate or the number of GPUs is unknown."
-        )
+        show(f"{found.left_out} levels are left out: a rate or the number of GPUs is unknown.")
+    elif not found.groups:
+        show(NO_CELL)

@@ -15,7 +15,7 @@ from pathlib import Path
 import click
 
 from commands.options import author_option, warehouse_option, whole_warehouse_option
-from commands.output import show_table
+from commands.output import Table, show
 from warehouse.errors import InvalidInput
 from warehouse.store_cache import warehouse_path
 
@@ -78,15 +78,35 @@ def dashboard(
         environment["DRAFTBOARD_WAREHOUSE"] = str(warehouse)
     if everyone is not None:
         environment[_OPEN] = everyone
-    with_login = _login_is_set_up()
+    # Whether a file of Streamlit's secrets has a login; the dashboard checks that it is right.
+    # InvalidInput where one cannot be read: Streamlit itself would end with a traceback.
+    folders = (Path.home(), Path.cwd(), app_file().parent)
+    stated = os.environ.get("STREAMLIT_SECRETS_FILES", "").split()
+    with_login = False
+    for path in stated or [str(folder / ".streamlit" / "secrets.toml") for folder in folders]:
+        try:
+            text = Path(path).read_bytes().decode("utf-8")
+            with_login = with_login or "auth" in tomllib.loads(text)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise InvalidInput(
+                f"The secrets in {path} cannot be read ({error.strerror}); let the user that runs "
+                "the dashboard read the file, or take it away."
+            ) from None
+        except ValueError:
+            # What cannot be understood: the dashboard says so, and lets nobody in.
+            with_login = True
     if not (_is_local(host) or _OPEN in environment or with_login):
         raise InvalidInput(
             f"Anybody who reaches {host} would see the results; set up a login (docs/sharing.md), "
             "say --open-to-everyone viewer, or leave out --host."
         )
     shown = "localhost" if host in ("0.0.0.0", "::") else host  # noqa: S104 - only shown
-    click.echo(f"Dashboard: http://{shown}:{port}  (Ctrl-C ends it)")
-    click.echo(f"API:       http://{shown}:{port}/api/v1/openapi.json")
+    show(
+        f"Dashboard: http://{shown}:{port}  (Ctrl-C ends it)",
+        f"API:       http://{shown}:{port}/api/v1/openapi.json",
+    )
     command = [sys.executable, "-m", "streamlit", "run", str(app_file()), *_ALWAYS]
     command += [f"--server.port={port}", f"--server.address={host}"]
     # Without names the dashboard knows the local ones.
@@ -103,29 +123,6 @@ def _is_local(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _login_is_set_up() -> bool:
-    """Return whether a file of Streamlit's secrets has a login; the dashboard checks that it is
-    right. InvalidInput where one cannot be read: Streamlit itself would end with a traceback."""
-    folders = (Path.home(), Path.cwd(), app_file().parent)
-    stated = os.environ.get("STREAMLIT_SECRETS_FILES", "").split()
-    found = False
-    for path in stated or [str(folder / ".streamlit" / "secrets.toml") for folder in folders]:
-        try:
-            text = Path(path).read_bytes().decode("utf-8")
-            found = found or "auth" in tomllib.loads(text)
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise InvalidInput(
-                f"The secrets in {path} cannot be read ({error.strerror}); let the user that runs "
-                "the dashboard read the file, or take it away."
-            ) from None
-        except ValueError:
-            # What cannot be understood: the dashboard says so, and lets nobody in.
-            found = True
-    return found
 
 
 # --- ``draftboard token``: personal tokens for programs that ask the API.
@@ -171,13 +168,10 @@ def list_(warehouse: Path | None) -> None:
     from warehouse import annotations
 
     held = annotations.tokens_held(warehouse_path(warehouse))
-    if not held:
-        click.echo("There is no token that counts. Make one: draftboard token new ADDRESS")
-        return
-    show_table(
-        ["token", "of", "made (UTC)", "until"],
-        [[t.id, t.account, f"{t.made:%Y-%m-%d}", f"{t.ends:%Y-%m-%d}"] for t in held],
-    )
+    rows = [[t.id, t.account, f"{t.made:%Y-%m-%d}", f"{t.ends:%Y-%m-%d}"] for t in held]
+    table = Table(["token", "of", "made (UTC)", "until"], rows)
+    none = "There is no token that counts. Make one: draftboard token new ADDRESS"
+    show(table if rows else none)
 
 
 @token.command()

@@ -13,17 +13,17 @@ from commands.options import (
     filters_from,
     json_option,
     judging_options,
+    reading,
     warehouse_option,
     whole_warehouse_option,
 )
-from commands.output import show_table
+from commands.output import Table, show, show_json
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.filters import Filters
-from warehouse.json_text import json_text
 from warehouse.store_cache import warehouse_path
 
 if TYPE_CHECKING:
-    from answers.trend.answer import Trend, TrendLine
+    from answers.trend.answer import Trend
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}
@@ -62,7 +62,7 @@ def gate(
 
     Example: draftboard gate --dataset code --max-regression itl=3% --max-regression 5%
     """
-    from answers.trend.answer import as_json as as_json_object
+    from answers.trend import answer
 
     if ctx.invoked_subcommand is not None:
         return
@@ -78,11 +78,11 @@ def gate(
             _write(given["sarif"], gate_files.sarif(found, given["sarif_at"]))
     except DraftboardError as error:
         # Exit status 1 says "regression" here, so an error must not end with it.
-        click.echo(f"draftboard: {error}", err=True)
+        show(f"draftboard: {error}", err=True)
         raise SystemExit(2) from None
     status = EXIT[found.status]
     if as_json:
-        click.echo(json_text(as_json_object(found) | {"exit": status}))
+        show_json(answer.trend_json(found) | {"exit": status})
     else:
         _show(found)
     if given["comment"]:
@@ -115,13 +115,12 @@ def accept(
     Example: draftboard gate accept 2026-11-21 --why "the new sampler is slower, and right"
     """
     from answers.trend import answer
-    from warehouse.store import Reader
 
     parent = ctx.parent.params.get("warehouse") if ctx.parent else None
     day = None if night is None else f"{night:%Y-%m-%d}"
     what = answer.Meant(day, given["study"], given["series"])
-    with Reader(warehouse_path(warehouse or parent)) as reader:
-        click.echo(answer.accept(reader, what, given["why"], given["author"]))
+    with reading(warehouse or parent) as reader:
+        show(answer.accept(reader, what, given["why"], given["author"]))
 
 
 def judge(
@@ -136,7 +135,6 @@ def judge(
     from analysis.nightly import nights
     from analysis.nightly.regressions import budgets
     from answers.trend import answer
-    from answers.trend.answer import trend
     from warehouse.store import Reader
 
     allowed = budgets(tuple(max_regression))
@@ -146,7 +144,7 @@ def judge(
         otava.mkdir(parents=True, exist_ok=True)
         for name, text in nights.otava_files(series).items():
             (otava / name).write_text(text, encoding="utf-8")
-    return trend(series, allowed, answer.accepted(root))
+    return answer.trend(series, allowed, answer.accepted(root))
 
 
 def _write(path: Path, text: str) -> None:
@@ -168,35 +166,30 @@ def _comment(found: "Trend", root: Path, filters: Filters) -> None:
     try:
         there = gate_files.pull_request()
         with Reader(root) as reader:
-            decided = overviews(decide(reader, DecideQuestion(filters=filters)).decisions)
-        address = there.say(gate_files.comment(found, decided))
+            decided = decide(reader, DecideQuestion(filters=filters)).decisions
+        address = there.say(gate_files.comment(found, overviews(decided)))
     except DraftboardError as error:
-        click.echo(f"draftboard: {error}", err=True)
+        show(f"draftboard: {error}", err=True)
     else:
-        click.echo(f"Commented: {address}", err=True)
+        show(f"Commented: {address}", err=True)
 
 
 def _show(found: "Trend") -> None:
     if not found.lines:
-        click.echo("not enough evidence: no good cell with a known start matches.")
+        show("not enough evidence: no good cell with a known start matches.")
         return
-    click.echo(f"{found.status}: {found.headline}. {found.summary}")
-    notable = [line for line in found.lines if line.status == found.status != "fine"]
-    if notable:
-        header = (
-            "series", "metric", "change", "95 % interval", "budget", "since", "against", "why",
-        )  # fmt: skip
-        show_table(header, list(map(_row, notable)))
+    header = ("series", "metric", "change", "95 % interval", "budget", "since", "against", "why")
+    rows = [
+        [x.name, x.metric, x.change, x.interval, x.budget_text, x.since_text, x.against, x.why]
+        for x in found.lines
+        if x.status == found.status != "fine"
+    ]
+    show(
+        f"{found.status}: {found.headline}. {found.summary}", Table(header, rows) if rows else None
+    )
     for line in found.lines:
-        if line.status == "regression":
-            changed = f"changed with {line.since}: {line.changed_text}"
-            click.echo(f"{line.name}, {line.metric}: {changed}")
-        if line.drift is not None:
-            click.echo(f"{line.name}, {line.metric} {line.drift_text}")
-
-
-def _row(line: "TrendLine") -> list[str]:
-    return [
-        line.name, line.metric, line.change, line.interval, f"{line.budget:.1%}", line.since or "",
-        line.against, line.why,
-    ]  # fmt: skip
+        name, worse = f"{line.name}, {line.metric}", line.status == "regression"
+        show(
+            f"{name}: changed with {line.since}: {line.changed_text}" if worse else None,
+            None if line.drift is None else f"{name} {line.drift_text}",
+        )

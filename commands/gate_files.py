@@ -34,7 +34,20 @@ def comment(found: Trend, decided: Sequence[Overview]) -> str:
     ]
     worse = [line for line in found.lines if line.status == "regression"]
     if worse:
-        rows = [_cells(line) for line in worse[:_MOST_LINES]]
+        rows = [
+            _row(
+                [
+                    x.name,
+                    x.metric,
+                    x.change,
+                    x.interval,
+                    x.budget_text,
+                    x.since_text,
+                    x.changed_text,
+                ]
+            )
+            for x in worse[:_MOST_LINES]
+        ]
         parts.append("\n".join([_row(_HEADER), "|" + "---|" * len(_HEADER), *rows]))
         if len(worse) > _MOST_LINES:
             parts.append(f"{len(worse) - _MOST_LINES:,} more became worse.")
@@ -46,11 +59,6 @@ def comment(found: Trend, decided: Sequence[Overview]) -> str:
         summary = "<summary>Speculative decoding: the decision</summary>"
         parts.append(f"<details>{summary}\n\n{inside}\n\n</details>")
     return "\n\n".join(parts)[:_LONGEST] + "\n"
-
-
-def _cells(line: TrendLine) -> str:
-    told = (line.name, line.metric, line.change, line.interval, line.budget_text, line.since_text)
-    return _row((*told, line.changed_text))
 
 
 def _row(values: Sequence[str]) -> str:
@@ -146,8 +154,7 @@ def pull_request(said: Mapping[str, str] = os.environ) -> PullRequest:
         )
     path = Path(said["GITHUB_EVENT_PATH"])
     try:
-        event = json.loads(path.read_text(encoding="utf-8"))
-        number = int(event["pull_request"]["number"])
+        number = int(json.loads(path.read_text(encoding="utf-8"))["pull_request"]["number"])
     except (OSError, ValueError, KeyError, TypeError):
         raise InvalidInput(
             f"{path.name} names no pull request; run the gate with --comment on: pull_request only."

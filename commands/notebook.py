@@ -12,16 +12,12 @@ from urllib.parse import unquote, urlsplit
 import httpx
 
 from analysis.money.paying import PRICES
-from answers.compare import values as compare_contract
 from answers.compare.answer import compare
-from answers.compare.values import ArmComparison
-from answers.compare.values import CompareQuestion as ComparisonQuestion
-from answers.cost import values
+from answers.compare.values import ArmComparison, CompareQuestion, comparison_json
 from answers.cost.answer import cost, with_energy
-from answers.cost.values import Costs, Terms
-from answers.decide import values as decide_contract
+from answers.cost.values import Costs, Terms, costs_json
 from answers.decide.answer import decide
-from answers.decide.values import DecideQuestion, Decisions, Objective
+from answers.decide.values import DecideQuestion, Decisions, Objective, decisions_json
 from answers.doors import rows
 from answers.doors.parameters import ALL
 from answers.doors.rows import MEDIA, NOT_FRESH, decoded
@@ -128,7 +124,7 @@ class Warehouse:
 
     def compare(self, **asked: Unpack[CompareOptions]) -> NotebookAnswer[ArmComparison]:
         """How arms compare, load by load. A frame has a row per setting, arm, load and metric."""
-        question = ComparisonQuestion(
+        question = CompareQuestion(
             _filters(asked), _names(asked.get("allow", ())),
             also=tuple(line_of(text) for text in _names(asked.get("metrics", ()))),
         )  # fmt: skip
@@ -136,13 +132,13 @@ class Warehouse:
             question = replace(question, reference=asked["reference"])
         with Reader(self.root) as reader:
             found = compare(reader, question)
-        return NotebookAnswer(found, compare_contract.as_json, rows.compared, not_fresh(self.root))
+        return NotebookAnswer(found, comparison_json, rows.compared, not_fresh(self.root))
 
     def decide(self, **asked: Unpack[DecideOptions]) -> NotebookAnswer[Decisions]:
         """Whether to serve with speculation, with which arm. A frame has a row per decision and load."""
         with Reader(self.root) as reader:
             found = decide(reader, _question(asked))
-        return NotebookAnswer(found, decide_contract.as_json, rows.decided, not_fresh(self.root))
+        return NotebookAnswer(found, decisions_json, rows.decided, not_fresh(self.root))
 
     def cost(
         self, terms: Terms | None = None, **asked: Unpack[DecideOptions]
@@ -150,7 +146,7 @@ class Warehouse:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         with Reader(self.root) as reader:
             found = with_energy(reader, cost(decide(reader, _question(asked)), terms or Terms()))
-        return NotebookAnswer(found, values.as_json, rows.of("costs"), not_fresh(self.root))
+        return NotebookAnswer(found, costs_json, rows.of("costs"), not_fresh(self.root))
 
 
 def _question(asked: DecideOptions) -> DecideQuestion:
@@ -202,12 +198,12 @@ class RemoteWarehouse:
     def compare(self, **asked: Unpack[CompareOptions]) -> NotebookAnswer[ArmComparison]:
         """How arms compare, load by load. A frame has a row per setting, arm, load and metric."""
         found, stale = self._asked("compare", {**asked, "subject": ALL}, ArmComparison)
-        return NotebookAnswer(found, compare_contract.as_json, rows.compared, stale)
+        return NotebookAnswer(found, comparison_json, rows.compared, stale)
 
     def decide(self, **asked: Unpack[DecideOptions]) -> NotebookAnswer[Decisions]:
         """Whether to serve with speculation, with which arm. A frame has a row per decision and load."""
         found, stale = self._asked("decide", {**asked, "subject": ALL}, Decisions)
-        return NotebookAnswer(found, decide_contract.as_json, rows.decided, stale)
+        return NotebookAnswer(found, decisions_json, rows.decided, stale)
 
     def cost(
         self, terms: Terms | None = None, **asked: Unpack[DecideOptions]
@@ -215,7 +211,7 @@ class RemoteWarehouse:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         words = {**asked, "subject": ALL, **_terms(terms or Terms())}
         found, stale = self._asked("cost", words, Costs)
-        return NotebookAnswer(found, values.as_json, rows.of("costs"), stale)
+        return NotebookAnswer(found, costs_json, rows.of("costs"), stale)
 
     def _asked(self, name: str, words: Any, kind: type[Value]) -> tuple[Value, str | None]:
         """Ask one question; return the answer, and a sentence where a copy of a bucket gave it.
@@ -226,8 +222,14 @@ class RemoteWarehouse:
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         try:
+            told: list[tuple[str, str | int | float | bool | None]] = []
+            for word, value in words.items():
+                if word == "mix":
+                    value = ",".join(f"{dataset}={share}" for dataset, share in value.items())
+                several = value if isinstance(value, (list, tuple)) else (value,)
+                told += [(word, str(one)) for one in several if one is not None]
             answer = httpx.get(
-                f"{self.address.rstrip('/')}/api/v1/{name}", params=_params(words), headers=headers,
+                f"{self.address.rstrip('/')}/api/v1/{name}", params=httpx.QueryParams(told), headers=headers,
                 timeout=_PATIENCE_S,
             )  # fmt: skip
         except httpx.TransportError as error:
@@ -241,17 +243,6 @@ class RemoteWarehouse:
             raise InvalidInput(f"{self.address} does not answer: {why}")
         stale = answer.headers.get(NOT_FRESH)
         return decoded(answer.content, kind), stale and unquote(stale)
-
-
-def _params(words: Any) -> httpx.QueryParams:
-    """Return the words of a question as they stand in an address."""
-    told: list[tuple[str, str | int | float | bool | None]] = []
-    for name, value in words.items():
-        if name == "mix":
-            value = ",".join(f"{dataset}={share}" for dataset, share in value.items())
-        several = value if isinstance(value, (list, tuple)) else (value,)
-        told += [(name, str(one)) for one in several if one is not None]
-    return httpx.QueryParams(told)
 
 
 def _terms(terms: Terms) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.options import author_option, json_option, whole_warehouse_option, with_options
-from commands.output import show_table
+from commands.output import Table, show, show_json
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
 from warehouse.store_cache import warehouse_path
 
 if TYPE_CHECKING:
-    from warehouse.annotations import Action, Annotation, AnnotationTarget
+    from warehouse.annotations import Action, Annotation
 
 _DONE = {
     "note": "noted", "exclude": "excluded", "include": "taken back", "accept": "accepted",
@@ -82,11 +82,9 @@ def note(
         target = find_run(_all_runs(root), str(run_id))
     event = annotations.annotation("note", target, str(text), author)
     annotations.add(root, event)
-    if as_json:
-        click.echo(json_text(annotation_json(event)))
-    else:
-        left_out = " A credential in it was left out." if event.text != str(text).strip() else ""
-        click.echo(f"Noted on {target.name} by {event.author}.{left_out}")
+    left_out = " A credential in it was left out." if event.text != str(text).strip() else ""
+    told = f"Noted on {target.name} by {event.author}.{left_out}"
+    show(json_text(annotation_json(event)) if as_json else told)
 
 
 def _list(root: Path, with_json: bool) -> None:
@@ -97,22 +95,19 @@ def _list(root: Path, with_json: bool) -> None:
         excluded = [annotation_json(event) for event in annotations.excluded_runs(root).values()]
         told = {"annotations": [annotation_json(event) for event in events], "excluded": excluded,
                 "unreadable_lines": broken}  # fmt: skip
-        click.echo(json_text(told))
+        show_json(told)
         return
-    if events:
-        show_table(
-            ["written (UTC)", "by", "said", "about", "text"],
-            [
-                [f"{e.at:%Y-%m-%d %H:%M}", e.author, _DONE[e.action], e.target.name, e.text]
-                for e in events
-            ],
-        )
-    else:
-        click.echo('Nothing was noted yet. Write: draftboard note "driver updated" --night DATE')
-    if broken:
-        file = root / annotations.FILE
-        many = "1 line" if broken == 1 else f"{broken:,} lines"
-        click.echo(f"{many} of {file} cannot be read, half written perhaps, and do not count.")
+    rows = [
+        [f"{e.at:%Y-%m-%d %H:%M}", e.author, _DONE[e.action], e.target.name, e.text] for e in events
+    ]
+    many = "1 line" if broken == 1 else f"{broken:,} lines"
+    unread = f"{many} of {root / annotations.FILE} cannot be read, half written perhaps, and do not count."
+    show(
+        Table(["written (UTC)", "by", "said", "about", "text"], rows)
+        if rows
+        else 'Nothing was noted yet. Write: draftboard note "driver updated" --night DATE',
+        unread if broken else None,
+    )
 
 
 def annotation_json(event: "Annotation") -> dict[str, Any]:
@@ -167,21 +162,40 @@ def include(run_ids: tuple[str, ...], warehouse: Path | None, **given: Any) -> N
 def _write(
     action: "Action", words: Sequence[str], warehouse: Path | None, given: dict[str, Any]
 ) -> None:
+    from analysis.nightly.nights import NOON
     from commands.intake import derive_facts
     from warehouse import annotations
     from warehouse.queries import find_run
 
-    night = given["night"]
+    night, study = given["night"], given["study"]
     _refuse(bool(words) == (night is not None), "Name one or more RUN_ID, or a --night, not both.")
-    _refuse(given["study"] and night is None, "--study goes with --night.")
+    _refuse(study and night is None, "--study goes with --night.")
     root = warehouse_path(warehouse)
     rows = _all_runs(root)
     if night is not None:
-        targets = _of_night(rows, night, given["study"])
+        targets = [
+            annotations.run(row["run_id"], row["source_id"])
+            for row in rows
+            if row["started_at"] and (row["started_at"] - NOON).date() == night.date()
+            if study is None or row["study"] == study
+        ]
+        if not targets:
+            of = f" of {study}" if study else ""
+            raise UnknownKey(
+                f"No run{of} started in the night of {night:%Y-%m-%d} (noon to noon UTC); "
+                "`draftboard runs` lists when each did."
+            )
     else:
         targets = list(dict.fromkeys(find_run(rows, word) for word in words))
     if action == "include":
-        targets = _excluded_among(root, targets, named=bool(words))
+        excluded = annotations.excluded_runs(root)
+        others = [target for target in targets if target not in excluded]
+        if others and (words or len(others) == len(targets)):
+            raise UnknownKey(
+                f"{others[0].name} is not excluded, so there is nothing to take back; "
+                "`draftboard note --list` says what is."
+            )
+        targets = [target for target in targets if target in excluded]
     events = [
         annotations.annotation(action, target, given["reason"], given["author"])
         for target in targets
@@ -189,45 +203,7 @@ def _write(
     annotations.add(root, *events)
     derive_facts(root)
     done = "Excluded" if action == "exclude" else "Taken back"
-    click.echo("\n".join(f"{done}: {target.name}" for target in targets))
-
-
-def _of_night(
-    rows: Sequence[dict[str, Any]], night: datetime, study: str | None
-) -> "list[AnnotationTarget]":
-    from analysis.nightly.nights import NOON
-    from warehouse import annotations
-
-    found = [
-        annotations.run(row["run_id"], row["source_id"])
-        for row in rows
-        if row["started_at"] and (row["started_at"] - NOON).date() == night.date()
-        if study is None or row["study"] == study
-    ]
-    if not found:
-        of = f" of {study}" if study else ""
-        raise UnknownKey(
-            f"No run{of} started in the night of {night:%Y-%m-%d} (noon to noon UTC); "
-            "`draftboard runs` lists when each did."
-        )
-    return found
-
-
-def _excluded_among(
-    root: Path, targets: "list[AnnotationTarget]", named: bool
-) -> "list[AnnotationTarget]":
-    """Return those of ``targets`` that are excluded. Raises UnknownKey where none is, or where one
-    of the runs that were ``named`` is not."""
-    from warehouse import annotations
-
-    excluded = annotations.excluded_runs(root)
-    others = [target for target in targets if target not in excluded]
-    if others and (named or len(others) == len(targets)):
-        raise UnknownKey(
-            f"{others[0].name} is not excluded, so there is nothing to take back; "
-            "`draftboard note --list` says what is."
-        )
-    return [target for target in targets if target in excluded]
+    show(*(f"{done}: {target.name}" for target in targets))
 
 
 # --- ``draftboard audit``: who noted, excluded, accepted, and kept files.
@@ -246,12 +222,10 @@ def audit(warehouse: Path | None, as_json: bool) -> None:
     deeds = annotations.deeds(warehouse_path(warehouse))
     if as_json:
         told = [{**vars(deed), "at": deed.at.isoformat()} for deed in deeds]
-        click.echo(json_text({"schema_version": 1, "deeds": told}))
+        show_json({"schema_version": 1, "deeds": told})
         return
-    if not deeds:
-        click.echo("Nobody has noted, excluded, accepted or kept anything yet.")
-        return
-    show_table(
-        ["when (UTC)", "who", "account", "did", "to", "why"],
-        [[f"{d.at:%Y-%m-%d %H:%M}", d.who, d.account or "", d.what, d.about, d.why] for d in deeds],
-    )
+    rows = [
+        [f"{d.at:%Y-%m-%d %H:%M}", d.who, d.account or "", d.what, d.about, d.why] for d in deeds
+    ]
+    table = Table(["when (UTC)", "who", "account", "did", "to", "why"], rows)
+    show(table if rows else "Nobody has noted, excluded, accepted or kept anything yet.")

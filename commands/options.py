@@ -15,6 +15,7 @@ from warehouse.filters import FILTER_FIELDS, Filters
 if TYPE_CHECKING:
     from analysis.money.paying import Paying, Price
     from answers.decide.values import DecideQuestion
+    from warehouse.store import Reader
 
 Command = Callable[..., Any]
 
@@ -34,8 +35,7 @@ def _tell_excluded(given: dict[str, Any]) -> None:
         if annotations.excluded_runs(root):
             from warehouse.queries import exclusions_sentence, left_out
 
-            whole = set(FILTER_FIELDS) <= set(given)
-            filters = filters_from(given) if whole else Filters()
+            filters = filters_from(given) if set(FILTER_FIELDS) <= set(given) else Filters()
             sentence = exclusions_sentence(left_out(root, filters))
             if sentence:
                 click.echo(sentence, err=True)
@@ -51,6 +51,14 @@ warehouse_option = click.option("--warehouse", callback=_tell_excluded_at_the_en
 whole_warehouse_option = click.option("--warehouse", **_WAREHOUSE)
 #: Prints the same answer as one JSON object.
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+def reading(warehouse: Path | None, everything: bool = False) -> "Reader":
+    """Open the warehouse that a command was given, of ``everything`` the excluded runs too."""
+    from warehouse.store import Reader
+    from warehouse.store_cache import warehouse_path
+
+    return Reader(warehouse_path(warehouse), everything=everything)
 
 
 def with_options(*options: Command) -> Command:

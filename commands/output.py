@@ -6,11 +6,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import click
 
-from warehouse.json_text import for_terminal
+from warehouse.json_text import for_terminal, json_text
 
 # --- One progress bar for people, shown only when a command takes longer than a second.
 
@@ -87,7 +87,30 @@ def ended_by_signals(said: str) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-# --- Tables on a terminal.
+# --- What an answer looks like on a terminal: lines of text, and tables.
+
+
+class Table(NamedTuple):
+    """A table as ``show_table`` takes it."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+    narrow: bool = False
+
+
+def show(*parts: str | Table | None, err: bool = False) -> None:
+    """Print lines of text and tables one below the other, nothing for None; ``err``: on stderr."""
+    for part in parts:
+        if isinstance(part, Table):
+            show_table(*part, err=err)
+        elif part is not None:
+            click.echo(part, err=err)
+
+
+def show_json(value: object, indent: int | None = None) -> None:
+    """Print a value as JSON, in one line unless ``indent`` says otherwise."""
+    click.echo(json_text(value, indent=indent))
 
 
 def show_table(

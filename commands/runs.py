@@ -6,12 +6,16 @@ from typing import Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option, whole_warehouse_option
-from commands.output import ends_of_paths, show_table, width
+from commands.options import (
+    filter_options,
+    filters_from,
+    json_option,
+    reading,
+    whole_warehouse_option,
+)
+from commands.output import Table, ends_of_paths, show, show_json, width
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
-from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
 
 Row = dict[str, Any]
 #: A path is shown with at least so many letters of its end.
@@ -53,39 +57,33 @@ def runs(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     Example: draftboard runs --dataset code --json
     """
     from warehouse import queries
-    from warehouse.store import Reader
 
-    with Reader(warehouse_path(warehouse), everything=True) as reader:
+    with reading(warehouse, everything=True) as reader:
         rows = queries.runs(reader, filters_from(given)).to_pylist()
     if as_json:
         # Many libraries come with it, and the table needs none of them.
         from answers.doors.rows import nested_json
 
-        click.echo(json_text([nested_json(row) for row in rows], indent=1))
+        show_json([nested_json(row) for row in rows], indent=1)
     elif not rows:
-        click.echo("No run matches. `draftboard runs` without filters lists all there are.")
+        show("No run matches. `draftboard runs` without filters lists all there are.")
     else:
-        _show(rows)
-
-
-def _show(rows: list[Row]) -> None:
-    """Print one table. On a terminal what all runs share is said once, and of a path its end is
-    shown."""
-    excluded = any(row["excluded"] for row in rows)
-    header = [name for name in COLUMNS if excluded or name != "excluded"]
-    lines = [{name: show(row) for name, show in COLUMNS.items()} for row in rows]
-    letters = width()
-    if letters is not None:
-        shared = [name for name in header[1:-1] if len({line[name] for line in lines}) == 1]
-        if len(rows) > 1 and shared:
-            click.echo("All: " + ", ".join(f"{name} {lines[0][name]}" for name in shared))
-            header = [name for name in header if name not in shared]
-        taken = sum(max(len(text) for text in (name, *(line[name] for line in lines))) + 2
-                    for name in header[:-1])  # fmt: skip
-        paths = [line[_PATH] for line in lines]
-        ends = ends_of_paths(paths, max(letters - taken, _LEAST_PATH))
-        lines = [line | {_PATH: end} for line, end in zip(lines, ends, strict=True)]
-    show_table(header, [[line[name] for name in header] for line in lines])
+        # Print one table. On a terminal what all runs share is said once, and of a path its end
+        # is shown.
+        excluded = any(row["excluded"] for row in rows)
+        header = [name for name in COLUMNS if excluded or name != "excluded"]
+        lines = [{name: show(row) for name, show in COLUMNS.items()} for row in rows]
+        letters = width()
+        if letters is not None:
+            shared = [name for name in header[1:-1] if len({line[name] for line in lines}) == 1]
+            if len(rows) > 1 and shared:
+                show("All: " + ", ".join(f"{name} {lines[0][name]}" for name in shared))
+                header = [name for name in header if name not in shared]
+            taken = sum(max(len(text) for text in (name, *(line[name] for line in lines))) + 2
+                        for name in header[:-1])  # fmt: skip
+            ends = ends_of_paths([line[_PATH] for line in lines], max(letters - taken, _LEAST_PATH))
+            lines = [line | {_PATH: end} for line, end in zip(lines, ends, strict=True)]
+        show(Table(header, [[line[name] for name in header] for line in lines]))
 
 
 # --- ``draftboard diff A B``: how two cells or runs differ in their configuration.
@@ -106,9 +104,8 @@ def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
     """
     from analysis.matching.difference import differences
     from warehouse import queries
-    from warehouse.store import Reader
 
-    with Reader(warehouse_path(warehouse), everything=True) as reader:
+    with reading(warehouse, everything=True) as reader:
         cells = queries.cells(reader, Filters()).to_pylist()
         started = {
             (run["path"], run["run_id"]): {
@@ -120,19 +117,14 @@ def diff(one: str, other: str, warehouse: Path | None, as_json: bool) -> None:
     records = [{**started.get((cell["path"], cell["run_id"]), {}), **cell} for cell in cells]
     changes = differences(_chosen(records, one), _chosen(records, other))
     if as_json:
-        rows = [vars(change) for change in changes]
-        click.echo(json_text({"a": one, "b": other, "changes": rows}))
+        show_json({"a": one, "b": other, "changes": [vars(change) for change in changes]})
         return
-    if not changes:
-        click.echo("No difference in anything that is recorded.")
-        return
-    show_table(
-        ["setting", "A", "B"],
-        [
-            [c.field, *("not stated" if x is None else str(x) for x in (c.before, c.after))]
-            for c in changes
-        ],
-    )
+    rows = [
+        [c.field, *("not stated" if x is None else str(x) for x in (c.before, c.after))]
+        for c in changes
+    ]
+    table = Table(["setting", "A", "B"], rows)
+    show(table if rows else "No difference in anything that is recorded.")
 
 
 def _chosen(records: list[Row], word: str) -> Row:

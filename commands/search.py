@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option, share_from
-from commands.output import ended_by_signals, show_table
+from commands.options import filter_options, filters_from, json_option, reading, share_from
+from commands.output import Table, ended_by_signals, show, show_json
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS
-from warehouse.json_text import json_text
 from warehouse.store_cache import named_warehouse, warehouse_path
 
 if TYPE_CHECKING:
-    from answers.search.values import SearchReport, SearchTerms, WinnerProof
+    from answers.search.values import SearchReport, SearchTerms
     from commands import search_board
 
 _WIDTH = 80
@@ -105,7 +104,45 @@ def search(plan: Path | None, results: Path | None, recorded: Path | None, **giv
         raise click.UsageError("STUDY needs --results, the folder into which it measures.")
     else:
         _only(given, FILTER_FIELDS, "only with --replay, since a STUDY is searched whole")
-        _measure(plan, results, given)
+        # A replay needs nothing of what measures.
+        from answers.search import words
+        from answers.search.board import board
+        from answers.search.values import searches_json
+        from commands import search_board
+        from commands.search_study import SearchTask, laid_out, look, search_on
+
+        where = [word for name in ("on", "cluster") if given[name] is not None
+                 for word in (f"--{name}", str(given[name]))]  # fmt: skip
+        task = SearchTask(
+            plan, results, tuple(where), given["check"], given["any_outputs"], given["parallel"]
+        )
+        planned = laid_out(task)
+        terms = _terms(given, planned.usd_per_min)
+        if given["dry_run"]:
+            now = look(task, planned, terms)
+        else:
+            telling = _telling(given["warehouse"])
+            with ended_by_signals("stopped; the same command goes on from here"), telling:
+                now = search_on(task, planned, terms, telling)
+        if given["as_json"]:
+            show_json(searches_json([now.told], now.orders))
+        elif given["dry_run"]:
+            search_board.show(board(now, datetime.now(UTC)), err=False)
+        else:
+            _show(now.told, False)
+            proof = now.told.proof
+            if proof is not None:
+                show(
+                    Table(*words.proof_rows(proof), "Promised by the search, proven by fresh launches"),
+                    click.wrap_text(words.proof(proof), _WIDTH),
+                    f"What to paste: --speculative-config {shlex.quote(proof.paste or '')}"
+                    if (proof.recommended and proof.paste is not None) else None,
+                )  # fmt: skip
+            elif not now.orders:
+                show(
+                    f"What to paste: draftboard ingest {results} && draftboard tune "
+                    f"--study {now.told.study}"
+                )
 
 
 def _only(given: dict[str, Any], names: Sequence[str], why: str) -> None:
@@ -117,51 +154,17 @@ def _only(given: dict[str, Any], names: Sequence[str], why: str) -> None:
 
 def _replay(warehouse: Path, given: dict[str, Any]) -> None:
     from answers.search.live import replay
-    from answers.search.values import as_json as searches_json
-    from warehouse.store import Reader
+    from answers.search.values import searches_json
 
-    with Reader(warehouse_path(warehouse)) as reader:
+    with reading(warehouse) as reader:
         found = replay(reader, filters_from(given), _terms(given), given["parallel"] or 1)
     if given["as_json"]:
-        click.echo(json_text(searches_json(found)))
+        show_json(searches_json(found))
         return
     if not found:
-        click.echo("No study here has a baseline and arms that were measured at the same loads.")
+        show("No study here has a baseline and arms that were measured at the same loads.")
     for played in found:
         _show(played, given["dry_run"])
-
-
-def _measure(study: Path, results: Path, given: dict[str, Any]) -> None:
-    # A replay needs nothing of what measures.
-    from answers.search.board import board
-    from answers.search.values import as_json as searches_json
-    from commands import search_board
-    from commands.search_study import SearchTask, laid_out, look, search_on
-
-    where = [word for name in ("on", "cluster") if given[name] is not None
-             for word in (f"--{name}", str(given[name]))]  # fmt: skip
-    task = SearchTask(
-        study, results, tuple(where), given["check"], given["any_outputs"], given["parallel"]
-    )
-    planned = laid_out(task)
-    terms = _terms(given, planned.usd_per_min)
-    if given["dry_run"]:
-        now = look(task, planned, terms)
-    else:
-        telling = _telling(given["warehouse"])
-        with ended_by_signals("stopped; the same command goes on from here"), telling:
-            now = search_on(task, planned, terms, telling)
-    if given["as_json"]:
-        click.echo(json_text(searches_json([now.told], now.orders)))
-    elif given["dry_run"]:
-        search_board.show(board(now, datetime.now(UTC)), err=False)
-    else:
-        _show(now.told, False)
-        if now.told.proof is not None:
-            _show_proof(now.told.proof)
-        elif not now.orders:
-            click.echo(f"What to paste: draftboard ingest {results} && draftboard tune "
-                       f"--study {now.told.study}")  # fmt: skip
 
 
 def _telling(warehouse: Path | None) -> "search_board.Telling":
@@ -171,15 +174,6 @@ def _telling(warehouse: Path | None) -> "search_board.Telling":
     # What a URL names is not the folder itself.
     root = warehouse_path(warehouse)
     return search_board.Telling(root, named=root == named_warehouse(warehouse))
-
-
-def _show_proof(proof: "WinnerProof") -> None:
-    from answers.search import words
-
-    show_table(*words.proof_rows(proof), title="Promised by the search, proven by fresh launches")
-    click.echo(click.wrap_text(words.proof(proof), _WIDTH))
-    if proof.recommended and proof.paste is not None:
-        click.echo(f"What to paste: --speculative-config {shlex.quote(proof.paste)}")
 
 
 def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "SearchTerms":
@@ -231,13 +225,15 @@ def _minutes(text: str, usd_per_min: float | None) -> float:
 def _show(played: "SearchReport", dry_run: bool) -> None:
     from answers.search import words
 
-    click.echo(click.style(words.title(played), bold=True))
-    click.echo(click.wrap_text(played.headline, _WIDTH))
-    show_table(*words.steps(played), title="Launches, in the order in which they are chosen")
-    if not dry_run and played.found:
-        show_table(*words.places(played.found), title="By load")
-    if not dry_run:
-        show_table(*words.candidate_rows(played.candidates), title="Candidates")
-    if played.left_out:
-        click.echo(f"Left out, since K is not fixed: {', '.join(played.left_out)}.")
-    click.echo()
+    places = Table(*words.places(played.found), "By load")
+    candidates = Table(*words.candidate_rows(played.candidates), "Candidates")
+    left_out = f"Left out, since K is not fixed: {', '.join(played.left_out)}."
+    show(
+        click.style(words.title(played), bold=True),
+        click.wrap_text(played.headline, _WIDTH),
+        Table(*words.steps(played), "Launches, in the order in which they are chosen"),
+        places if not dry_run and places.rows else None,
+        None if dry_run else candidates,
+        left_out if played.left_out else None,
+        "",
+    )

@@ -15,7 +15,8 @@ import click
 from answers.search import words
 from answers.search.board import Board, as_text, board, lines
 from answers.search.values import LiveSearch
-from commands.output import show_table
+from commands import output
+from commands.output import Table
 from warehouse import beside
 from warehouse.errors import DraftboardError
 from warehouse.store_current import current_name
@@ -34,18 +35,18 @@ class Telling:
 
     def next(self, now: LiveSearch) -> None:
         """Say what is known and which launch comes next, or that nothing more is to be chosen."""
-        standing = board(now, _now())
+        standing = board(now, datetime.now(UTC))
         show(standing)
         self._keep(standing)
 
     def proving(self, now: LiveSearch, doing: str, minutes: float) -> None:
         """Say that the winner is measured in fresh launches, which take so long."""
         click.echo(doing, err=True)
-        self._keep(Board(now.told, "proving", doing, _now(), minutes))
+        self._keep(Board(now.told, "proving", doing, datetime.now(UTC), minutes))
 
     def over(self, now: LiveSearch) -> None:
         """Keep how the search ended, with its proof; the command itself prints it."""
-        self._keep(board(now, _now()))
+        self._keep(board(now, datetime.now(UTC)))
 
     def __enter__(self) -> "Telling":
         return self
@@ -55,9 +56,14 @@ class Telling:
     ) -> None:
         if kind is not None and self._last is not None:
             why = str(error) if isinstance(error, DraftboardError) else "It was interrupted."
-            doing = f"{why} The same command goes on from here."
             self._keep(
-                replace(self._last, phase="stopped", doing=doing, at=_now(), expected_min=None)
+                replace(
+                    self._last,
+                    phase="stopped",
+                    doing=f"{why} The same command goes on from here.",
+                    at=datetime.now(UTC),
+                    expected_min=None,
+                )
             )
 
     def _keep(self, standing: Board) -> None:
@@ -74,13 +80,6 @@ class Telling:
 def show(standing: Board, err: bool = True) -> None:
     """Print how a search stands, on stderr or else on stdout."""
     first, *rest = lines(standing)
-    click.echo(first, err=err)
-    show_table(*words.candidate_rows(standing.told.candidates), err=err)
-    if standing.told.found:
-        show_table(*words.standings(standing.told.found), err=err)
-    for line in rest:
-        click.echo(line, err=err)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+    places = Table(*words.standings(standing.told.found))
+    candidates = Table(*words.candidate_rows(standing.told.candidates))
+    output.show(first, candidates, places if places.rows else None, *rest, err=err)

@@ -30,7 +30,6 @@ from analysis.search.space import SearchArm, SearchPlace, family_of
 from answers.search.live import live
 from answers.search.values import (
     ExcludedArm,
-    LaunchOrder,
     LiveSearch,
     SearchPlan,
     SearchTerms,
@@ -74,10 +73,6 @@ class SearchTask:
         """Where the drops are read from; hidden, so that no ingest takes it for results."""
         return self.results / ".search"
 
-    def drops(self, name: str) -> Path:
-        """The folder of the study's own drops."""
-        return self.results / name
-
 
 # --- A study as a search takes it, by its plan.
 
@@ -113,18 +108,6 @@ def planned(
     for launch in sorted(plan.launches, key=lambda launch: launch.repeat):
         ids[launch.variant.name] = (*ids.get(launch.variant.name, ()), launch.launch_id)
     usd, hours = costs.sequential_usd, costs.sequential_hours
-    return SearchPlan(
-        plan.study.name, _arms(plan, first), _places(first), ids,
-        hours * 60 / len(plan.launches), plan.study.limits.retries + 1,
-        None if usd is None or not hours else usd / hours / 60,
-        {launch.launch_id: tuple(cell.key for cell in launch.cells) for launch in plan.launches},
-        at_once, one_machine,
-    )  # fmt: skip
-
-
-def _arms(plan: Plan, first: Sequence[Launch]) -> tuple[SearchArm, ...]:
-    """The baseline, then all others by method and K, by the command lines of their servers. Raises
-    InvalidInput without one baseline, and where K is not fixed."""
     commands = {launch.variant.name: server_by_hand(plan, launch) for launch in first}
     plain = (words for words in commands.values() if _CONFIG not in words)
     usual: list[str] = next(plain, [])
@@ -148,7 +131,13 @@ def _arms(plan: Plan, first: Sequence[Launch]) -> tuple[SearchArm, ...]:
         raise InvalidInput(
             "A search needs one baseline and at least one arm that drafts a stated number of tokens."
         )
-    return (*(arm for arm in arms if not arm.k), *drafting)
+    return SearchPlan(
+        plan.study.name, (*(arm for arm in arms if not arm.k), *drafting), _places(first), ids,
+        hours * 60 / len(plan.launches), plan.study.limits.retries + 1,
+        None if usd is None or not hours else usd / hours / 60,
+        {launch.launch_id: tuple(cell.key for cell in launch.cells) for launch in plan.launches},
+        at_once, one_machine,
+    )  # fmt: skip
 
 
 _CONFIG = "--speculative-config"
@@ -360,7 +349,7 @@ def search_on(
     RunnerError where a launch leaves nothing behind, and where the machine is not to be trusted."""
     pauses, measured = 0, False
     while True:
-        _alone(task.drops(study.study))
+        _alone(task.results / study.study)
         _gated(task, study)
         now = look(task, study, terms)
         telling.next(now)
@@ -368,7 +357,20 @@ def search_on(
             return _proven(task, study, now, telling)
         # What was measured before this command began was paused for then.
         pauses = _paused(now.troubles, pauses) if measured else 0
-        _measure(task, study, now.orders)
+        drops = task.results / study.study
+        before = good_cells(drops)
+        keys = {}
+        for order in now.orders:
+            # All loads of some datasets.
+            wanted = {(dataset, f"c{load}") for dataset in order.datasets for load in order.loads}
+            own = study.cells[order.launch_id]
+            keys[order.launch_id] = [key for key in own if _dataset_and_load(key) in wanted]
+        status = _run(task, task.study, [key for own in keys.values() for key in own])
+        done = good_cells(drops) - before
+        out = {one.arm for one in given_up(drops, study.attempts)} - {study.arms[0].label}
+        for order in now.orders:
+            if done.isdisjoint(keys[order.launch_id]) and order.arm not in out:
+                raise RunnerError(nothing_left(task, study.study, order.launch_id, status))
         measured = True
 
 
@@ -376,7 +378,7 @@ def _gated(task: SearchTask, study: SearchPlan) -> None:
     """Let the user's command look at all arms that were measured and that it did not see yet, where
     there is one; also at those that were measured before this command began."""
     if task.check is not None:
-        drops = task.drops(study.study)
+        drops = task.results / study.study
         measured = {key.partition("/")[0] for key in good_cells(drops)}
         for arm in sorted(measured - {study.arms[0].label}):
             check(drops / arm, task.check)
@@ -399,7 +401,7 @@ def _paused(troubles: tuple[str, ...], pauses: int, pause_s: float = _PAUSE_S) -
 
 def look(task: SearchTask, study: SearchPlan, terms: SearchTerms) -> LiveSearch:
     """Return what the drops so far tell, and what comes next."""
-    drops = task.drops(study.study)
+    drops = task.results / study.study
     out = given_up(drops, study.attempts)
     if not good_cells(drops):
         return live(None, study, terms, out, lost_min(drops))
@@ -411,7 +413,7 @@ def look(task: SearchTask, study: SearchPlan, terms: SearchTerms) -> LiveSearch:
 
 def _refused(task: SearchTask, reader: Reader, name: str, baseline: str) -> tuple[ExcludedArm, ...]:
     """Return the arms of a study whose answers keep them from being taken."""
-    out = () if task.check is None else refused(task.drops(name), task.check)
+    out = () if task.check is None else refused(task.results / name, task.check)
     return out if task.any_outputs else out + answering_otherwise(reader, name, baseline)
 
 
@@ -423,7 +425,7 @@ def _proven(task: SearchTask, study: SearchPlan, now: LiveSearch, telling: Telli
     if best is None or best.config is None:
         return now
     name, file = write_proof(task.study, study.study, arms, LAUNCHES)
-    _alone(task.drops(name))
+    _alone(task.results / name)
     beside = "" if now.rival is None else f" and those of {now.rival.like}, the runner-up"
     telling.proving(
         now, f"Proof: {best.words}, {LAUNCHES} launches beside the baseline's{beside}.",
@@ -431,15 +433,15 @@ def _proven(task: SearchTask, study: SearchPlan, now: LiveSearch, telling: Telli
     )  # fmt: skip
     _run(task, file)
     if task.check is not None:
-        check(task.drops(name) / best.name, task.check)
-    _ingest(task.drops(name), task.warehouse)
+        check(task.results / name / best.name, task.check)
+    _ingest(task.results / name, task.warehouse)
     with closing(Reader(task.warehouse)) as reader:
         refusals = _refused(task, reader, name, study.arms[0].label)
         told = proven(reader, study, now, name, refusals)
     if told.proof is None:
         raise RunnerError(
             "The winner is found and not proven: its fresh launches are not whole. What `draftboard "
-            f"run` printed above says why, and {task.drops(name) / 'logs'} what its servers said; the same "
+            f"run` printed above says why, and {task.results / name / 'logs'} what its servers said; the same "
             "command goes on with the proof alone."
         )
     now = replace(now, told=told)
@@ -459,25 +461,6 @@ def _alone(drops: Path) -> None:
         lock.release()
 
 
-def _measure(task: SearchTask, study: SearchPlan, orders: Sequence[LaunchOrder]) -> None:
-    """Measure some launches side by side. Raises RunnerError where one leaves no new good cell and its
-    arm is not out: what comes next would be the same launch again."""
-    drops = task.drops(study.study)
-    before = good_cells(drops)
-    keys = {}
-    for order in orders:
-        # All loads of some datasets.
-        wanted = {(dataset, f"c{load}") for dataset in order.datasets for load in order.loads}
-        own = study.cells[order.launch_id]
-        keys[order.launch_id] = [key for key in own if _dataset_and_load(key) in wanted]
-    status = _run(task, task.study, [key for own in keys.values() for key in own])
-    done = good_cells(drops) - before
-    out = {one.arm for one in given_up(drops, study.attempts)} - {study.arms[0].label}
-    for order in orders:
-        if done.isdisjoint(keys[order.launch_id]) and order.arm not in out:
-            raise RunnerError(nothing_left(task, study.study, order.launch_id, status))
-
-
 def _dataset_and_load(key: str) -> tuple[str, str]:
     """Return ``code`` and ``c16`` of the cell ``draft-k3/tp1/code/c16-r0``."""
     *_, dataset, load = key.rpartition("-r")[0].split("/")
@@ -492,7 +475,7 @@ def nothing_left(task: SearchTask, study: str, launch: str, status: int) -> str:
     if where == "local":
         return (
             f"{launch} left nothing that was measured, so the search cannot go on; what `draftboard run` "
-            f"printed above says why, and {task.drops(study) / 'logs'} what its server said. Mend it; {again}"
+            f"printed above says why, and {task.results / study / 'logs'} what its server said. Mend it; {again}"
         )
     logs = f"draftboard cluster logs {task.study} {launch} --results {task.results}"
     if status:
@@ -501,7 +484,7 @@ def nothing_left(task: SearchTask, study: str, launch: str, status: int) -> str:
             f"says why, and `{logs}` what its job said. Mend it; {again}"
         )
     return (
-        f"{launch} ended on {where} without an error, and no result of it lies in {task.drops(study)}: "
+        f"{launch} ended on {where} without an error, and no result of it lies in {task.results / study}: "
         "its node writes to a folder that this machine does not see, or the shared file system is late. "
         f"`{logs}` shows what it measured, if the log is here; else look on the node. Name a folder with "
         "--results that the nodes and this machine share, or copy the node's folder here and bring it in "

@@ -11,6 +11,7 @@ from commands.options import (
     warehouse_option,
     whole_warehouse_option,
 )
+from commands.output import show
 from warehouse.errors import InvalidInput
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -55,12 +56,12 @@ def share(
     from warehouse.store_copies import bundle
 
     made = bundle(warehouse_path(warehouse), out, filters_from(given), with_texts)
-    click.echo(
+    show(
         f"Wrote {out}: {made.cells:,} cells of {made.sources:,} sources, {made.requests:,} requests "
         f"{'with' if with_texts else 'without'} their texts, {made.annotations:,} notes and "
-        "exclusions."
+        "exclusions.",
+        f"Open it with: draftboard dashboard --warehouse {out}",
     )
-    click.echo(f"Open it with: draftboard dashboard --warehouse {out}")
 
 
 @click.command()
@@ -88,9 +89,11 @@ def publish(warehouse: Path | None, out: Path, key: Path, **given: Any) -> None:
 
     secret = private_key(key)
     about = PublishedSet(filters_from(given), given["title"], given["licence"], given["by"])
-    made = write(warehouse_path(warehouse), out, about, secret)
-    click.echo(f"Wrote {out}: {made.cells:,} cells, {made.files:,} files, signed by {made.key}.")
-    click.echo(f"Anybody checks it with: draftboard verify {out}")
+    cells, files, signed_by = write(warehouse_path(warehouse), out, about, secret)
+    show(
+        f"Wrote {out}: {cells:,} cells, {files:,} files, signed by {signed_by}.",
+        f"Anybody checks it with: draftboard verify {out}",
+    )
 
 
 @click.command()
@@ -108,10 +111,8 @@ def verify(place: str, key: Path | None) -> None:
     from commands.publishing.fetch import check, fetched
 
     with fetched(place) as folder:
-        found = check(folder, key)
-    for sentence in found.wrong:
-        click.echo(sentence, err=True)
-    if found.wrong:
-        raise InvalidInput(f"{place} does not hold: {len(found.wrong):,} findings.")
-    for sentence in found.held:
-        click.echo(sentence)
+        wrong, held = check(folder, key)
+    show(*wrong, err=True)
+    if wrong:
+        raise InvalidInput(f"{place} does not hold: {len(wrong):,} findings.")
+    show(*held)

@@ -1,6 +1,6 @@
 """``draftboard whatif``: what a K, load, acceptance or length that was not measured would give."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +12,16 @@ from commands.options import (
     json_option,
     paying_from,
     price_options,
+    reading,
     warehouse_option,
     with_options,
 )
-from commands.output import show_table
+from commands.output import Table, show, show_json
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
-from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
 
 if TYPE_CHECKING:
-    from answers.predict.values import ForecastAnswer, ForecastQuestion, RefusedForecast, TextTable
+    from answers.predict.values import ForecastQuestion
     from warehouse.store import Reader
 
 _whatif_options = with_options(
@@ -63,67 +62,55 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     """
     if given["textbook"]:
         _textbook(given, as_json)
-    else:
-        _measured(warehouse, given, as_json)
-
-
-def _textbook(given: Mapping[str, Any], with_json: bool) -> None:
-    from answers.predict.values import NOT_MEASURED, TextbookParameters, table
-
-    if given["acceptance_rate"] is None:
-        raise InvalidInput("The textbook models need --acceptance-rate, e.g. 0.7.")
-    parameters = TextbookParameters(
-        given["acceptance_rate"], 4 if given["k"] is None else given["k"], given["text"],
-        given["decode_share"], given["draft_cost"],
-    )  # fmt: skip
-    if with_json:
-        click.echo(json_text(parameters.found().as_json()))
         return
-    _show_table(table(parameters))
-    click.echo(NOT_MEASURED)
-
-
-def _measured(warehouse: Path | None, given: dict[str, Any], with_json: bool) -> None:
+    from answers.predict import values
     from answers.predict.answer import predict
-    from answers.predict.values import RefusedForecast, as_json
-    from warehouse.store import Reader
 
     paying, filters = paying_from(given), filters_from(given)
-    with Reader(warehouse_path(warehouse)) as reader:
+    with reading(warehouse) as reader:
         question, told = _question(given, reader, filters)
         found = list(predict(reader, filters, question, paying))
-    refused = [answer for answer in found if isinstance(answer, RefusedForecast)]
+    refused = [one for one in found if isinstance(one, values.RefusedForecast)]
     if not found:
-        click.echo(
+        show(
             "No speculative cell with latencies and acceptance matches. `draftboard runs` lists "
             "what there is; `draftboard whatif --textbook` needs no measurement."
         )
     elif len(refused) == len(found):
         raise InvalidInput(refused[0].reason)
-    elif with_json:
-        click.echo(json_text(as_json(found)))
+    elif as_json:
+        show_json(values.forecasts_json(found))
     else:
-        click.echo(told, nl=bool(told))
-        _show(found)
+        show(told or None)
+        for answer in found:
+            if isinstance(answer, values.RefusedForecast):
+                show(f"{values.title(answer.place)}: {answer.reason}\n")
+                continue
+            numbers, cost = values.numbers(answer), answer.cost
+            show(
+                values.title(answer.place, answer.asked),
+                Table(numbers.header, numbers.rows),
+                *(f"warning: {sentence}" for sentence in answer.warnings),
+                *answer.trust,
+                None if cost is None else cost.sentence,
+                "",
+            )
 
 
-def _show(found: "Sequence[ForecastAnswer | RefusedForecast]") -> None:
+def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
     from answers.predict import values
-    from answers.predict.values import RefusedForecast
 
-    for answer in found:
-        if isinstance(answer, RefusedForecast):
-            click.echo(f"{values.title(answer.place)}: {answer.reason}\n")
-            continue
-        click.echo(values.title(answer.place, answer.asked))
-        _show_table(values.numbers(answer))
-        for sentence in answer.warnings:
-            click.echo(f"warning: {sentence}")
-        for sentence in answer.trust:
-            click.echo(sentence)
-        if answer.cost is not None:
-            click.echo(answer.cost.sentence)
-        click.echo()
+    if given["acceptance_rate"] is None:
+        raise InvalidInput("The textbook models need --acceptance-rate, e.g. 0.7.")
+    parameters = values.TextbookParameters(
+        given["acceptance_rate"], 4 if given["k"] is None else given["k"], given["text"],
+        given["decode_share"], given["draft_cost"],
+    )  # fmt: skip
+    if as_json:
+        show_json(parameters.found().as_json())
+    else:
+        told = values.table(parameters)
+        show(Table(told.header, told.rows), values.NOT_MEASURED)
 
 
 def _question(
@@ -153,16 +140,11 @@ def _question(
 
 def _decided(reader: "Reader", filters: Filters) -> tuple[int, int] | None:
     """Return K and concurrency of the first decision that has both; None without one."""
-    from answers.decide.answer import decide
-    from answers.decide.values import DecideQuestion
+    from answers.decide import answer, values
 
-    for decision in decide(reader, DecideQuestion(filters)).decisions:
+    for decision in answer.decide(reader, values.DecideQuestion(filters)).decisions:
         load, arm = decision.operating_load, decision.operating.arm
         ks = {cell.num_speculative_tokens for cell in decision.arms if cell.arm == arm} - {None}
         if load.kind == "concurrency" and load.value is not None and len(ks) == 1:
             return int(ks.pop() or 0), int(load.value)
     return None
-
-
-def _show_table(rows: "TextTable") -> None:
-    show_table(list(rows.header), [list(row) for row in rows.rows])

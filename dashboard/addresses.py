@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Scope
 
 from answers.doors.parameters import problems_of
-from dashboard.access_rules import LoginNeeded, NotLetIn
+from dashboard.access import LoginNeeded, NotLetIn
 from dashboard.components import sentence
 from dashboard.turns import TooManyWait
 from warehouse.errors import (

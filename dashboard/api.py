@@ -12,7 +12,7 @@ from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 import pandas as pd
@@ -23,17 +23,16 @@ from starlette.datastructures import Headers, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from answers.doors.parameters import Page
+from answers.doors.parameters import Page, schema_json
 from answers.doors.questions import QUESTIONS, AboutSubject, Asking, answer_json
-from answers.doors.rows import GENERATION, NOT_FRESH, encoded
-from dashboard.access_rules import User
-from dashboard.addresses import handled, problem
+from answers.doors.rows import GENERATION, MEDIA, NOT_FRESH, encoded
+from dashboard.access import User
+from dashboard.addresses import AGENTS, METRICS, PROBLEM, base, handled, problem
 from dashboard.downloads import csv_bytes
-from dashboard.openapi import ARROW, CSV, JSON, VALUES, Form, document
 from dashboard.shelf import ask, open_shelf
 from dashboard.turns import SQL
 from warehouse import annotations, beside
@@ -43,7 +42,182 @@ from warehouse.store import Reader
 from warehouse.store_cache import warehouse_path
 from warehouse.store_current import not_fresh
 
-Row = dict[str, Any]
+# --- What the API says of itself: OpenAPI 3.1 for machines, ``/llms.txt`` for models, both made from the
+#
+# questions.
+
+
+Json = dict[str, Any]
+#: The forms of an answer, by their media types.
+Form = Literal[
+    "application/json", "text/csv", "application/vnd.apache.arrow.stream",
+    "application/vnd.draftboard.values",
+]  # fmt: skip
+JSON: Form = "application/json"
+CSV: Form = "text/csv"
+ARROW: Form = "application/vnd.apache.arrow.stream"
+VALUES: Form = MEDIA
+PREFIX = "/api/v1"
+#: What any address may say besides its answer.
+_PROBLEMS = {
+    "401": "Nobody is logged in, or the token does not count.",
+    "403": "Whoever is logged in may not.",
+    "406": "None of the forms that there are is accepted.",
+    "413": "The request has a body.",
+    "416": "The request asks for a range of bytes.",
+    "422": "The words are not in the schema, or together ask for nothing.",
+    "429": "This client has asked for as much as one may; see Retry-After.",
+    "500": "A mistake of the server.",
+    "503": "There is no warehouse, or it cannot be read.",
+}
+
+
+_PROBLEM: Json = {
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"}, "title": {"type": "string"}, "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+}  # fmt: skip
+_KNOWN: Json = {
+    "name": "If-None-Match", "in": "header", "required": False, "schema": {"type": "string"},
+    "description": "The ETag of an answer that is known.",
+}  # fmt: skip
+_HEADERS: Json = {
+    "ETag": {"schema": {"type": "string"}, "description": "Changes with the answer."},
+    GENERATION: {
+        "schema": {"type": "integer"},
+        "description": "The one that the answer comes from.",
+    },
+    NOT_FRESH: {
+        "schema": {"type": "string"},
+        "description": "Where a bucket is out of reach and a copy answers: since when and why, percent-encoded.",
+    },
+}
+_PAGE: Json = {
+    "type": "object",
+    "required": ["total", "limit", "offset", "next"],
+    "properties": {
+        "total": {"type": "integer"}, "limit": {"type": "integer"},
+        "offset": {"type": "integer"}, "next": {"type": ["string", "null"]},
+    },
+}  # fmt: skip
+_TEXT = """# Draftboard
+
+> Measurements of language models served with and without speculative decoding, and what follows
+> from them: whether to serve with it, with which arm and how many draft tokens, up to which load,
+> and what that saves.
+
+Ask with GET and words in the address; an answer is JSON, or CSV or an Arrow stream by `Accept`.
+Begin with `decide`, and quote its `headline` and `paragraph`. Without `subject` an answer is about
+the first of its `subjects`; `subject=*` asks about all. Improvements are ratios, positive is better,
+`low` and `high` are 95 % intervals, null is unknown. What has the evidence `cpu` says nothing about
+the speed of a GPU. Where a login is set up, send `Authorization: Bearer` with a personal token.
+
+## Questions
+
+{questions}
+
+## More
+
+- [OpenAPI]({base}/api/v1/openapi.json): every word, form and error
+- [OpenMetrics]({base}{metrics}): the newest night of every series
+- [MCP]({base}{agents}): the same questions as tools of the Model Context Protocol (streamable HTTP)
+"""
+
+
+def document() -> Json:
+    """Return the OpenAPI document."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Draftboard",
+            "version": version("draftboard"),
+            "summary": "Whether speculative decoding pays, asked by programs.",
+            "description": "Names and meanings of v1 only ever grow. Unknown is null.",
+        },
+        "servers": [{"url": base() or "/"}],
+        "paths": {
+            f"{PREFIX}/{each.name}": {"get": _operation(each)} for each in QUESTIONS.values()
+        },
+        "components": {
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer"},
+                "login": {"type": "apiKey", "in": "cookie", "name": "_streamlit_user"},
+            },
+            "schemas": {"Problem": _PROBLEM},
+        },
+        "security": [{"token": []}, {"login": []}, {}],
+    }
+
+
+def _operation(asking: Asking) -> Json:
+    problem = {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    known = asking.schema()
+    parameters = [
+        {
+            "name": name, "in": "query", "required": name in known.get("required", ()),
+            "description": schema.get("description", ""), "schema": _schema(schema),
+        }
+        for name, schema in known.get("properties", {}).items()
+    ]  # fmt: skip
+    return {
+        "operationId": asking.name,
+        "summary": asking.summary,
+        "parameters": [*parameters, _KNOWN],
+        "responses": {
+            "200": {
+                "description": asking.summary, "headers": _HEADERS, "content": _content(asking),
+            },
+            "304": {"description": "What the ETag says is known still holds."},
+            **{s: {"description": text, "content": problem} for s, text in _PROBLEMS.items()},
+        },
+    }  # fmt: skip
+
+
+def _schema(stated: Json) -> Json:
+    """Return the schema of a word in a query, where null cannot be said."""
+    choices = [each for each in stated.get("anyOf", ()) if each.get("type") != "null"]
+    schema = {**stated, **choices[0]} if choices else {**stated}
+    dropped = {"anyOf", "title", "description"}
+    dropped |= {"default"} if schema.get("default") is None else set()
+    return {name: value for name, value in schema.items() if name not in dropped}
+
+
+def _content(asking: Asking) -> Json:
+    properties: Json = {
+        "schema_version": {"const": 1}, "generation": {"type": "integer"},
+        "not_fresh": {"type": ["string", "null"]},
+    }  # fmt: skip
+    if asking.listed is None:
+        return {JSON: {"schema": {"type": "object", "properties": properties}}}
+    properties |= {asking.listed: {"type": "array", "items": {"type": "object"}}, "page": _PAGE}
+    if "subject" in asking.parameters.model_fields:
+        properties |= {
+            "subject": {"type": ["string", "null"]},
+            "subjects": {"type": "array", "items": {"type": "string"}},
+        }
+    whole = {"type": "object", "required": list(properties), "properties": properties}
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    content: Json = {
+        JSON: {"schema": whole}, CSV: {"schema": {"type": "string"}}, ARROW: binary,
+    }  # fmt: skip
+    return content | ({VALUES: binary} if asking.typed else {})
+
+
+def llms(_: Request) -> PlainTextResponse:
+    """Answer at ``/llms.txt``."""
+    lines = []
+    for each in QUESTIONS.values():
+        words = ", ".join(f"`{name}`" for name in schema_json(each.parameters)["properties"])
+        words = f" Words: {words}." if words else ""
+        lines.append(f"- [{each.name}]({base()}{PREFIX}/{each.name}): {each.summary}{words}")
+    return PlainTextResponse(
+        _TEXT.format(questions="\n".join(lines), base=base(), metrics=METRICS, agents=AGENTS)
+    )
+
+
 #: A question has a few words; in SQL at most 8,000 letters.
 _LARGEST_QUESTION = 64 * 2**10
 
@@ -57,9 +231,7 @@ def offered(asking: Asking) -> tuple[Form, ...]:
 
 
 def form_of(accept: str, forms: Sequence[Form]) -> Form | None:
-    """Return the form that an Accept header prefers; None where it takes none that there is."""
-    weighed = [(-_weight(accept, form), at, form) for at, form in enumerate(forms)]
-    best, _, form = min(weighed)
+    best, _, form = min([(-_weight(accept, form), at, form) for at, form in enumerate(forms)])
     return form if best < 0 else None
 
 
@@ -79,7 +251,7 @@ def _weight(accept: str, form: Form) -> float:
     return best[1]
 
 
-def rendered(asking: Asking, answer: Row, form: Form, headers: Mapping[str, str]) -> Response:
+def rendered(asking: Asking, answer: Json, form: Form, headers: Mapping[str, str]) -> Response:
     """Return an answer in JSON, or its rows as CSV or Arrow: nested names have a dot, lists are JSON."""
     if form == JSON:
         return Response(json_text(answer, plain=False).encode(), 200, {**headers}, form)
@@ -133,14 +305,20 @@ def endpoint(asking: Asking) -> Callable[[Request], Response]:
         if stale is not None:
             # Latin letters are all that a header may hold, and a reason may hold others.
             headers[NOT_FRESH] = quote(stale, safe=" !'()*,/:;=")
-        tags = request.headers.get("if-none-match", "").split(",")
-        if headers["ETag"] in [each.strip().removeprefix("W/") for each in tags]:
+        if headers["ETag"] in [
+            each.strip().removeprefix("W/")
+            for each in request.headers.get("if-none-match", "").split(",")
+        ]:
             return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
         answer = ask(shelf, _answer, asking.name, words, versions)
         if form == VALUES:
-            value = answer.value if isinstance(answer, AboutSubject) else answer
             headers["Draftboard-Version"] = version("draftboard")
-            return Response(encoded(value), 200, headers, VALUES)
+            return Response(
+                encoded(answer.value if isinstance(answer, AboutSubject) else answer),
+                200,
+                headers,
+                VALUES,
+            )
         told = answer_json(asking, answer, page)
         if asking.listed:
             told["page"]["next"] = _next(request, page, told["page"]["total"])
@@ -158,10 +336,9 @@ def _answer(reader: Reader, name: str, words: BaseModel, _versions: tuple[str, s
     return QUESTIONS[name].ask(reader, words)
 
 
-def _words(asking: Asking, query: QueryParams) -> Row:
-    """Return the words of an address, those that may be several as tuples. Raises InvalidInput."""
+def _words(asking: Asking, query: QueryParams) -> Json:
     lists = {name for name, field in asking.parameters.model_fields.items() if field.default == ()}
-    words: Row = {}
+    words: Json = {}
     for name in dict.fromkeys(query):
         values = query.getlist(name)
         if name not in lists and len(values) > 1:
@@ -171,7 +348,6 @@ def _words(asking: Asking, query: QueryParams) -> Row:
 
 
 def _next(request: Request, page: Page, total: int) -> str | None:
-    """Return where the part of the list is that follows; None after the last one."""
     end = page.offset + page.limit
     if end >= total:
         return None
@@ -212,9 +388,11 @@ async def _described(_: Request) -> JSONResponse:
 def application() -> Starlette:
     """Return the application; its routes begin behind ``/api``."""
     kinds = (HTTPException, DraftboardError, ValidationError, Exception)
-    questions = [Route(f"/v1/{name}", endpoint(each)) for name, each in QUESTIONS.items()]
     return Starlette(
-        routes=[Route("/v1/openapi.json", _described), *questions],
+        routes=[
+            Route("/v1/openapi.json", _described),
+            *[Route(f"/v1/{name}", endpoint(each)) for name, each in QUESTIONS.items()],
+        ],
         middleware=[Middleware(Whole)],
         exception_handlers=dict.fromkeys(kinds, handled),
     )

@@ -29,10 +29,9 @@ from starlette.routing import Mount, Route
 from streamlit import App, net_util
 
 from dashboard.addresses import AGENTS, API, HEALTH, LLMS, LOGIN, METRICS, base
-from dashboard.api import Agents, application
+from dashboard.api import Agents, application, llms
 from dashboard.gate import Gate, Headers, broken, log_in
 from dashboard.metrics import metrics
-from dashboard.openapi import llms
 from dashboard.quotas import Quotas
 
 # Read before the first reader comes, who would wait for it.

@@ -24,7 +24,7 @@ _OBJECTIVES: dict[str, Objective] = {
     "Throughput": "throughput", "Latency": "latency", "Cost": "cost",
 }  # fmt: skip
 LOAD, TRAFFIC, SUBJECT = "at_load", "traffic", "about"
-_SUBJECT = "Model and hardware"
+SUBJECT_LABEL = "Model and hardware"
 #: What a link asks of a decision, though it may name no subject.
 _OF_A_DECISION = frozenset({LOAD, TRAFFIC, "objective", "draft_slo", "mix"})
 
@@ -49,21 +49,18 @@ def question_of(filters: Filters) -> DecideQuestion:
 
 
 def load_chosen(one: Decision) -> str | None:
-    """Return the reader's load: one that was measured, another one, or shares of several. Raises
-    InvalidInput else."""
     loads = [level.load for level in one.levels if level.load.value is not None]
     options = [f"{load.value:g}{'/s' if load.is_rate else ''}" for load in loads]
     # What a link or a reader set stays an option, else the box would lose it.
     before = st.session_state.get(LOAD, st.query_params.get(LOAD))
     options += [before] if before and before not in options else []
-    text = st.selectbox(
+    text: str | None = st.selectbox(
         "Your load", help=f"Write {EXAMPLES}.",
         options=options, index=None, key=LOAD, bind="query-params", accept_new_options=True,
         placeholder=f"the largest measured: {one.operating_load.short}",
     )  # fmt: skip
     wish(text)
-    load: str | None = text or None
-    return load
+    return text or None
 
 
 @dataclass(frozen=True)
@@ -94,10 +91,11 @@ class SubjectOffer:
         shown = next(iter(self.names), None)
         if shown is None or set_to(key) not in (None, shown) or self.first in (None, shown):
             return
-        text = (
-            f"The filters leave nothing to show of {self.first}, which stands first without them."
+        st.caption(
+            plain(
+                f"The filters leave nothing to show of {self.first}, which stands first without them."
+            )
         )
-        st.caption(plain(text))
 
 
 def one_of(label: str, names: Sequence[str], key: str, hidden: Sequence[str] = ()) -> str | None:
@@ -116,12 +114,6 @@ def one_of(label: str, names: Sequence[str], key: str, hidden: Sequence[str] = (
         placeholder="choose one that is here",
     )  # fmt: skip
     return chosen
-
-
-def keep_choice(offer: SubjectOffer) -> None:
-    """Draw the box of subjects where the filters leave nothing at all, so that what was chosen is
-    shown again without them."""
-    one_of(_SUBJECT, (), SUBJECT, offer.hidden)
 
 
 def gone() -> str | None:
@@ -168,28 +160,33 @@ def choices(
 ) -> SubjectOffer:
     """Return what a page on decisions can be about: the published studies that the filters keep, then
     the ``decidable`` subjects."""
-    kept = (*(study.title for study in studied if study.meets(question.filters)), *known)
-    if question.filters == Filters():
-        return SubjectOffer(kept)
-    every = ask(shelf, subjects, SubjectsQuestion(allow=question.allow))
     unfiltered = replace(question, filters=Filters())
-    printed = tuple(study.title for study in studied)
-    first = printed[0] if printed else opens_on(
-        every, known, lambda named: decided(shelf, unfiltered, named).overview is not None
+    return offer_of(
+        question.filters, known, studied,
+        lambda: ask(shelf, subjects, SubjectsQuestion(allow=question.allow)),
+        lambda named: decided(shelf, unfiltered, named).overview is not None,
     )  # fmt: skip
-    return SubjectOffer(kept, (*printed, *(named.name for named in every)), first)
 
 
-def opens_on(
-    every: Sequence[NamedSubject],
+def offer_of(
+    filters: Filters,
     kept: Mapping[str, NamedSubject],
+    studies: Sequence[PublishedStudy],
+    every: Callable[[], Sequence[NamedSubject]],
     shows: Callable[[NamedSubject], bool],
-) -> str | None:
-    """Return the name of the first subject that can be shown without filters, as ``shows`` says; the
-    first that is ``kept`` with them can be. None where nothing is kept."""
+) -> SubjectOffer:
+    """Return the published studies that the filters keep, then the subjects that are ``kept``.
+    ``every``: the subjects without filters; ``shows``: whether one of them can be shown then."""
+    names = (*(study.title for study in studies if study.meets(filters)), *kept)
+    if filters == Filters():
+        return SubjectOffer(names)
+    printed, there = tuple(study.title for study in studies), every()
     shown = next(iter(kept), None)
     # Asking takes as long as showing, so only those before the one that is shown are asked about.
-    return shown and next((n.name for n in every if n.name == shown or shows(n)), None)
+    first = printed[0] if printed else shown and next(
+        (named.name for named in there if named.name == shown or shows(named)), None
+    )  # fmt: skip
+    return SubjectOffer(names, (*printed, *(named.name for named in there)), first)
 
 
 def decided(shelf: Shelf, question: DecideQuestion, about: NamedSubject) -> SubjectDecision:
@@ -211,7 +208,7 @@ def chosen(
     if known and unnamed and _OF_A_DECISION & set(st.query_params):
         choose(SUBJECT, next(iter(known)))
     with boxes[0]:
-        name = one_of(_SUBJECT, offer.names, SUBJECT, offer.hidden)
+        name = one_of(SUBJECT_LABEL, offer.names, SUBJECT, offer.hidden)
     if name is None or name not in known:
         return None if name is None else offer.why_hidden(name)
     about = known[name]
@@ -229,8 +226,14 @@ def chosen(
     # Of a load of another kind than the traffic's only that kind is decided.
     by_traffic = traffics(overview)
     place = place if place in by_traffic else next(iter(by_traffic))
-    kept = replace(question, filters=about.filters)
-    return ChosenDecision(kept, about, overview, place, by_traffic[place], len(offer.names) == 1)
+    return ChosenDecision(
+        replace(question, filters=about.filters),
+        about,
+        overview,
+        place,
+        by_traffic[place],
+        len(offer.names) == 1,
+    )
 
 
 def traffics(subject: Overview) -> dict[str, Decision]:
@@ -248,10 +251,7 @@ def load_map(
     on a field does, with the ``key`` of the chart."""
     lines = (f"{overview.place(d)}: {tables.words_by_load(d.levels)}" for d in overview.ordered)
     alt = f"Load map. {'. '.join(lines)}."
-    if clicked is None:
-        st.vega_lite_chart(drawing, alt=alt)
-    else:
-        st.vega_lite_chart(drawing, alt=alt, key=key, on_select=clicked)
+    st.vega_lite_chart(drawing, alt=alt, key=key or None, on_select=clicked or "ignore")
 
 
 def tiles(one: Decision) -> None:
@@ -265,14 +265,14 @@ def tiles(one: Decision) -> None:
 
 def paste(one: Decision) -> None:
     """Draw what to give the engine."""
-    config = one.config and f"--speculative-config '{one.config}'"
-    for text in (config, one.serve):
-        if text:
-            copied(text)
+    if one.config:
+        copied(f"--speculative-config '{one.config}'")
+    if one.serve:
+        copied(one.serve)
     missing = tables.nothing_to_paste(one) if one.serve is None else ""
-    notes = [tables.entries(one), missing, *tables.table_notes(one)]
-    if any(notes):
-        st.caption(plain("  ".join(note for note in notes if note)))
+    notes = "  ".join(filter(None, [tables.entries(one), missing, *tables.table_notes(one)]))
+    if notes:
+        st.caption(plain(notes))
 
 
 def bullets(sentences: Iterable[str], otherwise: str = "") -> None:

@@ -1,8 +1,9 @@
 """Small pieces that every page uses: text that is never markup, tables with a limit."""
 
+import contextlib
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ import streamlit as st
 
 from dashboard.charts import Drawing
 from warehouse.catalogue import Metric, percentile_label
+from warehouse.errors import DraftboardError
 
 #: A path from the root, of two parts or more: not a fraction, nor the path of an address.
 _PATH = re.compile(r"(?<![\w.:/~-])(?:~|/[\w.@+~-]+)(?:/[\w.@+~-]+)+/?")
@@ -37,8 +39,7 @@ def sentence(error: Exception) -> str:
 def plain(text: str) -> str:
     """Return text from a result, made safe where Streamlit would read markdown, HTML, formulas or
     links."""
-    unlinked = _LINKED.sub(rf"\1{_JOINER}", text.replace("\n", " "))
-    return _MARKUP.sub(r"\\\1", unlinked)
+    return _MARKUP.sub(r"\\\1", _LINKED.sub(rf"\1{_JOINER}", text.replace("\n", " ")))
 
 
 def copied(text: str, language: str | None = None) -> None:
@@ -50,10 +51,19 @@ def copied(text: str, language: str | None = None) -> None:
     st.code(text, language=language, wrap_lines=True)
 
 
-def tab(title: str, subject: str = "") -> None:
-    """Name the browser's tab: the page, and what it is about. A page may say it more exactly."""
-    said = [word for word in (title, subject, "Draftboard") if word]
-    st.set_page_config(page_title=" · ".join(said))
+@contextlib.contextmanager
+def errors_told() -> Iterator[None]:
+    """Say an error of ours in one sentence, in the place of what it ended."""
+    try:
+        yield
+    except DraftboardError as error:
+        st.error(plain(sentence(error)))
+
+
+def badged(texts: Iterable[str]) -> None:
+    """Draw a grey badge for each text."""
+    for text in texts:
+        st.badge(text, color="gray")
 
 
 def titled(drawings: Sequence[Drawing]) -> dict[str, Drawing]:
@@ -74,6 +84,14 @@ def grid(drawings: Sequence[Drawing], alternatives: Sequence[str], across: int =
         row = described[start : start + ACROSS]
         for place, (drawing, text) in zip(st.columns(across or few), row, strict=False):
             place.vega_lite_chart(drawing, alt=text)
+
+
+def segments(label: str, options: Sequence[str], key: str, first: str | None = None) -> str:
+    """Draw options side by side, of which one is always chosen, also by the address."""
+    chosen: str = st.segmented_control(
+        label, options, default=first or options[0], required=True, key=key, bind="query-params"
+    )
+    return chosen
 
 
 def fold(label: str, key: str, draw: Callable[[], object], opened: bool = False) -> None:
@@ -117,8 +135,10 @@ def listing(values: Sequence[object], columns: Mapping[str, str]) -> TableRows:
 
 def texts(header: Sequence[str], rows: Iterable[Sequence[object]]) -> TableRows:
     """Return rows of words as they are sent; an empty place is a dash."""
-    lines = [["–" if word in ("", None) else word for word in row] for row in rows]
-    return tabled([name or "taken" for name in header], lines)
+    return tabled(
+        [name or "taken" for name in header],
+        [["–" if word in ("", None) else word for word in row] for row in rows],
+    )
 
 
 def table(known: TableRows, what: str, config: Mapping[str, Any] | None = None) -> None:

@@ -1,22 +1,34 @@
-"""Files of what a page shows: rows as CSV and Parquet, charts as PNG, SVG and Vega-Lite.
+"""Files of what a page shows: rows as CSV and Parquet, charts as PNG, SVG and Vega-Lite, and a report as one
+HTML file that needs nothing else: no network, no server, no other file.
 
 Charts are rendered in this process, from fonts and code that are installed: no network.
 """
 
 import functools
 import io
+import json
 import re
+import subprocess
+import sys
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 
+import jinja2
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import streamlit as st
 
-from dashboard.charts import Drawing
+from answers.decide.values import DecideQuestion
+from answers.report import ReportFigure, ReportMap, ReportRequest, StakeholderReport, report
+from dashboard.charts import Drawing, specification
+from dashboard.charts.compare import LineView, over_load
+from dashboard.charts.decide import heat_map
 from dashboard.components import copied, plain
 from dashboard.links import address
+from dashboard.shelf import Shelf
 from warehouse.json_text import json_text
 
 #: A spreadsheet runs a text that starts so as a formula, also behind what it leaves out or takes for the
@@ -35,8 +47,7 @@ def csv_bytes(rows: pd.DataFrame) -> bytes:
     text."""
     texts = rows.select_dtypes(include=["object", "string"]).columns
     safe = rows.assign(**{name: rows[name].map(_inert) for name in texts})
-    said: str = safe.to_csv(index=False)
-    return said.encode()
+    return safe.to_csv(index=False).encode()
 
 
 def _inert(value: object) -> object:
@@ -46,7 +57,6 @@ def _inert(value: object) -> object:
 
 
 def parquet_bytes(rows: pd.DataFrame | pa.Table) -> bytes:
-    """Return the rows as one Parquet file."""
     if isinstance(rows, pd.DataFrame):
         rows = pa.Table.from_pandas(rows, preserve_index=False)
     sink = io.BytesIO()
@@ -63,8 +73,11 @@ def vega_lite(drawing: Drawing) -> Drawing:
         else [*rows]
         for name, rows in drawing.get("datasets", {}).items()
     }
-    width = {} if "concat" in drawing else {"width": _WIDTH}
-    return {**width, "background": "white"} | drawing | {"datasets": data}
+    return (
+        {**({} if "concat" in drawing else {"width": _WIDTH}), "background": "white"}
+        | drawing
+        | {"datasets": data}
+    )
 
 
 def one_figure(title: str, drawings: Sequence[Drawing]) -> Drawing:
@@ -83,7 +96,6 @@ def one_figure(title: str, drawings: Sequence[Drawing]) -> Drawing:
 
 
 def vega_lite_bytes(drawing: Drawing) -> bytes:
-    """Return the chart as a ``.vl.json`` file."""
     return json_text(vega_lite(drawing), indent=1).encode()
 
 
@@ -92,16 +104,13 @@ def png_bytes(drawing: Drawing) -> bytes:
     # Imported here, since it is a browser's whole script engine: only a picture costs its memory.
     import vl_convert
 
-    picture: bytes = vl_convert.vegalite_to_png(vega_lite(drawing), scale=_SCALE)
-    return picture
+    return vl_convert.vegalite_to_png(vega_lite(drawing), scale=_SCALE)
 
 
 def svg_bytes(drawing: Drawing) -> bytes:
-    """Return the chart as vectors, on white."""
     import vl_convert
 
-    text: str = vl_convert.vegalite_to_svg(vega_lite(drawing))
-    return text.encode()
+    return vl_convert.vegalite_to_svg(vega_lite(drawing)).encode()
 
 
 # --- The download buttons under what a page shows; a file is made when its button is clicked.
@@ -138,8 +147,9 @@ def charts_menu(name: str, drawings: Mapping[str, Drawing]) -> None:
         title = st.selectbox("Chart", titles, key=f"{name}-chart") if len(titles) > 1 else titles[0]
         with st.container(horizontal=True):
             for ending, (label, make, kind) in _CHART_FILES.items():
-                make_it = functools.partial(make, drawings[title])
-                file_button(f"{name}.{ending}", label, make_it, kind)
+                file_button(
+                    f"{name}.{ending}", label, functools.partial(make, drawings[title]), kind
+                )
 
 
 def figure_files(title: str, drawings: Sequence[Drawing], link: Mapping[str, str]) -> None:
@@ -148,8 +158,12 @@ def figure_files(title: str, drawings: Sequence[Drawing], link: Mapping[str, str
     name = "-".join(title.lower().replace(":", "").replace(",", "").split())
     with st.container(horizontal=True, vertical_alignment="center"):
         for ending, (label, make, kind) in _CHART_FILES.items():
-            figure = functools.partial(_joined, make, title, tuple(drawings))
-            file_button(f"{name}.{ending}", label, figure, kind)
+            file_button(
+                f"{name}.{ending}",
+                label,
+                functools.partial(_joined, make, title, tuple(drawings)),
+                kind,
+            )
         with st.popover("Link to this figure", icon=":material/link:"):
             st.caption(f"Whoever opens this address on the same results sees {plain(title)}.")
             copied(address(link))
@@ -160,7 +174,67 @@ def _joined(make: Callable[[Drawing], bytes], title: str, drawings: Sequence[Dra
 
 
 def file_button(file: str, label: str, make: Callable[[], bytes], kind: str) -> None:
-    """Draw a button for one file, made when it is clicked."""
     st.download_button(
         label, make, file_name=f"draftboard-{file}", mime=kind, key=file, on_click="ignore"
+    )
+
+
+# --- A report as one HTML file that needs nothing else: no network, no server, no other file.
+
+
+_BUNDLE = "import sys, vl_convert; sys.stdout.buffer.write(vl_convert.javascript_bundle().encode())"
+_TEMPLATE = Path(__file__).with_name("report.html.j2")
+
+
+def html(report: StakeholderReport) -> str:
+    """Return the page. Every text is escaped; the charts and the code that draws them stand inside
+    it."""
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    charts = [figure for section in report.sections for figure in section.figures]
+    drawn = [vega_lite(_drawn(figure)) for figure in charts]
+    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        report=report,
+        charts=charts,
+        # JSON that cannot end the script it stands in.
+        specs=json.dumps(drawn, separators=(",", ":")).replace("<", "\\u003c"),
+        library=library().result() if charts else "",
+    )
+
+
+@functools.cache
+def library() -> "Future[str]":
+    """Return Vega, Vega-Lite and Vega-Embed as one script, the same for every report.
+
+    It is put together for seconds, during which nothing else of its process runs: so in a process
+    of its own. Whoever will want a report asks for it first, and goes on.
+    """
+
+    def bundle() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", _BUNDLE], check=True, capture_output=True
+        ).stdout.decode()
+
+    return ThreadPoolExecutor(1).submit(bundle)
+
+
+def _drawn(figure: ReportFigure) -> Drawing:
+    if isinstance(figure, ReportMap):
+        return specification(heat_map(figure.decision))
+    view = LineView(figure.line, (figure.arm,), figure.reference, True, figure.title)
+    return specification(over_load(figure.setting, view))
+
+
+def report_button(shelf: Shelf, question: DecideQuestion, subject: str) -> None:
+    """Offer the report on a subject, named as its overview."""
+    wanted = ReportRequest(question, subject, link=address())
+    st.download_button(
+        "Report",
+        lambda: html(report(shelf.reader, wanted)),
+        file_name="draftboard-report.html",
+        mime="text/html",
+        key="report",
+        on_click="ignore",
+        icon=":material/download:",
     )

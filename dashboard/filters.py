@@ -103,8 +103,7 @@ def arms(shelf: Shelf, filters: Filters) -> list[str]:
 
 
 @cached
-def combinations(shelf: Shelf) -> TableRows:
-    """Return which filter values occur together, with the number of cells."""
+def _combinations(shelf: Shelf) -> TableRows:
     names = {
         "model": "model", "gpu": "GPU", "engine_version": "engine version", "dataset": "dataset",
         "tensor_parallel_size": "TP", "arm_label": "arm",
@@ -127,4 +126,4 @@ def nothing(shelf: Shelf, sentence: str) -> None:
         return
     st.info(plain(sentence))
     st.markdown("These combinations have results:")
-    table(combinations(shelf), "combinations")
+    table(_combinations(shelf), "combinations")

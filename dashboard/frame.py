@@ -11,9 +11,8 @@ from types import ModuleType
 import streamlit as st
 
 from dashboard import annotating, links
-from dashboard.access import configured_login, current_user
-from dashboard.access_rules import NotAllowed, NotLetIn, User
-from dashboard.components import copied, plain, sentence, tab
+from dashboard.access import NotAllowed, NotLetIn, User, configured_login, current_user
+from dashboard.components import copied, plain, sentence
 from dashboard.filters import DAYS, LABELS, filter_options, sidebar
 from dashboard.shelf import shown_shelf
 from dashboard.views import VIEWS
@@ -59,18 +58,15 @@ def _enter() -> None:
     try:
         user = current_user()
     except NotLetIn as refusal:
-        st.navigation(_pages(functools.partial(_refused, refusal)), position="hidden").run()
+        # What is left of a page whose reader's login has ended: the gate has the way in.
+        st.navigation(_pages(lambda _: None), position="hidden").run()
+        st.markdown(plain(str(refusal)))
+        if isinstance(refusal, NotAllowed):
+            _log_out()
+        else:
+            st.link_button("Open again", links.address())
         return
     _draw(user)
-
-
-def _refused(refusal: NotLetIn, _: ModuleType) -> None:
-    """Draw what is left of a page whose reader's login has ended: the gate has the way in."""
-    st.markdown(plain(str(refusal)))
-    if isinstance(refusal, NotAllowed):
-        _log_out()
-    else:
-        st.link_button("Open again", links.address())
 
 
 def _log_out() -> None:
@@ -79,7 +75,6 @@ def _log_out() -> None:
 
 
 def _pages(draw: Callable[[ModuleType], None]) -> list[st.Page]:
-    """Return one page for each view; ``draw`` is called with the one that is shown."""
     return [
         st.Page(
             functools.partial(draw, view),
@@ -99,7 +94,9 @@ def _draw(user: User) -> None:
         st.warning(plain(stale))
     filters = sidebar(filter_options(shelf))
     page = st.navigation(_pages(lambda view: view.render(shelf, filters)), position="top")
-    tab(page.title, ", ".join([*filters.model, *filters.dataset, *filters.arm]))
+    # A page may say more exactly what it is about.
+    about = ", ".join([*filters.model, *filters.dataset, *filters.arm])
+    st.set_page_config(page_title=" · ".join(filter(None, (page.title, about, "Draftboard"))))
     if not links.report_gone(asked, LABELS | DAYS, (page.url_path, filters)):
         notes = st.container()
         # It appears after half a second: what takes longer should not look like nothing.

@@ -30,8 +30,17 @@ from streamlit.auth_util import get_cookie_with_chunks
 from streamlit.user_info import generate_login_redirect_url
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
 
-from dashboard.access import configured_limits, configured_login, host_of, owner_of, user_of
-from dashboard.access_rules import LoginNeeded, NotAllowed, NotLetIn, require_role
+from dashboard.access import (
+    LoginNeeded,
+    NotAllowed,
+    NotLetIn,
+    configured_limits,
+    configured_login,
+    host_of,
+    owner_of,
+    require_role,
+    user_of,
+)
 from dashboard.addresses import (
     HEALTH,
     LOGIN,
@@ -157,9 +166,9 @@ def _led_on(wanted: str) -> Response:
     """Return a redirect to the address that was asked for before the login. Whatever that holds,
     the redirect stays on this server."""
     there = urlsplit(wanted)
-    path = "/" + there.path.lstrip("/\\")
     query = f"?{there.query}" if parse_qsl(there.query) else ""
-    answer = RedirectResponse(path + query, status_code=HTTPStatus.SEE_OTHER)
+    path = "/" + there.path.lstrip("/\\") + query
+    answer = RedirectResponse(path, status_code=HTTPStatus.SEE_OTHER)
     answer.delete_cookie(_WANTED)
     return answer
 
@@ -183,7 +192,7 @@ def _ways(refusal: NotLetIn) -> str:
         return _way("Log out", "/auth/logout")
     login = configured_login() if isinstance(refusal, LoginNeeded) else None
     return "".join(
-        _way(f"Log in with {provider}", LOGIN, provider) if provider else _way("Log in", LOGIN)
+        _way(f"Log in with {provider}" if provider else "Log in", LOGIN, provider or "")
         for provider in (login.providers if login else ())
     )
 

@@ -6,11 +6,13 @@ else than asked: here that is said.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
 from streamlit import column_config as col
+from streamlit.delta_generator import DeltaGenerator
 
 from dashboard.components import TABLE_ROWS, TableRows, copied, plain, shown
 
@@ -95,7 +97,7 @@ def gone(asked: Parameters, left: Parameters, labels: Mapping[str, str]) -> list
 
 def _held(name: str) -> set[str]:
     value = st.session_state.get(name, ())
-    values = value if isinstance(value, (list, tuple)) else (value,)
+    values = value if isinstance(value, list | tuple) else (value,)
     return {text for each in values for text in (str(each), _number(str(each)))}
 
 
@@ -114,10 +116,8 @@ def rename(names: Mapping[str, str]) -> None:
     asked = parameters()
     if not set(names) & set(asked):
         return
-    for old, new in names.items():
-        values = asked.pop(old, [])
-        if values:
-            asked.setdefault(new, ["; ".join(values)])
+    for old in [name for name in names if name in asked]:
+        asked.setdefault(names[old], ["; ".join(asked.pop(old))])
     st.query_params.from_dict(asked)
     st.rerun()
 
@@ -141,6 +141,14 @@ def follow_first(name: str, options: Sequence[str]) -> None:
     st.session_state[_first(name)] = options[0]
 
 
+def selected(
+    label: str, options: Sequence[str], name: str, place: DeltaGenerator | None = None
+) -> str:
+    """Draw a box that nobody has set on its first option, also when another becomes the first."""
+    follow_first(name, options)
+    return cast(str, (place or st).selectbox(label, options, key=name, bind="query-params"))
+
+
 def set_to(name: str) -> str | None:
     """Return what a reader or a link set a box to; None where it shows its first option."""
     value: str | None = st.session_state.get(name, st.query_params.get(name))
@@ -159,8 +167,7 @@ def lost(name: str, options: Sequence[str]) -> str | None:
         st.session_state[gone_now] = asked
     elif st.session_state.get(name) in options:
         st.session_state.pop(gone_now, None)
-    kept: str | None = st.session_state.get(gone_now)
-    return kept
+    return cast(str | None, st.session_state.get(gone_now))
 
 
 def _first(name: str) -> str:

@@ -20,8 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from analysis.nightly.regressions import budgets
-from answers.trend import answer
-from answers.trend.answer import Trend, TrendLine, watch
+from answers.trend.answer import Trend, TrendLine, accepted, watch, watched
 from dashboard.addresses import problem_of
 from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, queries
@@ -43,22 +42,17 @@ def metrics(_: Request) -> Response:
     try:
         shelf = open_shelf()
         trend = ask(shelf, _nights, annotations.version(Path(shelf.root)))
-        refusals = ask(shelf, _refusals)
     except DraftboardError as error:
         return problem_of(error)
     registry = CollectorRegistry()
-    registry.register(_Families(shelf, trend, refusals))
+    registry.register(_Families(shelf, trend, ask(shelf, queries.rejections).num_rows))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
 def _nights(reader: Reader, _noted: str) -> Trend:
     """Return the series that have enough nights. ``_noted``: the version of what people accepted."""
-    return watch(answer.watched(reader, Filters()), budgets(()), answer.accepted(reader.root))
-
-
-def _refusals(reader: Reader) -> int:
-    return int(queries.rejections(reader).num_rows)
+    return watch(watched(reader, Filters()), budgets(()), accepted(reader.root))
 
 
 class _Families(Collector):
@@ -68,7 +62,6 @@ class _Families(Collector):
         self._shelf, self._trend, self._refusals = shelf, trend, refusals
 
     def collect(self) -> Iterator[Metric]:
-        """Yield every family."""
         root, generation = Path(self._shelf.root), self._shelf.generation
         about = InfoMetricFamily("draftboard", "The software that answers.")
         about.add_metric([], {"version": version("draftboard")})
@@ -121,8 +114,11 @@ def _of_watcher(health: WatchHealth) -> Iterator[Metric]:
     yield _gauge("watcher_up", "1: it reports in time.", float(complaint(health) is None))
     yield _gauge("watcher_waiting_files", "Not yet read.", health.waiting)
     if health.last_pass is not None:
-        at = health.last_pass.timestamp()
-        yield _gauge("watcher_last_pass_timestamp_seconds", "When it looked last.", at)
+        yield _gauge(
+            "watcher_last_pass_timestamp_seconds",
+            "When it looked last.",
+            health.last_pass.timestamp(),
+        )
     files = CounterMetricFamily("draftboard_watcher_files", "Since its start.", labels=["outcome"])
     for outcome in ("accepted", "duplicate", "rejected"):
         files.add_metric([outcome], getattr(health, outcome), created=health.since.timestamp())

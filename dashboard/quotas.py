@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dashboard.access_rules import ClientLimits, User
+from dashboard.access import ClientLimits, User
 from dashboard.addresses import UPLOADS, is_for_programs, path_of, problem
 
 #: How far back the bytes of uploads count, in seconds.
@@ -106,21 +106,14 @@ class Quotas:
             await self._app(scope, receive, send)
             return
         user: User = scope["draftboard.user"]
+        limits: ClientLimits = scope["draftboard.limits"]
         client = user.account or (HTTPConnection(scope).client or ("somewhere", 0))[0]
+        most = {"pages": limits.sessions, "uploads": limits.uploads, "questions": limits.calls}
         try:
-            self._admit(what, scope, client)
+            self._ledger.enter(client, what, most[what])
         except OverLimit as over:
             await _refuse(over, scope, receive, send)
             return
-        try:
-            await self._app(scope, receive, send)
-        finally:
-            self._ledger.leave(client, what)
-
-    def _admit(self, what: str, scope: Scope, client: str) -> None:
-        limits: ClientLimits = scope["draftboard.limits"]
-        most = {"pages": limits.sessions, "uploads": limits.uploads, "questions": limits.calls}
-        self._ledger.enter(client, what, most[what])
         try:
             if what == "uploads":
                 size = Headers(scope=scope).get("content-length", "")
@@ -129,13 +122,14 @@ class Quotas:
                 self._ledger.take_bytes(client, int(size), limits, time.monotonic())
             elif what == "questions":
                 self._ledger.call(client, limits, time.monotonic())
-        except OverLimit:
+            await self._app(scope, receive, send)
+        except OverLimit as over:
+            await _refuse(over, scope, receive, send)
+        finally:
             self._ledger.leave(client, what)
-            raise
 
 
 def _counted(scope: Scope) -> str | None:
-    """Return the quota that a visit counts against; None for a visit that is not counted."""
     if scope["type"] == "websocket":
         return "pages"
     if scope["type"] != "http":

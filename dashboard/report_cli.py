@@ -31,18 +31,19 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     Example: draftboard report --model openai/gpt-oss-120b --tokens-per-day 50e6 --out report.html
     """
     logging.getLogger(_CHATTY).setLevel(logging.ERROR)
+    from analysis.money.paying import Paying
     from answers.report import ReportRequest
     from answers.report import report as collected
-    from dashboard.report import html, library
+    from dashboard.downloads import html, library
     from warehouse.store import Reader
     from warehouse.store_cache import warehouse_path
     from warehouse.store_files import private_beside, publish
 
     library()
+    paying = Paying(given["usd_per_hour"], given["gpus_per_instance"], price=given["price"])
     wanted = ReportRequest(
-        question_from(given), given["subject"], _paying(given), given["tokens_per_day"],
-        given["link"],
-    )  # fmt: skip
+        question_from(given), given["subject"], paying, given["tokens_per_day"], given["link"]
+    )
     with Reader(warehouse_path(warehouse)) as reader, working("writing the report"):
         text = html(collected(reader, wanted))
     try:
@@ -55,9 +56,3 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
             f"The report cannot be written to {out} ({error.strerror}); name another --out."
         ) from error
     click.echo(f"Wrote {out} ({len(text.encode()) / 1e6:.1f} MB).")
-
-
-def _paying(given: dict[str, Any]) -> Any:
-    from analysis.money.paying import Paying
-
-    return Paying(given["usd_per_hour"], given["gpus_per_instance"], price=given["price"])

@@ -54,8 +54,13 @@ class Shelf:
 
     @cached_property
     def _whole(self) -> "Shelf":
-        reader = Reader(Path(self.root), everything=True)
-        return Shelf(self.root, self.name, self.excluded, True, reader=reader)
+        return Shelf(
+            self.root,
+            self.name,
+            self.excluded,
+            True,
+            reader=Reader(Path(self.root), everything=True),
+        )
 
 
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -110,8 +115,7 @@ def open_shelf(root: Path | None = None) -> Shelf:
 
 def frame(rows: pa.Table) -> pd.DataFrame:
     """Return the rows of a query as a frame of pandas."""
-    known: pd.DataFrame = rows.to_pandas()
-    return known
+    return cast(pd.DataFrame, rows.to_pandas())
 
 
 def ask(shelf: Shelf, question: Callable[[Reader, *Asked], Said], *asked: *Asked) -> Said:
@@ -121,8 +125,7 @@ def ask(shelf: Shelf, question: Callable[[Reader, *Asked], Said], *asked: *Asked
     ``asked`` are frozen values or text: equal ones are asked once.
     """
     key = _key(question, asked)
-    said: Said = shelf.kept.get(key, lambda one: question(one.reader, *asked), shelf)
-    return said
+    return cast(Said, shelf.kept.get(key, lambda one: question(one.reader, *asked), shelf))
 
 
 # --- Which generation the pages show: the newest, once what readers look at is answered of it.

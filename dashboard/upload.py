@@ -72,24 +72,20 @@ def take_in(reports: Sequence[Report]) -> Uploaded:
 
     Raises InvalidInput where there are too many, one is too large, or a fact is not in the contract.
     """
+    from answers.compare.answer import hold
+    from warehouse.store import Reader
+    from warehouse.store_current import current_generation
+
     _check(reports)
     with tempfile.TemporaryDirectory(prefix="draftboard-upload-") as name:
         folder = Path(name)
         files = {_written(folder, str(at), one): one for at, one in enumerate(reports, 1)}
         refused = _ingested(folder / "warehouse", files, folder)
-        return Uploaded(_held(folder / "warehouse"), refused)
-
-
-def _held(root: Path) -> "UploadedResults | None":
-    from answers.compare.answer import hold
-    from warehouse.store import Reader
-    from warehouse.store_current import current_generation
-
-    if current_generation(root) is None:
-        return None
-    with Reader(root) as reader:
-        held = hold(reader)
-    return held if held.read else None
+        if current_generation(folder / "warehouse") is None:
+            return Uploaded(None, refused)
+        with Reader(folder / "warehouse") as reader:
+            held = hold(reader)
+        return Uploaded(held if held.read else None, refused)
 
 
 def keep(reports: Sequence[Report], root: Path) -> tuple[tuple[str, str], ...]:
@@ -126,7 +122,7 @@ def _ingested(
         "HOME": str(folder),
         "LANG": "C.UTF-8",
     }
-    refused = []
+    refused_by_each: list[list[dict[str, str]]] = []
     try:
         done = subprocess.run(
             [sys.executable, "-m", "dashboard.upload", json.dumps(commands)],
@@ -137,17 +133,17 @@ def _ingested(
             sentence = (last or ["The facts are not understood."])[0]
             raise InvalidInput(sentence.removeprefix("Error: ").removeprefix(_SAID.decode()))
         rest, decoder = done.stdout.decode().strip(), json.JSONDecoder()
-        is_answered = False
-        while rest or not is_answered:
+        # One that says nothing was ended by a limit.
+        while rest or not refused_by_each:
             answer, end = decoder.raw_decode(rest)
-            is_answered = True
             rest = rest[end:].strip()
-            refused += answer["rejected"]
+            refused_by_each.append(answer["rejected"])
     except (subprocess.TimeoutExpired, ValueError):
         # A limit ended them.
         return tuple((one.name, _TOO_MUCH) for one in files.values())
     return tuple(
-        (files[Path(row["path"])].name, str(row["reason"]).replace(row["path"], "This file"))
+        (files[Path(row["path"])].name, row["reason"].replace(row["path"], "This file"))
+        for refused in refused_by_each
         for row in refused
     )
 

@@ -33,8 +33,7 @@ class Body(msgspec.Struct, gc=False):
 
 
 class Arguments(msgspec.Struct, gc=False):
-    """The arguments of a request as GuideLLM keeps them in ``request_args``."""
-
+    # The arguments of a request as GuideLLM keeps them in ``request_args``.
     body: Body | None = None
 
 
@@ -64,7 +63,7 @@ def prompt_text(body: Body) -> str | None:
 
 
 def flatten(messages: Any) -> str | None:
-    """Return messages as one text; a single redacted text stands for the whole conversation."""
+    # Return messages as one text; a single redacted text stands for the whole conversation.
     if not isinstance(messages, list) or not messages:
         return None
     pairs = []
@@ -75,9 +74,7 @@ def flatten(messages: Any) -> str | None:
         if isinstance(content, list):
             content = "".join(map(_text_of_part, content))
         pairs.append((role, "" if content is None else str(content)))
-    if len(pairs) == 1 and is_redacted(pairs[0][1]):
-        return pairs[0][1]
-    return flatten_messages(pairs)
+    return pairs[0][1] if len(pairs) == 1 and is_redacted(pairs[0][1]) else flatten_messages(pairs)
 
 
 def _text_of_part(part: Any) -> str:
@@ -122,16 +119,11 @@ def _clean_requests(requests: pa.Table, keep_text: bool) -> pa.Table:
             place = requests.schema.get_field_index(name)
             kept = pa.chunked_array([pa.nulls(len(column), column.type)])
             if keep_text or name == "error":
-                kept = _scrubbed(column)
+                # Each distinct text is looked at once: thousands of requests share a few errors.
+                encoded = column.combine_chunks().dictionary_encode()
+                if isinstance(encoded, pa.ChunkedArray):
+                    encoded = encoded.chunk(0)
+                texts = [scrub_text(text) for text in encoded.dictionary.to_pylist()]
+                kept = pa.chunked_array([pa.array(texts, pa.string()).take(encoded.indices)])
             requests = requests.set_column(place, requests.schema.field(place), kept)
     return requests
-
-
-def _scrubbed(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column without credentials. Each distinct text is looked at once: thousands of
-    requests share a few errors."""
-    encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0)
-    texts = pa.array([scrub_text(t) for t in encoded.dictionary.to_pylist()], pa.string())
-    return pa.chunked_array([texts.take(encoded.indices)])

@@ -147,23 +147,31 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
 
 
 def _require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
-    if not paths and not given["health"] and (given["watch"] or not given["rebuild"]):
-        raise click.UsageError("Missing argument 'PATHS...': name a folder or a report.")
-    if given["watch"]:
-        for name in ("replace", "rebuild"):
-            if given[name]:
-                raise click.UsageError(
-                    f"--{name} is done once, not again and again: give it without --watch."
-                )
-        for path in paths:
-            if path.exists() and not path.is_dir():
-                raise click.UsageError(f"{path} is no folder: --watch watches folders.")
-    if given["yes"] and not given["guess"]:
-        raise click.UsageError("--yes answers what --guess asks: give both, or neither.")
-    if given["columns"] and (given["watch"] or not paths or any(map(Path.is_dir, paths))):
-        raise click.UsageError("--columns reads tables that are named: give their files as PATHS.")
-    if given["guess"] and (not paths or given["watch"]):
-        raise click.UsageError("--guess looks at files once: give PATHS, and leave out --watch.")
+    watch, guess = given["watch"], given["guess"]
+    files = [path for path in paths if watch and path.exists() and not path.is_dir()]
+    once = [name for name in ("replace", "rebuild") if watch and given[name]]
+    problems = (
+        (
+            not paths and not given["health"] and (watch or not given["rebuild"]),
+            "Missing argument 'PATHS...': name a folder or a report.",
+        ),
+        (
+            once,
+            f"--{''.join(once[:1])} is done once, not again and again: give it without --watch.",
+        ),
+        (files, f"{''.join(map(str, files[:1]))} is no folder: --watch watches folders."),
+        (given["yes"] and not guess, "--yes answers what --guess asks: give both, or neither."),
+        (
+            given["columns"] and (watch or not paths or any(map(Path.is_dir, paths))),
+            "--columns reads tables that are named: give their files as PATHS.",
+        ),
+        (
+            guess and (not paths or watch),
+            "--guess looks at files once: give PATHS, and leave out --watch.",
+        ),
+    )
+    for sentence in (sentence for is_so, sentence in problems if is_so):
+        raise click.UsageError(sentence)
 
 
 def _show_health(given: dict[str, Any]) -> int:
@@ -200,7 +208,7 @@ def _show_health(given: dict[str, Any]) -> int:
 
 
 def _watch(paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, Any]) -> None:
-    from ingest.watch import Stop, WatchLog, WatchPlan, watch
+    from ingest.watch import Stop, WatchLog, watch
     from warehouse.store_cache import name_of, warehouse_path
 
     root, stop, log = warehouse_path(given["warehouse"]), Stop(), WatchLog(given["as_json"])
@@ -209,7 +217,7 @@ def _watch(paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, A
             f"watching {', '.join(map(str, paths))} for {name_of(root)}, every {given['interval']:g} s; "
             "Ctrl-C ends it"
         )
-        watch(WatchPlan(paths, root, options, given["interval"]), stop, log)
+        watch(paths, root, options, given["interval"], stop, log)
         log.say("stopped")
 
 
@@ -222,8 +230,7 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "IngestOptions":
     # It imports what reading needs while this process imports what finding and writing need.
     start()
     from ingest.model import IngestOptions, ReadingLimits
-    from ingest.settings import checked_facts, parse_settings, read_facts
-    from ingest.speculation import served_with
+    from ingest.settings import checked_facts, parse_settings, read_facts, served_with
     from ingest.table import read_columns
 
     try:

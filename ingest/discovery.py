@@ -1,19 +1,135 @@
-"""Finds what there is to ingest: result files and drops, each once, whatever links say."""
+"""Finds what there is to ingest: result files and drops, each once, whatever links say; which format a file is,
+and which files belong to one result."""
 
+import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ingest.belonging import bytes_beside, is_by_product, is_report, may_be_report, may_belong
+from ingest.formats import FORMATS
 from ingest.formats.bench_text import is_repeated
 from ingest.formats.drop import is_drop
 from ingest.formats.not_read import is_summary
-from ingest.model import Unit
+from ingest.model import FileContent, Format, Unit
+from ingest.read import head_of_file, json_bytes, open_content, remembered
+from ingest.settings import is_meta, meta_files
 from warehouse.beside import is_published_table
 from warehouse.errors import InvalidInput
 from warehouse.rows import Rejection
+
+# --- Which format a file is, which files belong to one result, and which say what another one says already.
+#
+# Some load generators write a summary and its requests apart. The id of such a result begins as that
+# of its main file alone and ends as the hash of all that belongs to it: so it is another one when more
+# comes or something changes, and still known to be of the same run (``pipeline.Intake``).
+
+
+_HALF = 32
+
+
+_BY_PRODUCT: list[Callable[[Path], bool]]
+_BY_PRODUCT, _BESIDE, _MADE_OF, _STANDS_FOR = (
+    [getattr(one, name) for one in FORMATS if hasattr(one, name)]
+    for name in ("is_by_product", "beside", "made_of", "stands_for")
+)
+
+
+def sniff(content: FileContent) -> Format:
+    """Return the format that recognises the content by its structure, never by its name. Raises
+    InvalidInput where none does."""
+    found = recognised(content.data)
+    if found is not None:
+        return found
+    *kinds, last = (known.KIND for known in FORMATS if known.KIND)
+    raise InvalidInput(
+        f"This is neither {', '.join(kinds)} nor {last}: of a CSV or JSON of one row a run say what its "
+        "columns are by --columns, else give the file that the load generator wrote."
+    )
+
+
+def recognised(data: memoryview) -> Format | None:
+    # Return the format that recognises a file, also by its first bytes alone.
+    data = json_bytes(data)
+    return next((known for known in FORMATS if known.sniff(data)), None)
+
+
+@remembered
+def is_report(path: Path) -> bool:
+    """Return whether a format recognises a file by its first bytes; False where it cannot be
+    read."""
+    return recognised(head_of_file(path)) is not None
+
+
+@remembered
+def may_be_report(path: Path) -> bool:
+    # Return whether a format recognises a file, or it cannot be told: it cannot be read, or its
+    # packing is cut off.
+    try:
+        return recognised(head_of_file(path)) is not None
+    except (OSError, InvalidInput):
+        return True
+
+
+def is_by_product(path: Path) -> bool:
+    """Return whether a file in a folder is no result of its own: a format knows it by its name, or
+    what says the same lies beside it."""
+    if is_meta(path) or any(says(path) for says in _BY_PRODUCT):
+        return True
+    made_of = (one for says in _MADE_OF for one in says(path))
+    return any(one.is_file() and (is_report(one) or is_by_product(one)) for one in made_of)
+
+
+def may_belong(path: Path) -> tuple[Path, ...]:
+    """Return the files that may belong to the result at ``path`` by their names, there or not;
+    those of its facts are among them."""
+    return (*(one for says in _BESIDE for one in says(path)), *meta_files(path))
+
+
+def with_companions(content: FileContent) -> FileContent:
+    """Return the content with the files that belong to it, whose hashes are then part of its own.
+
+    Raises InvalidInput where one of them cannot be a part of a result, OSError where it cannot be
+    read.
+    """
+    beside = getattr(recognised(content.data), "beside", None)
+    if beside is None:
+        return content
+    companions = tuple(open_content(path) for path in beside(content.path) if os.path.lexists(path))
+    whole = replace(content, beside=companions, alone=content.sha256)
+
+    def sha256() -> str:
+        return run_of(content.sha256()) + of_first(whole, len(companions))[_HALF:]
+
+    return replace(whole, sha256=sha256)
+
+
+def run_of(source_id: str) -> str:
+    """Return the part of an id that all results of the same main file share."""
+    return source_id[:_HALF]
+
+
+def of_first(content: FileContent, count: int) -> str:
+    """Return the hash of a result and of the first ``count`` files that belong to it."""
+    own = (content.alone or content.sha256)()
+    parts = (own, *(one.sha256() for one in content.beside[:count]))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest() if count else own
+
+
+def stood_for(content: FileContent) -> Iterator[FileContent]:
+    """Yield the files in whose place a result stands, should they have been read before it."""
+    opened = {one.path: one for one in content.beside}
+    for path in (one for says in _STANDS_FOR for one in says(content.path)):
+        # What cannot be read was never taken in.
+        with suppress(InvalidInput, OSError):
+            if path.is_file():
+                yield opened.get(path) or open_content(path)
+
+
+# --- The search itself.
+
 
 _PACKED = ("", ".gz", ".zst")
 SUFFIXES = tuple(f".json{packed}" for packed in _PACKED)
@@ -53,7 +169,15 @@ def find_units(
                 found.append(Unit(text, False, text.stat().st_size))
                 yield found[-1]
         if not found and not search.is_excused:
-            yield Rejection(str(path), _nothing(search.passed_over))
+            names = first_names(search.passed_over)
+            nothing = (
+                f"Nothing in this folder is a result that can be read ({names}): give the files that the "
+                "load generator wrote, or name one of these to see what it lacks."
+                if names else
+                "Nothing in this folder is a result: it holds no .json, .jsonl, .yaml or .csv file; give "
+                "the files that the load generator wrote."
+            )  # fmt: skip
+            yield Rejection(str(path), nothing)
         elif passed_over is not None and search.passed_over:
             units = (one.path for one in found if isinstance(one, Unit))
             belonging = {file for unit in units for file in may_belong(unit)}
@@ -70,13 +194,6 @@ def is_wanted(path: Path) -> bool:
         return False
     # A link that leads nowhere is rejected when it is read, as what is damaged.
     return not path.exists() or may_be_report(path)
-
-
-def _is_result(path: Path) -> bool:
-    try:
-        return is_report(path)
-    except (OSError, InvalidInput):
-        return False
 
 
 @dataclass
@@ -102,7 +219,7 @@ class _Search:
         elif named or is_wanted(path):
             yield from self._file(path, status)
         elif path.name.endswith(_TEXTS):
-            self.texts += [path] if _is_result(path) else []
+            self.texts += [path] if is_report(path) else []
         elif is_summary(path) or (
             path.name.endswith((*MAYBE, *_ARCHIVES)) and not is_by_product(path)
         ):
@@ -132,7 +249,11 @@ class _Search:
         elif path.name == "record.json":
             yield from self.visit(path.parent, named=True)
         elif not self._met(status):
-            yield Unit(path, False, status.st_size + bytes_beside(path))
+            size = status.st_size
+            for one in set(may_belong(path)) - {path}:
+                with suppress(OSError):
+                    size += one.stat().st_size
+            yield Unit(path, False, size)
 
     def _met(self, status: os.stat_result) -> bool:
         key = (status.st_dev, status.st_ino)
@@ -141,18 +262,6 @@ class _Search:
             return True
         self._seen.add(key)
         return False
-
-
-def _nothing(looked_at: list[Path]) -> str:
-    if not looked_at:
-        return (
-            "Nothing in this folder is a result: it holds no .json, .jsonl, .yaml or .csv file; give "
-            "the files that the load generator wrote."
-        )
-    return (
-        f"Nothing in this folder is a result that can be read ({first_names(looked_at)}): give the "
-        "files that the load generator wrote, or name one of these to see what it lacks."
-    )
 
 
 def first_names(paths: Sequence[Path]) -> str:

@@ -24,8 +24,6 @@ _EVENT = re.compile(
     r"|Entering DeepGEMM JIT"
 )
 _DATE = re.compile(r"\b(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)")
-#: The date of a line that bears none stands so near before it: characters.
-_NEAR = 1 << 16
 _ZONE, _ROUNDED = 1800.0, 2.0
 _NAMED = 3
 
@@ -62,7 +60,8 @@ def compiled(log: str, window: Window | None, ended: datetime | None) -> tuple[F
 
 
 def _date_before(log: str, place: int) -> datetime | None:
-    found = _DATE.findall(log, max(place - _NEAR, 0), place)
+    # The date of a line that bears none stands so near before it: characters.
+    found = _DATE.findall(log, max(place - (1 << 16), 0), place)
     try:
         month, day, hour, minute, second = map(int, found[-1])
         return datetime(2000, month, day, hour, minute, second, tzinfo=UTC)
@@ -80,9 +79,6 @@ _COMPILE = {"0": "NONE", "1": "STOCK_TORCH_COMPILE", "2": "DYNAMO_TRACE_ONCE",
             "3": "VLLM_COMPILE"}  # fmt: skip
 _GRAPHS = {"0": "NONE", "1": "PIECEWISE", "2": "FULL", "[2, 0]": "FULL_DECODE_ONLY",
            "[2, 1]": "FULL_AND_PIECEWISE"}  # fmt: skip
-_LONGEST = 60
-#: An engine says what it runs with when it starts: characters.
-_START = 1 << 20
 #: What a line of a log, or a configuration written as text, says of a setting; the first counts.
 _LINES = {
     "async_scheduling": r"Asynchronous scheduling is (enabled|disabled)",
@@ -159,7 +155,8 @@ def of_sglang(told: Mapping[str, Any]) -> Settings:
 
 def of_text(text: str) -> Settings:
     """Return what a server's log says, or a configuration that is written as text."""
-    text = text[:_START]
+    # An engine says what it runs with when it starts: characters.
+    text = text[: 1 << 20]
     found: Settings = {
         name: _value(match[1])
         for name, pattern in _LINES.items() if (match := re.search(pattern, text)) is not None
@@ -185,8 +182,7 @@ def _value(said: str) -> Any:
 
 
 def _plain(said: Settings) -> Settings:
-    """Return what is a word, a number or a truth of sensible length."""
     return {
         name: value for name, value in said.items()
-        if isinstance(value, bool | int | str) and value != "" and len(str(value)) <= _LONGEST
+        if isinstance(value, bool | int | str) and value != "" and len(str(value)) <= 60
     }  # fmt: skip

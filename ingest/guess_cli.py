@@ -51,11 +51,6 @@ REPEAT = "repeat"
 _GUESSED = ("num_speculative_tokens", "gpu", "gpu_count", "tensor_parallel_size", "server_args")
 #: What stands for a fact in which the results of one file differ: they say it themselves.
 SEVERAL = "several"
-_LOAD = ("load_profile", "concurrency", "rate", "trace")
-#: What a server was told to draft with, though not by which method.
-_DRAFTS = ("speculative_config", "draft_model")
-#: Whose reports say nothing of a load: that of their reader is how they run without a limit.
-_SAYS_NO_LOAD = ("vllm-throughput",)
 _K = "num_speculative_tokens"
 
 Row = Mapping[str, Any]
@@ -64,17 +59,15 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class GuessedFact:
-    """One fact of a file; ``value`` is None where nobody says it."""
-
+    # One fact of a file; ``value`` is None where nobody says it.
     value: Any
     by: By
 
 
 @dataclass(frozen=True)
 class GuessedFile:
-    """One file: what is known of it, and in ``more`` what was guessed or answered, as ``--set``
-    takes it."""
-
+    # One file: what is known of it, and in ``more`` what was guessed or answered, as ``--set``
+    # takes it.
     path: Path
     format: str
     facts: Mapping[str, GuessedFact]
@@ -83,7 +76,7 @@ class GuessedFile:
     more: dict[str, Any] = field(default_factory=dict)
 
     def stated(self, key: str, value: Any, by: By) -> "GuessedFile":
-        """Return the file with a fact that somebody else says now; None: nobody does."""
+        # Return the file with a fact that somebody else says now; None: nobody does.
         more = {name: said for name, said in self.more.items() if name != key}
         if value is not None:
             more[key] = value
@@ -93,10 +86,8 @@ class GuessedFile:
 def guessed(
     rows: Iterable[Row], stated: Callable[[Path], Mapping[str, Any]]
 ) -> tuple[GuessedFile, ...]:
-    """Return what is known of each file of some cells, and what its path and the other files add.
-
-    ``stated``: what the user said of a path.
-    """
+    # Return what is known of each file of some cells, and what its path and the other files add.
+    # ``stated``: what the user said of a path.
     files: dict[str, list[Row]] = {}
     for row in rows:
         files.setdefault(str(row["path"]), []).append(row)
@@ -134,7 +125,12 @@ def guessed(
 
 
 def _content(facts: Mapping[str, Any], cells: Sequence[Row]) -> Guess:
-    drafted = any(cell.get(key) not in (None, "{}") for cell in cells for key in _DRAFTS)
+    # What a server was told to draft with, though not by which method.
+    drafted = any(
+        cell.get(key) not in (None, "{}")
+        for cell in cells
+        for key in ("speculative_config", "draft_model")
+    )
     method = facts["spec_method"] or (SOME_METHOD if drafted else None)
     return Guess(method, facts[_K], facts["gpu"], facts["dataset"], facts["tensor_parallel_size"])
 
@@ -163,8 +159,9 @@ def _file(
     by_name = [_load_of({**cell, **offer}) for cell in cells]
     # That a load is unbounded is a load too, but for those whose reports say nothing of it.
     kind = str(cells[0]["load_generator"])
+    # Whose reports say nothing of a load: that of their reader is how they run without a limit.
     unsaid = all(
-        load is None or (load.kind == "unbounded" and kind in _SAYS_NO_LOAD) for load in loads
+        load is None or (load.kind == "unbounded" and kind == "vllm-throughput") for load in loads
     )
     load_by: By = "contents"
     if unsaid and None not in by_name and by_name != loads:
@@ -175,11 +172,11 @@ def _file(
 
 
 def _load_of(cell: Row) -> Load | None:
-    return load_of(*(cell.get(key) for key in _LOAD))
+    return load_of(*(cell.get(key) for key in ("load_profile", "concurrency", "rate", "trace")))
 
 
 def missing(files: Sequence[GuessedFile]) -> dict[str, int]:
-    """Return the facts that nobody states, and of how many files."""
+    # Return the facts that nobody states, and of how many files.
     counted = Counter(
         key for one in files for key, fact in one.facts.items()
         if fact.value is None and key != "draft_model"
@@ -192,27 +189,26 @@ def missing(files: Sequence[GuessedFile]) -> dict[str, int]:
 
 
 def told_apart(files: Sequence[GuessedFile]) -> tuple[GuessedFile, ...]:
-    """Return the files, none taken for a repeat of another dataset or arm: datasets that reports
-    name alike and drafts get names of their own."""
+    # None is taken for a repeat of another dataset or arm: datasets that reports name alike and drafts
+    # get names of their own.
     by_reports = [one.facts["dataset"].by == "contents" for one in files]
     found = []
     for one, words in zip(files, datasets_apart(list(map(_named, files)), by_reports), strict=True):
         dataset = one.facts["dataset"]
         # What the user says stays, and what the results of one file say.
-        if words is None or dataset.by == "you" or dataset.value == SEVERAL:
-            found.append(one)
-        else:
-            found.append(one.stated("dataset", with_words(dataset.value, words), "name"))
-    apart = []
-    for one, draft in zip(found, drafts(list(map(_named, found))), strict=True):
-        is_said = one.facts["draft_model"].value is not None or _of_one(one, "spec_method") is None
-        apart.append(one if is_said or draft is None else one.stated("draft_model", draft, "name"))
-    return tuple(apart)
+        is_said = words is None or dataset.by == "you" or dataset.value == SEVERAL
+        name = None if is_said or words is None else with_words(dataset.value, words)
+        found.append(one if name is None else one.stated("dataset", name, "name"))
+    return tuple(
+        one if draft is None or one.facts["draft_model"].value is not None
+        or _of_one(one, "spec_method") is None
+        else one.stated("draft_model", draft, "name")
+        for one, draft in zip(found, drafts(list(map(_named, found))), strict=True)
+    )  # fmt: skip
 
 
 def named_apart(files: Sequence[GuessedFile]) -> dict[str, tuple[str, ...]]:
-    """Return, by arm, the words and numbers that tell names of repeats apart: they may say what
-    ran."""
+    # Return, by arm, the words and numbers that tell names of repeats apart: they may say what ran.
     alike = list(map(_named, files))
     words, numbers = words_apart(alike), numbers_apart(alike)
     return {
@@ -242,7 +238,6 @@ LABELS = {
 }  # fmt: skip
 #: How a table marks who says something; what is not marked a file says itself, or the user.
 _MARKS = {"name": "*", "contents": "", "you": "", "nobody": ""}
-_LEGEND = "* from its path"
 _WIDTH = 80
 #: Of those that tell repeats apart.
 _MOST_WORDS = 6
@@ -259,7 +254,20 @@ def agree(
     files, outcome = _looked_at(paths, options)
     as_json, yes = given["as_json"], given["yes"]
     if as_json and not yes:
-        click.echo(json_text(_as_json(files, outcome), indent=1))
+        said = {
+            "files": [
+                {
+                    "path": str(one.path), "format": one.format,
+                    "facts": {k: {"value": f.value, "from": f.by} for k, f in one.facts.items()},
+                    "loads": list(one.loads), "loads_from": one.load_by, "set": one.more,
+                }
+                for one in files
+            ],
+            "repeats_named_apart": {arm: list(words) for arm, words in named_apart(files).items()},
+            "rejected": [{"path": r.path, "reason": r.reason} for r in outcome.rejected],
+            "passed_over": outcome.as_json()["passed_over"],
+        }  # fmt: skip
+        click.echo(json_text(said, indent=1))
     elif not as_json:
         _show(files, outcome)
     if files and not yes and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
@@ -301,8 +309,6 @@ def _looked_at(
 
 
 def _show(files: Sequence[GuessedFile], outcome: IngestOutcome) -> None:
-    """Show what all files share in one line, what tells them apart in a table, and what nobody
-    says."""
     for rejection in outcome.rejected:
         click.echo(f"not a result: {rejection.path}\n    {rejection.reason}")
     if outcome.passed_over:
@@ -325,7 +331,7 @@ def _show(files: Sequence[GuessedFile], outcome: IngestOutcome) -> None:
             narrow=True,
         )
     if any(value.endswith("*") for row in rows for value in row.values()):
-        click.echo(_LEGEND)
+        click.echo("* from its path")
     lacking = {LABELS[key]: number for key, number in missing(files).items()}
     if not all(one.loads for one in files):
         lacking["load"] = sum(not one.loads for one in files)
@@ -372,28 +378,12 @@ def _marked(fact: GuessedFact) -> str:
     return "unknown" if fact.value is None else f"{fact.value}{_MARKS[fact.by]}"
 
 
-def _as_json(files: Sequence[GuessedFile], outcome: IngestOutcome) -> dict[str, Any]:
-    return {
-        "files": [
-            {
-                "path": str(one.path), "format": one.format,
-                "facts": {k: {"value": f.value, "from": f.by} for k, f in one.facts.items()},
-                "loads": list(one.loads), "loads_from": one.load_by, "set": one.more,
-            }
-            for one in files
-        ],
-        "repeats_named_apart": {arm: list(words) for arm, words in named_apart(files).items()},
-        "rejected": [{"path": r.path, "reason": r.reason} for r in outcome.rejected],
-        "passed_over": outcome.as_json()["passed_over"],
-    }  # fmt: skip
-
-
 # --- What is asked on a terminal; an empty answer leaves a thing unknown.
 
 
 def _asked(files: tuple[GuessedFile, ...]) -> tuple[GuessedFile, ...]:
-    """Ask for what is missing, and return the files with the user's answers: which are the baseline,
-    what the others speculate with and how many tokens, then what all may share."""
+    # Ask for what is missing, and return the files with the user's answers: which are the baseline,
+    # what the others speculate with and how many tokens, then what all may share.
     if any(_method(one) is None for one in files):
         part = click.prompt("A part of the paths of the baseline's files", default="", type=str)
         if part:

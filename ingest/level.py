@@ -152,34 +152,31 @@ def cell_of(level: LevelReport, context: Context, index: int = 0) -> Cell:
 
 def cells_of(
     parts: Sequence[tuple[str, Any]], state: Callable[[Any], LevelReport], context: Context,
-    always: bool = False,
+    always: bool = False, first: int = 0,
 ) -> Iterator[Cell]:  # fmt: skip
     """Yield the cell of each part of a file, which has a name like ``Line 3``; ``state`` reads one.
-    Raises InvalidInput, which names the part where there are several, or ``always``."""
-    for index, (name, said) in enumerate(parts):
+    Raises InvalidInput, which names the part where there are several, or ``always``. ``first``: the place
+    of the first one in its file."""
+    for index, (name, said) in enumerate(parts, start=first):
         with part(name, alone=len(parts) == 1 and not always):
             cell = cell_of(state(said), context, index)
         yield cell
 
 
-def reported(
-    metric: str, said: Any, factor: float = 1.0, only: tuple[str, ...] = ()
-) -> Iterator[Measurement]:
+def reported(metric: str, said: Any, factor: float = 1.0) -> Iterator[Measurement]:
     """Yield what a mapping of statistics says of a metric, times ``factor``; each statistic once.
 
-    ``said`` may be a plain number, which is a mean. ``only``: these words and no others. Raises
-    InvalidInput for a statistic that is no number.
+    ``said`` may be a plain number, which is a mean. Raises InvalidInput for a statistic that is no
+    number.
     """
     words = said if isinstance(said, Mapping) else {"mean": said}
     found: dict[str, float] = {}
     for word in words:
         statistic = STATISTICS.get(str(word))
-        known = statistic in METRICS[metric].statistics and (not only or word in only)
-        if not statistic or not known:
-            continue
-        value = number(words, word, f"{METRICS[metric].label}, {word},")
-        if value is not None:
-            found.setdefault(statistic, value * factor)
+        if statistic in METRICS[metric].statistics:
+            value = number(words, word, f"{METRICS[metric].label}, {word},")
+            if value is not None:
+                found.setdefault(str(statistic), value * factor)
     for statistic, value in found.items():
         yield Measurement("reported", metric, statistic, value)
 
@@ -251,8 +248,7 @@ def _columns(requests: LevelRequests, window: Window) -> Columns:
 
 
 def _recomputed(level: LevelReport, full: Columns | None) -> Iterator[Measurement]:
-    """Yield the measurements that follow from the requests: without their times the latencies
-    only."""
+    # Yield the measurements that follow from the requests: without their times the latencies only.
     requests = level.requests
     if full is None or requests is None or not (requests.complete and requests.recomputed):
         return
@@ -267,8 +263,8 @@ def _recomputed(level: LevelReport, full: Columns | None) -> Iterator[Measuremen
 
 
 def of_texts(texts: Iterable[str | None]) -> Iterator[Measurement]:
-    """Yield the shares of completed answers that repeat themselves and that are JSON. None and a redacted text
-    are unknown; where no text says anything, nothing is known."""
+    # Yield the shares of completed answers that repeat themselves and that are JSON. None and a
+    # redacted text are unknown; where no text says anything, nothing is known.
     known = [text for text in texts if text is not None and not is_redacted(text)]
     for metric, judge in (("repeating_answers", repeats), ("json_answers", is_json)):
         if any(known):
@@ -283,18 +279,18 @@ def _table(cell_id: str, requests: LevelRequests, full: Columns, keep_text: bool
         **(dict.fromkeys(_MOMENTS) if not requests.timed else {}),
         **requests.more, **({} if keep_text else dict.fromkeys(("prompt", "output"))),
     }  # fmt: skip
-    arrays = [_array(stored.get(one.name), one, n) for one in REQUEST_SCHEMA]
+    arrays = []
+    for one in REQUEST_SCHEMA:
+        values = stored.get(one.name)
+        plain = isinstance(values, np.ndarray) and values.dtype == np.float64
+        try:
+            array = pa.nulls(n) if values is None else (
+                pa.array(values if plain else list(values), from_pandas=plain)
+            )  # fmt: skip
+            arrays.append(array.cast(one.type))
+        except (pa.ArrowException, OverflowError) as error:
+            raise refusal(f"What its requests say of {one.name}", error) from None
     return pa.Table.from_arrays(arrays, schema=REQUEST_SCHEMA)
-
-
-def _array(values: Any, one: pa.Field, n: int) -> pa.Array:
-    if values is None:
-        return pa.nulls(n, one.type)
-    is_plain = isinstance(values, np.ndarray) and values.dtype == np.float64
-    try:
-        return pa.array(values if is_plain else list(values), from_pandas=is_plain).cast(one.type)
-    except (pa.ArrowException, OverflowError) as error:
-        raise refusal(f"What its requests say of {one.name}", error) from None
 
 
 def contradicted(metric: str, said: Any, counted: float | None) -> Iterator[Flag]:
@@ -317,15 +313,14 @@ _NAMED, _LONGEST = 8, 60
 def left_out(said: Mapping[str, Any], known: re.Pattern[str]) -> Iterator[Flag]:
     """Yield one flag that names the numbers of a file, and objects that hold some, whose names ``known``
     does not fit: neither read, nor known to follow from what is."""
-    names = [key for key, value in said.items() if _counts(value) and not known.fullmatch(key)]
+    names = [
+        key for key, value in said.items() if not known.fullmatch(key)
+        and any(map(is_number, value.values() if isinstance(value, dict) else (value,)))
+    ]  # fmt: skip
     if names:
         shown = ", ".join(scrub_text(name[:_LONGEST]) for name in names[:_NAMED])
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         yield Flag("not_read", "info", f"Numbers of this file that were not read: {shown}{more}.")
-
-
-def _counts(value: Any) -> bool:
-    return is_number(value) or (isinstance(value, dict) and any(map(is_number, value.values())))
 
 
 # --- The measured window of a cell: what was active, where a report states a longer one. A report may
@@ -351,8 +346,7 @@ def active(
     end = stated.end if stated.end <= last else last - trimmed[1]
     if not start < end:
         return stated, ()
-    cut = outlived(stated.end - stated.start, end - start)
-    return Window(start, end), () if cut is None else (cut,)
+    return Window(start, end), tuple(outlived(stated.end - stated.start, end - start))
 
 
 def activity(columns: Mapping[str, Any]) -> tuple[float, float]:
@@ -366,16 +360,14 @@ def activity(columns: Mapping[str, Any]) -> tuple[float, float]:
     return float(columns["start"][begun].min()), last
 
 
-def outlived(stated: float, found: float) -> Flag | None:
-    """Return a flag where a window of ``stated`` seconds had activity for only ``found`` of
-    them."""
+def outlived(stated: float, found: float) -> Iterator[Flag]:
+    """Yield a flag where a window of ``stated`` seconds had activity for only ``found`` of them."""
     idle = stated - found
-    if idle <= max(_IDLE_S, _IDLE_SHARE * stated):
-        return None
-    return Flag(
-        "window_outlives_activity",
-        "warning",
-        f"The report measured over {stated:,.1f} s, but its requests were active for only "
-        f"{found:,.1f} s of them: its own rates are too low by {idle / stated:.0%}, and the "
-        "canonical ones take the active time.",
-    )
+    if idle > max(_IDLE_S, _IDLE_SHARE * stated):
+        yield Flag(
+            "window_outlives_activity",
+            "warning",
+            f"The report measured over {stated:,.1f} s, but its requests were active for only "
+            f"{found:,.1f} s of them: its own rates are too low by {idle / stated:.0%}, and the "
+            "canonical ones take the active time.",
+        )

@@ -15,16 +15,8 @@ if TYPE_CHECKING:
 # --- What there is to read, and how much reading it may take: generous for a result, too little for
 # a poison.
 
-#: Of one file or folder a process may hold this many times its size, beside what any may.
-_TIMES_ITS_SIZE = 3
-#: Packed files grow about tenfold, repeated texts a hundredfold.
-_UNPACKED = 20
-PACKED = (".gz", ".zst")
-#: Bytes that are surely read in a second of processor time: a fortieth of what one core does.
-_SLOWEST = 1e6
 #: A disk or a busy machine may make a unit take so many times its processor time, and this at least.
 _WAITING, _LEAST_S = 10, 60.0
-_MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -70,12 +62,15 @@ class ReadingLimits:
         """Return what reading this unit may take, by about how many bytes it has when unpacked."""
         try:
             files = unit.path.iterdir() if unit.is_drop else iter([unit.path])
-            is_packed = any(path.suffix in PACKED for path in files)
+            is_packed = any(path.suffix in (".gz", ".zst") for path in files)
         except OSError:
             is_packed = False
-        size = unit.bytes * (_UNPACKED if is_packed else 1)
-        seconds = self.seconds + size / _SLOWEST
-        memory = self.megabytes * _MEGABYTE + _TIMES_ITS_SIZE * size
+        # Packed files grow about tenfold, repeated texts a hundredfold.
+        size = unit.bytes * (20 if is_packed else 1)
+        # 1 MB is surely read in a second of processor time: a fortieth of what one core does.
+        seconds = self.seconds + size / 1e6
+        # A process may hold three times the size of what it reads, beside what any may.
+        memory = self.megabytes * 1_000_000 + 3 * size
         return Allowance(int(seconds) + 1, max(_LEAST_S, seconds * _WAITING), memory)
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ingest.belonging import run_of
 from ingest.clean import clean_text
-from ingest.discovery import find_units, first_names
+from ingest.discovery import find_units, first_names, run_of
 from ingest.model import ClaimsTable, IngestOptions, ReadResult, Unit
 from ingest.processes import Answer, ReadingTask, answers
 from ingest.settings import checked_facts
@@ -24,10 +23,6 @@ from warehouse.store_draft import Draft
 if TYPE_CHECKING:
     from warehouse.store_tables import KnownSource
 
-    pass
-
-#: A batch is published after this many seconds, so that a long ingest shows up while it runs.
-BATCH_SECONDS = 10.0
 #: So long an ingest keeps others from writing who stand in line.
 TURN_SECONDS = 2.0
 #: Whether another waits is a question to the disk, and not asked after each small file.
@@ -66,10 +61,8 @@ class IngestOutcome:
     @property
     def words_of_passed_over(self) -> str:
         """What these are, with a few of their names."""
-        is_one = len(self.passed_over) == 1
-        what = "file that holds no result of its own" if is_one else (
-            "files that hold no result of their own"
-        )  # fmt: skip
+        several = len(self.passed_over) != 1
+        what = f"file{'s that hold' if several else ' that holds'} no result of {'their' if several else 'its'} own"
         return clean_text(f"{what}: {first_names(self.passed_over)}")
 
 
@@ -115,8 +108,7 @@ def with_facts(
 def _one_turn(
     intake: "Intake", units: UnitsWithOptions, store: Writer, alive: Callable[[], None]
 ) -> bool:
-    """Take in until there is no more, or another process wants to write; return whether one
-    does."""
+    # Take in until there is no more, or another process wants to write; return whether one does.
     published = time.monotonic()
     ask_at, is_over = published + TURN_SECONDS, False
 
@@ -129,7 +121,8 @@ def _one_turn(
         now = time.monotonic()
         if not is_over and now > ask_at:
             is_over, ask_at = store.is_awaited, now + _ASKING_SECONDS
-        if now - published > BATCH_SECONDS:
+        # A batch is published after this many seconds, so that a long ingest shows up while it runs.
+        if now - published > 10.0:
             store.commit()
             published = now
     intake.outcome.generation = store.commit()
@@ -147,7 +140,7 @@ class Intake:
     def __init__(
         self, store: Writer, advance: Callable[[Unit], None], held: Iterable[str] = ()
     ) -> None:
-        """``held``: ids of a warehouse that is read again, which the store holds no more."""
+        # ``held``: ids of a warehouse that is read again, which the store holds no more.
         self.outcome = IngestOutcome()
         self.superseded: set[str] = set()
         self._store = store
@@ -162,9 +155,8 @@ class Intake:
         self._most: dict[str, int] = {}
 
     def take_in(self, units: UnitsWithOptions) -> Iterator[None]:
-        """Read every unit and adopt what it holds, or reject it; yields after each, and while it
-        waits. Raises DraftboardError where the warehouse cannot be written.
-        """
+        # Read every unit and adopt what it holds, or reject it; yields after each, and while it
+        # waits. Raises DraftboardError where the warehouse cannot be written.
         tasks = self._tasks(units)
         for first in tasks:
             everything = itertools.chain([first], tasks)
@@ -202,8 +194,8 @@ class Intake:
         self._store.reject(self._rejected[number])
 
     def _adopt(self, result: ReadResult, replaces: bool) -> bool:
-        """Adopt what is new of a result, and let go in whose place it stands; return whether
-        something is new. ``replaces``: also what is known."""
+        # Adopt what is new of a result, and let go in whose place it stands; return whether
+        # something is new. ``replaces``: also what is known.
         if not replaces and all(self._store.known(draft.source_id) for draft in result.drafts):
             # The same content under another name was read at the same time.
             for draft in result.drafts:
@@ -222,8 +214,8 @@ class Intake:
         return bool(new)
 
     def _is_part(self, result: ReadResult, replaces: bool) -> bool:
-        """Return whether the same run is held with more files, or as many that were read at the
-        same time; if not, what is held of it is let go."""
+        # Return whether the same run is held with more files, or as many that were read at the same
+        # time; if not, what is held of it is let go.
         if result.beside is None:
             return False
         own = result.drafts[0].source_id

@@ -35,37 +35,9 @@ _HOME = Path(__file__).parents[1]
 _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1", "PYDANTIC_DISABLE_PLUGINS": "1", "PYTHONSAFEPATH": "1",
 }  # fmt: skip
-#: The path of a socket has at most 107 bytes; below the temporary folder multiprocessing adds 33.
-_LONGEST_FOLDER = 107 - 33
 # Pebble looks after its processes so often, seconds: a report that ends one waits for it, and so does
 # the end of an ingest.
 CONSTS.sleep_unit = 0.02
-
-_LATE = (
-    "Reading this took longer than {:,.0f} s and was ended: look at its disk; if it is a result, "
-    "allow more with --unit-seconds."
-)
-_HOG = (
-    "Reading this took more than {:,.0f} s of a processor and was ended; if it is a result, allow "
-    "more with --unit-seconds."
-)
-_TOO_MUCH = (
-    "Reading this takes more memory than a result of its size may ({:,.0f} MB); if it is one, allow "
-    "more with --unit-memory."
-)
-_SHORTER = "This became shorter while it was read, or its disk failed: take it in when it is whole."
-_KILLED = (
-    "The system ended the process that read this, twice, probably for want of memory: free some, or "
-    "read one at a time with --workers 1."
-)
-_BROKE = (
-    "The process that read this died of it ({}): it is damaged, or made to do that; copy it again "
-    "from its source."
-)
-_GONE = (
-    "The process that starts those which read has gone, perhaps for want of memory: what was "
-    "published stays; run the same command again."
-)
 
 
 @dataclass(frozen=True)
@@ -90,8 +62,7 @@ Answer = ReadResult | ClaimsTable | InvalidInput | None
 
 
 class _Process(ForkServerProcess):
-    """Reads, and imports nothing of the module that was started, which may be any."""
-
+    # Reads, and imports nothing of the module that was started, which may be any.
     def start(self) -> None:
         main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
         try:
@@ -113,7 +84,8 @@ def start() -> None:
     paths = filter(None, (str(_HOME), before.get("PYTHONPATH")))
     os.environ.update(_ENVIRONMENT, PYTHONPATH=os.pathsep.join(paths))
     try:
-        if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_FOLDER:
+        # The path of a socket has at most 107 bytes; below the temporary folder multiprocessing adds 33.
+        if len(os.fsencode(tempfile.gettempdir())) > 107 - 33:
             tempfile.tempdir = "/tmp"
         forkserver.ensure_running()
     except OSError as error:
@@ -180,16 +152,30 @@ def _answer(future: "Future[Answer]", error: BaseException | None, task: Reading
         case InvalidInput():
             return error
         case TimeoutError():
-            return InvalidInput(_LATE.format(task.allowed.wall_seconds))
+            return InvalidInput(
+                f"Reading this took longer than {task.allowed.wall_seconds:,.0f} s and was ended: look at "
+                "its disk; if it is a result, allow more with --unit-seconds."
+            )
         case ProcessExpired(exitcode=code):
-            reasons = {
-                -signal.SIGXCPU: _HOG.format(task.allowed.seconds), -signal.SIGBUS: _SHORTER,
-                -signal.SIGKILL: _KILLED,
-            }  # fmt: skip
             how = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-            return InvalidInput(reasons.get(code, _BROKE.format(how)))
+            reasons = {
+                -signal.SIGXCPU: f"Reading this took more than {task.allowed.seconds:,.0f} s of a "
+                "processor and was ended; if it is a result, allow more with --unit-seconds.",
+                -signal.SIGBUS: "This became shorter while it was read, or its disk failed: take it in "
+                "when it is whole.",
+                -signal.SIGKILL: "The system ended the process that read this, twice, probably for want "
+                "of memory: free some, or read one at a time with --workers 1.",
+            }
+            died = (
+                f"The process that read this died of it ({how}): it is damaged, or made to do that; copy it "
+                "again from its source."
+            )
+            return InvalidInput(reasons.get(code, died))
         case BrokenProcessPool():
-            raise DraftboardError(_GONE) from None
+            raise DraftboardError(
+                "The process that starts those which read has gone, perhaps for want of memory: what was "
+                "published stays; run the same command again."
+            ) from None
         case _:
             raise error
 
@@ -198,8 +184,7 @@ def _answer(future: "Future[Answer]", error: BaseException | None, task: Reading
 
 
 class _Job:
-    """What all tasks of a process share: the warehouse, and the ids that it holds."""
-
+    # What all tasks of a process share: the warehouse, and the ids that it holds.
     root = Path()
     known: frozenset[str] = frozenset()
 
@@ -223,7 +208,7 @@ def _end_with_the_command() -> None:
 
 
 def _read(task: ReadingTask) -> Answer:
-    """Read what a task names; whatever reading raises concerns this unit alone."""
+    # Read what a task names; whatever reading raises concerns this unit alone.
     # Not above: only a process that reads needs it.
     from ingest.reading import read_unit
     from ingest.stated import sentence
@@ -233,7 +218,10 @@ def _read(task: ReadingTask) -> Answer:
     try:
         return read_unit(task.unit, task.options, _Job.root, known)
     except MemoryError:
-        raise InvalidInput(_TOO_MUCH.format(task.allowed.memory / 1e6)) from None
+        raise InvalidInput(
+            "Reading this takes more memory than a result of its size may "
+            f"({task.allowed.memory / 1e6:,.0f} MB); if it is one, allow more with --unit-memory."
+        ) from None
     except DraftboardError:
         raise
     except Exception as error:  # noqa: BLE001  # One that no reader foresaw is a rejection too.
@@ -246,11 +234,9 @@ def _read(task: ReadingTask) -> Answer:
 
 
 def _limit(allowed: Allowance) -> None:
-    """Let the system end this process where the next unit takes more than it may.
-
-    RLIMIT_DATA, because a mapped report is no part of it: RLIMIT_AS would count its pages, and the
-    resident size would have to be looked at from outside, after the fact.
-    """
+    # Let the system end this process where the next unit takes more than it may. RLIMIT_DATA,
+    # because a mapped report is no part of it: RLIMIT_AS would count its pages, and the resident
+    # size would have to be looked at from outside, after the fact.
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = {resource.RLIMIT_CPU: math.ceil(used.ru_utime + used.ru_stime + allowed.seconds)}
     # Elsewhere than on Linux such a limit does not reach most of what is allocated.

@@ -20,15 +20,12 @@ from warehouse.errors import InvalidInput
 
 #: Largest content that is unpacked, bytes; a compressed file that grows beyond it is no report.
 MAX_UNPACKED = 8 << 30
-#: Reports pack about 10:1, repeated texts about 100:1; beyond this it is a decompression bomb.
-MAX_RATIO = 500
 _CHUNK = 1 << 20
 #: Of so many files it is remembered what was found out about them.
 _FILES = 4096
 #: Of a packed file so much is unpacked at once: zstd may grow 30,000 times.
 _PACKED = 4 << 10
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 #: What unpacking may raise.
 _DAMAGED = (EOFError, zlib.error, zstandard.ZstdError, gzip.BadGzipFile)
 
@@ -106,9 +103,8 @@ def json_bytes(data: memoryview) -> memoryview:
 
 
 def check_text(data: memoryview, path: Path) -> None:
-    """Raise InvalidInput where the first bytes cannot start UTF-8 JSON or text."""
     head = bytes(data[:4096])
-    if head[:2] in _UTF16:
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InvalidInput(f"{path} is UTF-16 text, not UTF-8: convert it to UTF-8 first.")
     if b"\0" in head:
         raise InvalidInput(f"{path} is a binary file: give the JSON report instead.")
@@ -124,7 +120,7 @@ def check_text(data: memoryview, path: Path) -> None:
 
 
 def hashed(data: memoryview) -> Callable[[], str]:
-    """Start hashing in a thread; return a function that waits for the hash."""
+    # Start hashing in a thread; return a function that waits for the hash.
     digest = hashlib.sha256()
     thread = threading.Thread(target=digest.update, args=(data,), daemon=True)
     thread.start()
@@ -145,8 +141,8 @@ def _unpacked_chunks(file: IO[bytes]) -> Iterator[bytes] | None:
 
 
 def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield what a file of zstd frames holds. Raises EOFError where the last one has no end, which
-    the library's own reader takes for the end of the file."""
+    # Yield what a file of zstd frames holds. Raises EOFError where the last one has no end, which
+    # the library's own reader takes for the end of the file.
     library = zstandard.ZstdDecompressor()
     frame = library.decompressobj()
     while packed := file.read(_PACKED):
@@ -160,8 +156,9 @@ def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _spooled(chunks: Iterable[bytes], path: Path) -> IO[bytes]:
-    """Unpack into a nameless temporary file, so that memory stays small."""
-    limit = min(MAX_UNPACKED, max(path.stat().st_size * MAX_RATIO, 16 * _CHUNK))
+    # Unpack into a nameless temporary file, so that memory stays small.
+    # Reports pack about 10:1, repeated texts about 100:1; beyond 500:1 it is a decompression bomb.
+    limit = min(MAX_UNPACKED, max(path.stat().st_size * 500, 16 * _CHUNK))
     out = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     try:
         for chunk in chunks:

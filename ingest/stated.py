@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,9 +50,6 @@ _REASONS: dict[type[Exception], str] = {
     pa.ArrowException: "a number is too large, or has a fraction where a whole one belongs",
     OverflowError: "a number is too large",
 }
-_ELSE = "it holds a value that cannot be"
-#: A longer text is not repeated in a sentence.
-_LONGEST = 40
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 
 
@@ -90,7 +88,11 @@ def why(error: Exception) -> str:
         case msgspec.ValidationError():
             return _field(str(error))
         case msgspec.DecodeError() | json.JSONDecodeError():
-            place = _place_in_json(error)
+            byte = _BYTE.search(str(error))
+            place = f"byte {byte[1]}" if byte else None
+            if isinstance(error, json.JSONDecodeError):
+                is_over = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Untermin")
+                place = None if is_over else f"character {error.pos}"
             if place is None:
                 return "it ends in the middle, so it was cut off or altered"
             return f"it is no JSON from {place} on, so it is damaged or was cut off"
@@ -103,7 +105,8 @@ def why(error: Exception) -> str:
         case OSError():
             return error.strerror or "the system does not say why"
         case _:
-            return next((words for one, words in _REASONS.items() if isinstance(error, one)), _ELSE)
+            reasons = (words for one, words in _REASONS.items() if isinstance(error, one))
+            return next(reasons, "it holds a value that cannot be")
 
 
 def shown(value: Any) -> str:
@@ -113,12 +116,13 @@ def shown(value: Any) -> str:
     if isinstance(value, int | float):
         return "too large a number" if abs(value) > 1e308 else f"{value:.15g}"
     if isinstance(value, str):
-        return repr(scrub_text(value)) if len(value) <= _LONGEST else "a long text"
+        # A longer text is not repeated in a sentence.
+        return repr(scrub_text(value)) if len(value) <= 40 else "a long text"
     return kind(value)
 
 
 def kind(value: Any) -> str:
-    """Return what a value is, in a word or two: ``a text``, ``true or false``."""
+    # Return what a value is, in a word or two: ``a text``, ``true or false``.
     return _FOUND.get(type(value).__name__, "something else")
 
 
@@ -162,17 +166,6 @@ def _field(said: str) -> str:
         found = _FOUND.get(other[2], other[2])
         return f"{where} is {found} where {' or '.join(wanted) or 'null'} belongs"
     return f"{where} is out of range"
-
-
-def _place_in_json(error: Exception) -> str | None:
-    if isinstance(error, json.JSONDecodeError):
-        is_over = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
-        return None if is_over else f"character {error.pos}"
-    byte = _BYTE.search(str(error))
-    return f"byte {byte[1]}" if byte else None
-
-
-# ---
 
 
 # --- ``NaN`` and ``Infinity`` in a report: Python writes them, JSON has none.
@@ -286,6 +279,21 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def failure_of(error: dict[str, Any] | None, *names: str) -> str | None:
+    """Return what the first of the names that is there says of an error; None without one."""
+    if error is None:
+        return None
+    return " ".join(str(next(filter(None, map(error.get, names)), "failed")).split())
+
+
+def moment_of(seconds: float | None) -> datetime | None:
+    """Return a moment in unix seconds as a time in UTC; None where it is unknown, or is none."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
 def section(said: Members, name: str) -> dict[str, Any]:
     """Return the object under a name, an empty one where nothing is said. Raises InvalidInput."""
     value = said.get(name)
@@ -320,8 +328,6 @@ def _wrong(name: str, found: str, wanted: str) -> InvalidInput:
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Aliases let a few lines stand for any number of values; reports hold far fewer than this.
-_MOST = 5_000_000
 _LARGEST = 256 << 20
 
 
@@ -362,13 +368,14 @@ def cut_off(kind: str) -> InvalidInput:
 
 
 def _plain(said: Any, kind: str) -> None:
-    """Make every name a text, as in JSON: YAML takes numbers and nothing for names too. Raises
-    InvalidInput where the values, aliases followed, are too many or without end."""
+    # Make every name a text, as in JSON: YAML takes numbers and nothing for names too. Raises
+    # InvalidInput where the values, aliases followed, are too many or without end.
     waiting, seen = [said], 0
     while waiting:
         one = waiting.pop()
         seen += 1
-        if seen > _MOST:
+        # Aliases let a few lines stand for any number of values; reports hold far fewer than this.
+        if seen > 5_000_000:
             raise InvalidInput(
                 f"This YAML, {kind}, repeats itself by aliases beyond any report: write it anew."
             )
@@ -451,6 +458,6 @@ def json_object(data: memoryview, what: str) -> tuple[dict[str, Any], tuple[Flag
 
 
 def members(data: memoryview | bytes) -> dict[str, Any]:
-    """Return one JSON object as a dictionary, as it stands: ``time_per_output_token`` is no
-    credential."""
+    # Return one JSON object as a dictionary, as it stands: ``time_per_output_token`` is no
+    # credential.
     return msgspec.json.decode(data, type=dict[str, Any])

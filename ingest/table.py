@@ -36,7 +36,6 @@ from warehouse.rows import Acceptance, Measurement
 NUMBERS = ("completed", "errored", "duration", "drafts", "draft_tokens", "accepted_tokens")
 #: Where the rows of a JSON object stand.
 _ROWS = "rows"
-_MEMBERS = ("column", "value", "unit", "values")
 _SPELLED = {**dict.fromkeys(("off", "no"), "False"), **dict.fromkeys(("on", "yes"), "True")}
 _UNITS_OF_A_RATIO = {"ratio": 1.0, "%": 0.01, "percent": 0.01}
 
@@ -53,12 +52,16 @@ class Column:
 
     @property
     def name(self) -> str:
-        """How an error names it."""
+        # How an error names it.
         return "--columns:" if self.column is None else f"column {self.column!r}:"
 
+    def of(self, row: "Row") -> Any:
+        value = self.value if self.column is None else row.get(self.column)
+        return value.strip() if isinstance(value, str) else value
+
     def meant(self, value: Any) -> Any:
-        """Return what a value means; a number as its text, as in a CSV. YAML takes ``off`` and ``no``
-        for false."""
+        # Return what a value means; a number as its text, as in a CSV. YAML takes ``off`` and
+        # ``no`` for false.
         text = str(value) if is_number(value) else value
         spelled = _SPELLED.get(str(text).lower(), text)
         return self.values.get(str(text), self.values.get(str(spelled), text))
@@ -86,8 +89,7 @@ def read_columns(path: Path) -> ColumnMap:
     try:
         return column_map(load_yaml(memoryview(path.read_bytes()), "a map of columns"))
     except (OSError, InvalidInput, UnknownKey) as error:
-        said = str(error).replace("--set ", "", 1)
-        raise UnknownKey(f"--columns {path}: {said}") from None
+        raise UnknownKey(f"--columns {path}: {str(error).replace('--set ', '', 1)}") from None
 
 
 def column_map(said: Mapping[str, Any]) -> ColumnMap:
@@ -107,11 +109,9 @@ def column_map(said: Mapping[str, Any]) -> ColumnMap:
 
 
 def _metric(name: str) -> tuple[str, str]:
-    """Return the metric and the statistic of ``ttft_p99``; without one it is the mean."""
-    metric, _, word = name.rpartition("_")
+    # Return the metric and the statistic of ``ttft_p99``; without one it is the mean.
+    metric, _, word = (name, "", "mean") if name in METRICS else name.rpartition("_")
     statistic = STATISTICS.get(word)
-    if name in METRICS:
-        metric, statistic = name, "mean"
     if metric in METRICS and statistic in METRICS[metric].statistics:
         return metric, statistic
     known = [*FACT_KEYS, *NUMBERS, *METRICS]
@@ -123,10 +123,10 @@ def _metric(name: str) -> tuple[str, str]:
 
 
 def _column(name: str, told: Any, ours: str | None) -> Column:
-    """Return where a name's value stands. ``ours``: our unit; None where the value is no number. A time
-    says its unit, or its column's name ends with it: ``…_ms``, ``…_s``."""
+    # Return where a name's value stands. ``ours``: our unit; None where the value is no number. A
+    # time says its unit, or its column's name ends with it: ``…_ms``, ``…_s``.
     said = told if isinstance(told, dict) else {"column": told}
-    if set(said) - set(_MEMBERS) or ("column" in said) == ("value" in said):
+    if set(said) - {"column", "value", "unit", "values"} or ("column" in said) == ("value" in said):
         raise UnknownKey(
             f"{name!r} is a column, or an object with either column or value, and with unit or values; "
             "write it so."
@@ -158,7 +158,6 @@ def _column(name: str, told: Any, ours: str | None) -> Column:
 NAME = "table"
 
 Row = Mapping[str, Any]
-_DELIMITERS = ",;\t|"
 #: What tables hold where there is no number.
 _NO_NUMBERS = ("", "-", "nan", "null", "none", "n/a", "na")
 _ENDLESS = ("inf", "infinity")
@@ -183,15 +182,19 @@ def parse(content: FileContent, context: Context, columns: ColumnMap) -> Parsed:
 
 
 def _rows(data: memoryview, name: str | None) -> list[Row]:
+    what = "This table"
     try:
         if bytes(data[:4096]).lstrip()[:1] not in (b"{", b"["):
             return list(_csv(data))
         try:
             said = json.loads(bytes(data))
         except ValueError:
-            said = [_object(line, number) for number, line in lines(data)]
+            said = []
+            for number, line in lines(data):
+                what = f"Line {number} of this table"
+                said.append(json.loads(bytes(line)))
     except (ValueError, RecursionError, csv.Error) as error:
-        raise refusal("This table", error) from None
+        raise refusal(what, error) from None
     if name is not None and isinstance(said, dict):
         said = said.get(name)
     rows = said if isinstance(said, list) else [said]
@@ -199,13 +202,6 @@ def _rows(data: memoryview, name: str | None) -> list[Row]:
         if not isinstance(row, dict):
             raise InvalidInput(f"Row {number} of this table is no object: give one object a run.")
     return list(map(_flat, rows))
-
-
-def _object(line: memoryview, number: int) -> Any:
-    try:
-        return json.loads(bytes(line))
-    except ValueError as error:
-        raise refusal(f"Line {number} of this table", error) from None
 
 
 def _flat(row: Row) -> dict[str, Any]:
@@ -220,7 +216,7 @@ def _flat(row: Row) -> dict[str, Any]:
 
 def _csv(data: memoryview) -> Iterator[Row]:
     text = bytes(data).decode("utf-8-sig")
-    delimiter = max(_DELIMITERS, key=text.partition("\n")[0].count)
+    delimiter = max(",;\t|", key=text.partition("\n")[0].count)
     read = (row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if row)
     header = [name.strip() for name in next(read, [])]
     twice = next((name for name in header if header.count(name) > 1), None)
@@ -266,26 +262,19 @@ def _acceptance(
 ) -> tuple[Acceptance, ...]:
     if "drafts" not in counts:
         return ()
-    drafts, drafted, accepted = (
-        counts.get(name) for name in ("drafts", "draft_tokens", "accepted_tokens")
+    drafts, drafted, accepted = map(counts.get, ("drafts", "draft_tokens", "accepted_tokens"))
+    rate, length = (
+        reported.get((metric, "mean")) for metric in ("acceptance_rate", "mean_acceptance_length")
     )
-    rate = reported.get(("acceptance_rate", "mean"))
-    length = reported.get(("mean_acceptance_length", "mean"))
-    if rate is None and drafted and accepted is not None:
-        rate = accepted / drafted
-    if length is None and drafts and accepted is not None:
-        length = 1 + accepted / drafts
+    if accepted is not None:
+        rate = accepted / drafted if rate is None and drafted else rate
+        length = 1 + accepted / drafts if length is None and drafts else length
     # As of vLLM's bench: what the load generator itself says.
     return (Acceptance("vllm_bench", drafts, drafted, accepted, rate, length),)
 
 
-def _said(row: Row, one: Column) -> Any:
-    value = one.value if one.column is None else row.get(one.column)
-    return value.strip() if isinstance(value, str) else value
-
-
 def _fact(row: Row, key: str, one: Column) -> Any:
-    value = one.meant(_said(row, one))
+    value = one.meant(one.of(row))
     if value in (None, "") or str(value).lower() in _ENDLESS:
         return None
     if key == "spec_method" and str(value).lower() in _NO_METHOD:
@@ -299,7 +288,7 @@ def _fact(row: Row, key: str, one: Column) -> Any:
 
 
 def _number(row: Row, one: Column) -> float | None:
-    value = _said(row, one)
+    value = one.of(row)
     if value is None or str(value).lower() in (*_NO_NUMBERS, *_ENDLESS):
         return None
     number = _as_number(value)

@@ -15,7 +15,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,9 +25,8 @@ from types import FrameType
 import click
 from filelock import FileLock, Timeout
 
-from ingest.belonging import may_belong
 from ingest.clean import clean_text
-from ingest.discovery import find_units, is_wanted, unreadable
+from ingest.discovery import find_units, is_wanted, may_belong, unreadable
 from ingest.formats.drop import RECORD
 from ingest.model import IngestOptions, Unit
 from ingest.pipeline import IngestOutcome, ingest_units
@@ -57,9 +56,8 @@ _UNREADABLE: Mark = (-1, -1)
 
 @dataclass(frozen=True)
 class Sighting:
-    """A drop or a report as it lay there: its path, the mark of its record or its file, and the
-    marks of the files that belong to a report."""
-
+    # A drop or a report as it lay there: its path, the mark of its record or its file, and the
+    # marks of the files that belong to a report.
     path: Path
     is_drop: bool
     mark: Mark
@@ -67,12 +65,12 @@ class Sighting:
 
     @property
     def marks(self) -> Fingerprint:
-        """The marks by which it is known once it was read: of a drop only that of its record."""
+        # The marks by which it is known once it was read: of a drop only that of its record.
         return (("", self.mark), *self.beside)
 
     def fingerprint(self) -> Fingerprint:
-        """Return the marks of all files of a sighting, the hidden ones of a drop too: ``rsync``
-        writes under hidden names."""
+        # Return the marks of all files of a sighting, the hidden ones of a drop too: ``rsync``
+        # writes under hidden names.
         if not self.is_drop:
             return self.marks
         try:
@@ -82,72 +80,74 @@ class Sighting:
             return ()
 
 
-class Scan:
-    """One pass over the folders; ``problems`` fills up while ``sightings`` is read."""
+def sightings(folders: Iterable[Path], left_out: Path, problems: list[str]) -> Iterator[Sighting]:
+    """Yield every drop and report under the folders, by name; the rules are those of ``find_units``. What
+    cannot be looked at is added to ``problems``."""
+    watched = tuple(folders)
+    # Folders met: a second name or a loop of links is not followed, and the warehouse itself, which
+    # holds JSON of its own, is never watched.
+    met: set[tuple[int, int]] = set()
+    with suppress(OSError):
+        met.add(_identity(left_out.stat()))
 
-    def __init__(self, folders: Iterable[Path], left_out: Path) -> None:
-        self.problems: list[str] = []
-        self._folders = tuple(folders)
-        # Folders met: a second name or a loop of links is not followed, and the warehouse itself,
-        # which holds JSON of its own, is never watched.
-        self._met: set[tuple[int, int]] = set()
-        with suppress(OSError):
-            status = left_out.stat()
-            self._met.add((status.st_dev, status.st_ino))
+    for folder in watched:
+        yield from _look(folder, watched, met, problems)
 
-    def sightings(self) -> Iterator[Sighting]:
-        """Yield every drop and report under the folders, by name; the rules are those of
-        ``find_units``."""
-        for folder in self._folders:
-            yield from self._folder(folder)
 
-    def _folder(self, path: Path) -> Iterator[Sighting]:
-        members: list[os.DirEntry[str]] = []
-        try:
-            status = path.stat()
-            if (identity := (status.st_dev, status.st_ino)) in self._met:
-                return
-            self._met.add(identity)
-            record = _mark_of_record(path / RECORD)
-            if record is None:
-                with os.scandir(path) as there:
-                    members = [member for member in there if not member.name.startswith(".")]
-        except OSError as error:
-            # Below the watched folders a name may go while we look: cells are renamed.
-            if path in self._folders or not isinstance(error, FileNotFoundError):
-                self.problems.append(f"{path}: {unreadable(error)}")
+def _look(
+    path: Path, watched: tuple[Path, ...], met: set[tuple[int, int]], problems: list[str]
+) -> Iterator[Sighting]:
+    members: list[os.DirEntry[str]] = []
+    try:
+        if (identity := _identity(path.stat())) in met:
             return
-        if record is not None:
-            yield Sighting(path, True, record)
-        by_name = {member.name: member for member in sorted(members, key=lambda one: one.name)}
-        for member in by_name.values():
-            place = Path(member.path)
-            if place.is_dir():
-                yield from self._folder(place)
-            elif is_wanted(place):
-                # By the names that the folder lists: what is not there costs no look.
-                names = {one.name for one in may_belong(place)} & by_name.keys() - {place.name}
-                beside = tuple((name, _mark(by_name[name])) for name in sorted(names))
-                yield Sighting(place, False, _mark(member), beside)
+        met.add(identity)
+        record = _mark_of_record(path / RECORD)
+        if record is None:
+            with os.scandir(path) as there:
+                members = [member for member in there if not member.name.startswith(".")]
+    except OSError as error:
+        # Below the watched folders a name may go while we look: cells are renamed.
+        if path in watched or not isinstance(error, FileNotFoundError):
+            problems.append(f"{path}: {unreadable(error)}")
+        return
+    if record is not None:
+        yield Sighting(path, True, record)
+    by_name = {member.name: member for member in sorted(members, key=lambda one: one.name)}
+    for member in by_name.values():
+        place = Path(member.path)
+        if place.is_dir():
+            yield from _look(place, watched, met, problems)
+        elif is_wanted(place):
+            # By the names that the folder lists: what is not there costs no look.
+            names = {one.name for one in may_belong(place)} & by_name.keys() - {place.name}
+            beside = tuple((name, _mark(by_name[name])) for name in sorted(names))
+            yield Sighting(place, False, _mark(member), beside)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _mark_of_record(record: Path) -> Mark | None:
     try:
-        status = record.stat()
+        return _mark_of(record.stat())
     except OSError as error:
         if record.is_symlink():
             return _UNREADABLE
         if isinstance(error, FileNotFoundError):
             return None
         raise
-    return status.st_mtime_ns, status.st_size
 
 
 def _mark(member: os.DirEntry[str]) -> Mark:
     try:
-        status = member.stat()
+        return _mark_of(member.stat())
     except OSError:
         return _UNREADABLE
+
+
+def _mark_of(status: os.stat_result) -> Mark:
     return status.st_mtime_ns, status.st_size
 
 
@@ -155,32 +155,26 @@ class Memory:
     """Paths that are settled (in the warehouse), rejected, or waiting, each with the marks by which it
     is known. ``news``: whether the last look saw something that the one before it did not."""
 
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[str, Fingerprint]] = {}
+    def __init__(self, rejections: Mapping[str, Fingerprint] | None = None) -> None:
+        """``rejections``: what an earlier watcher rejected."""
+        earlier = (rejections or {}).items()
+        self._known = {path: ("rejected", marks) for path, marks in earlier}
         self.news = False
 
     @property
     def waiting(self) -> int:
-        """How many paths were seen and are not settled."""
         return sum(state == "waiting" for state, _ in self._known.values())
 
     @property
     def rejections(self) -> dict[str, Fingerprint]:
-        """The rejected paths that are unchanged since, each as it was when it was read."""
-        known = self._known.items()
-        return {path: marks for path, (state, marks) in known if state == "rejected"}
-
-    def recall(self, rejections: dict[str, Fingerprint]) -> None:
-        """Take over what an earlier watcher rejected."""
-        self._known |= {path: ("rejected", marks) for path, marks in rejections.items()}
+        # The rejected paths that are unchanged since, each as it was when it was read.
+        return {path: marks for path, (state, marks) in self._known.items() if state == "rejected"}
 
     def ready(self, seen: Iterable[Sighting], complete: Callable[[], bool]) -> list[Sighting]:
-        """Return what is new and has been still since the last look.
-
-        Anything may have been written in place or copied file by file, so it is read when two looks
-        in a row saw the same. What is gone is forgotten, unless the look was not ``complete``,
-        which is known at its end: a folder could not be read.
-        """
+        # Return what is new and has been still since the last look. Anything may have been written
+        # in place or copied file by file, so it is read when two looks in a row saw the same. What
+        # is gone is forgotten, unless the look was not ``complete``, which is known at its end: a
+        # folder could not be read.
         self.news = False
         there: set[str] = set()
         still = []
@@ -201,16 +195,12 @@ class Memory:
         return still
 
     def settle(self, sighting: Sighting, rejected: bool) -> None:
-        """Note that a sighting was read, so that it is looked at again only when it changes."""
+        # Note that a sighting was read, so that it is looked at again only when it changes.
         path = str(sighting.path)
         if rejected and path in self._known:
             self._known[path] = "rejected", self._known[path][1]
         else:
             self._known[path] = "settled", sighting.marks
-
-    def forget(self) -> None:
-        """Forget all paths, so that everything counts as new again."""
-        self._known.clear()
 
 
 # --- ``watch-rejected.json`` in the warehouse's folder: what a watcher rejected, for the next one.
@@ -221,7 +211,6 @@ class Memory:
 
 _REJECTED, _PRIVATE = "watch-rejected.json", ".watch-rejected.json.new"
 _HOME = Path(__file__).parents[1]
-_READS = ("ingest", "analysis", "warehouse")
 
 
 def _keep(root: Path, by: str, rejections: dict[str, Fingerprint]) -> None:
@@ -232,8 +221,8 @@ def _keep(root: Path, by: str, rejections: dict[str, Fingerprint]) -> None:
 
 
 def _recalled(root: Path, by: str) -> dict[str, Fingerprint]:
-    """Return what was rejected for reasons that still hold, and is listed as rejected in the
-    warehouse."""
+    # Return what was rejected for reasons that still hold, and is listed as rejected in the
+    # warehouse.
     with suppress(OSError, ValueError, TypeError, KeyError, DraftboardError):
         kept = json.loads((root / _REJECTED).read_bytes())
         if kept["by"] == by:
@@ -248,10 +237,10 @@ def _recalled(root: Path, by: str) -> dict[str, Fingerprint]:
 
 
 def _hash_of(options: IngestOptions) -> str:
-    """Return a hash of our code and of what was asked: with another hash, rejected files are read
-    again."""
+    # Return a hash of our code and of what was asked: with another hash, rejected files are read
+    # again.
     code = hashlib.sha256()
-    for folder in _READS:
+    for folder in ("ingest", "analysis", "warehouse"):
         for path in sorted((_HOME / folder).rglob("*.py")):
             code.update(path.read_bytes())
     return hashlib.sha256(f"{code.hexdigest()} {options}".encode()).hexdigest()
@@ -302,8 +291,6 @@ def _now_text() -> str:
 # --- Ends a watcher at a point of its choosing when SIGINT or SIGTERM asks for it.
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-#: A pause is slept in pieces, because Python goes on sleeping after a signal that it handled.
-_PIECE_S = 0.2
 
 
 class Stop:
@@ -326,7 +313,8 @@ class Stop:
         """Return after ``seconds``, or soon after a signal."""
         until = time.monotonic() + seconds
         while not self.asked and (left := until - time.monotonic()) > 0:
-            time.sleep(min(left, _PIECE_S))
+            # A pause is slept in pieces, because Python goes on sleeping after a signal that it handled.
+            time.sleep(min(left, 0.2))
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
@@ -340,29 +328,21 @@ class Stop:
 _LONGEST_PAUSE = 12
 #: A report may come so much later than announced before the watcher counts as stuck, seconds.
 _GRACE_S = 120.0
-_LOCK = "watch.lock"
 
 
-@dataclass(frozen=True)
-class WatchPlan:
-    """What to watch, where it goes, and the shortest pause between two looks (seconds)."""
-
-    folders: tuple[Path, ...]
-    root: Path
-    options: IngestOptions
-    interval: float
-
-
-def watch(plan: WatchPlan, stop: Stop, log: WatchLog) -> None:
-    """Watch until ``stop`` is asked for; the source at work is finished and the batch published.
+def watch(
+    folders: tuple[Path, ...], root: Path, options: IngestOptions, interval: float, stop: Stop,
+    log: WatchLog,
+) -> None:  # fmt: skip
+    """Watch the folders for the warehouse at ``root`` until ``stop`` is asked for; the source at work is
+    finished and the batch published. ``interval``: the shortest pause between two looks (seconds).
 
     Raises DraftboardError at the start: where another watcher is at work for this warehouse, or
     the warehouse cannot be written.
     """
-    root = plan.root
     with full_disk_explained(root):
         root.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(root / _LOCK, fallback_to_soft=False, preserve_lock_file=True)
+        lock = FileLock(root / "watch.lock", fallback_to_soft=False, preserve_lock_file=True)
         try:
             lock.acquire(timeout=0)
         except Timeout:
@@ -374,61 +354,62 @@ def watch(plan: WatchPlan, stop: Stop, log: WatchLog) -> None:
             # A wrong path or an outdated warehouse is an error now; later such trouble is waited out.
             with suppress(WarehouseBusy), open_writer(root, wait=False):
                 pass
-            _Watcher(plan, stop, log).run()
+            _Watcher(folders, root, options, interval, stop, log).run()
         finally:
             lock.release()
 
 
 class _Watcher:
-    def __init__(self, plan: WatchPlan, stop: Stop, log: WatchLog) -> None:
-        self._plan, self._stop, self._log = plan, stop, log
-        self._by = _hash_of(plan.options)
-        self._memory = Memory()
-        self._memory.recall(_recalled(plan.root, self._by))
+    def __init__(
+        self, folders: tuple[Path, ...], root: Path, options: IngestOptions, interval: float, stop: Stop,
+        log: WatchLog,
+    ) -> None:  # fmt: skip
+        self._folders, self._root, self._options, self._interval = folders, root, options, interval
+        self._stop, self._log = stop, log
+        self._by = _hash_of(options)
+        self._memory = Memory(_recalled(root, self._by))
         self._begun: list[Sighting] = []
         self._patience = 0.0
         now = datetime.now(UTC)
         self._health = WatchHealth(
             pid=os.getpid(),
             host=this_host(),
-            folders=tuple(clean_text(str(folder.absolute())) for folder in plan.folders),
-            interval_s=plan.interval,
+            folders=tuple(clean_text(str(folder.absolute())) for folder in folders),
+            interval_s=interval,
             since=now,
             due=now + timedelta(seconds=_GRACE_S),
-            generation=current_generation(plan.root) or 0,
+            generation=current_generation(root) or 0,
         )
 
     def run(self) -> None:
-        """Make pass after pass until the end is asked for."""
-        write_health(self._plan.root, self._health)
-        pause = self._plan.interval
+        # Make pass after pass until the end is asked for.
+        write_health(self._root, self._health)
+        pause = self._interval
         while not self._stop.asked:
             started = time.monotonic()
             busy = self._one_pass()
-            longer = min(2 * pause, _LONGEST_PAUSE * self._plan.interval)
-            pause = self._plan.interval if busy else longer
-            took = time.monotonic() - started
-            self._report(_GRACE_S + pause + 2 * took)
+            longer = min(2 * pause, _LONGEST_PAUSE * self._interval)
+            pause = self._interval if busy else longer
+            self._report(_GRACE_S + pause + 2 * (time.monotonic() - started))
             self._stop.wait(pause)
         self._update(stopped=datetime.now(UTC))
         self._report(0)
 
     def _one_pass(self) -> bool:
-        """Look once, take in what is new, and return whether something happened."""
+        # Look once, take in what is new, and return whether something happened.
         # Where somebody removed the warehouse, or put an older one in its place, all is new again.
         with suppress(DraftboardError, OSError):
-            if (current_generation(self._plan.root) or 0) < self._health.generation:
-                self._memory.forget()
+            if (current_generation(self._root) or 0) < self._health.generation:
+                self._memory = Memory()
                 self._update(generation=0)
-        scan = Scan(self._plan.folders, left_out=self._plan.root)
-        outcome = trouble = None
-        waited = False
+        problems: list[str] = []
+        outcome, trouble, waited = None, None, False
         try:
-            for folder in self._plan.folders:
+            for folder in self._folders:
                 bring_in(folder)
-            ready = self._memory.ready(self._looked_at(scan), complete=lambda: not scan.problems)
+            ready = self._memory.ready(self._looked_at(problems), complete=lambda: not problems)
             outcome = self._take_in(ready) if ready else None
-            trouble = next(iter(scan.problems), None)
+            trouble = next(iter(problems), None)
         except WarehouseBusy:
             trouble = "another process is writing to the warehouse; what has come waits for it"
             waited = True
@@ -437,33 +418,30 @@ class _Watcher:
         self._note(outcome, None if trouble is None else clean_text(trouble))
         return outcome is not None or self._memory.news or waited
 
-    def _looked_at(self, scan: Scan) -> Iterator[Sighting]:
-        for sighting in scan.sightings():
+    def _looked_at(self, problems: list[str]) -> Iterator[Sighting]:
+        for sighting in sightings(self._folders, self._root, problems):
             # A long look at a slow file system is not a stuck watcher.
             self._say_alive()
             yield sighting
 
     def _take_in(self, ready: list[Sighting]) -> IngestOutcome:
-        root = self._plan.root
         self._begun = []
         before = self._memory.rejections
         self._at_work()
-        with open_writer(root, while_waiting=self._in_line) as store:
-            outcome = ingest_units(
-                self._units(ready), store, self._plan.options, alive=self._at_work
-            )
+        with open_writer(self._root, while_waiting=self._in_line) as store:
+            outcome = ingest_units(self._units(ready), store, self._options, alive=self._at_work)
         rejected = {rejection.path for rejection in outcome.rejected}
         for sighting in self._begun:
             self._memory.settle(sighting, clean_text(str(sighting.path)) in rejected)
         if self._memory.rejections != before:
-            _keep(root, self._by, self._memory.rejections)
+            _keep(self._root, self._by, self._memory.rejections)
         return outcome
 
     def _at_work(self) -> None:
         self._say_alive()
         # The watcher waits for its turn to write up to the longest pause; then it looks at its
         # folders and reports.
-        self._patience = time.monotonic() + _LONGEST_PAUSE * self._plan.interval
+        self._patience = time.monotonic() + _LONGEST_PAUSE * self._interval
 
     def _in_line(self) -> None:
         self._say_alive()
@@ -483,7 +461,7 @@ class _Watcher:
                 yield unit
 
     def _say_alive(self) -> None:
-        """Report again before the promised moment of the next report comes near."""
+        # Report again before the promised moment of the next report comes near.
         if datetime.now(UTC) + timedelta(seconds=_GRACE_S - 5) > self._health.due:
             self._report(_GRACE_S)
 
@@ -510,7 +488,7 @@ class _Watcher:
         self._update(due=datetime.now(UTC) + timedelta(seconds=due_s))
         # Where the disk is full the report grows old, and the health check says so.
         with suppress(OSError):
-            write_health(self._plan.root, self._health)
+            write_health(self._root, self._health)
 
     def _update(self, **changes: object) -> None:
         self._health = self._health.model_copy(update=changes)

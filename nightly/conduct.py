@@ -4,10 +4,9 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from nightly import stages, words
+from nightly import stages
 from nightly.messages import Settings, flush
-from nightly.nights import NightFolder, NightState, date_of, night_folders
-from nightly.stages import NightRun, StageEnd, end_left_over
+from nightly.nights import EXIT, NightFolder, NightState, date_of, night_folders, outcome_of
 from warehouse.beside import STAGES, NightSummary, Stage, StageName
 from warehouse.errors import RunnerError
 from warehouse.secrets import scrub_text
@@ -28,7 +27,7 @@ def conduct(settings: Settings, study: str) -> NightSummary:
     folders, nights = night_folders(settings.results, study), []
     for folder in folders:
         try:
-            nights.append(NightRun(folder, folder.read_state(), settings))
+            nights.append(stages.NightRun(folder, folder.read_state(), settings))
         except RunnerError as error:
             # A damaged state file must not keep tonight from being measured.
             settings.echo(f"nightly: {error}\n")
@@ -36,7 +35,14 @@ def conduct(settings: Settings, study: str) -> NightSummary:
     last = nights[-1] if nights and not settings.again else None
     is_whole = last is not None and last.summary.outcome in _WHOLE
     if last is not None and is_whole and last.folder.night[:10] == date_of(now):
-        return _nothing_due(last, study)
+        last.settings.echo(
+            f"The night of {last.folder.night} is done ({last.summary.outcome}); nothing is "
+            "due. --again begins another one.\n"
+        )
+        undelivered = flush(last.settings, study)
+        if undelivered != last.summary.undelivered:
+            last.tell(undelivered=undelivered)
+        return last.summary
     if last is not None and not is_whole and now - last.summary.started < TAKEN_UP:
         tonight = nights.pop()
     else:
@@ -47,7 +53,7 @@ def conduct(settings: Settings, study: str) -> NightSummary:
             study=study, night=next(name for name in names if name not in taken), started=now
         )
         folder = NightFolder(settings.results, study, summary.night)
-        tonight = NightRun(folder, NightState(summary=summary), settings)
+        tonight = stages.NightRun(folder, NightState(summary=summary), settings)
     for night in nights:
         if night.summary.outcome == "unfinished":
             night.measure = False
@@ -55,22 +61,11 @@ def conduct(settings: Settings, study: str) -> NightSummary:
     return _through(tonight)
 
 
-def _nothing_due(night: NightRun, study: str) -> NightSummary:
-    night.settings.echo(
-        f"The night of {night.folder.night} is done ({night.summary.outcome}); nothing is "
-        "due. --again begins another one.\n"
-    )
-    undelivered = flush(night.settings, study)
-    if undelivered != night.summary.undelivered:
-        night.tell(undelivered=undelivered)
-    return night.summary
-
-
-def _through(night: NightRun) -> NightSummary:
-    """Go through all stages that are not done; those behind one that was done again are done again
-    too."""
+def _through(night: stages.NightRun) -> NightSummary:
+    # Go through all stages that are not done; those behind one that was done again are done again
+    # too.
     if night.state.child is not None:
-        end_left_over(night.state.child)
+        stages.end_left_over(night.state.child)
         night.keep(child=None)
     night.tell(
         calls=night.summary.calls + 1, limits=night.settings.limits, outcome="unfinished",
@@ -80,30 +75,27 @@ def _through(night: NightRun) -> NightSummary:
         changed = night.measure and night.state.laid_out != stages.hash_of(night.settings.study)
         done = night.summary.stage(name).status == "done"
         if not done or (name == "plan" and changed):
-            _begin(night, name)
+            # This stage, and all stages after it, are still to be done.
+            later = STAGES[STAGES.index(name) :]
+            pending: dict[StageName, dict[str, object]] = {
+                stage: {"status": "pending", "said": ""} for stage in later
+            }
+            changes: dict[str, object] = {"stages": _with(night.summary, pending)}
+            if "gate" in later:
+                changes |= {"verdict": None, "regressions": (), "drifts": ()}
+                # Of an earlier call; nobody may go by it.
+                night.folder.judgement.unlink(missing_ok=True)
+            night.tell(**changes)
             _stage(night, name)
     if night.summary.stage("report").status == "failed":
         stages.tell(night)  # Whoever was told that all is well should know.
-    outcome = words.outcome_of(night.summary)
-    status = words.EXIT[outcome] if words.EXIT[outcome] != 2 else night.settings.open_exit
+    outcome = outcome_of(night.summary)
+    status = EXIT[outcome] if EXIT[outcome] != 2 else night.settings.open_exit
     night.tell(outcome=outcome, exit_status=status, ended=datetime.now(UTC))
     return night.summary
 
 
-def _begin(night: NightRun, name: StageName) -> None:
-    """Mark a stage, and all stages after it, as still to be done."""
-    later = STAGES[STAGES.index(name) :]
-    pending: dict[StageName, dict[str, object]] = {
-        stage: {"status": "pending", "said": ""} for stage in later
-    }
-    changes: dict[str, object] = {"stages": _with(night.summary, pending)}
-    if "gate" in later:
-        changes |= {"verdict": None, "regressions": (), "drifts": ()}
-        night.folder.judgement.unlink(missing_ok=True)  # Of an earlier call; nobody may go by it.
-    night.tell(**changes)
-
-
-def _stage(night: NightRun, name: StageName) -> None:
+def _stage(night: stages.NightRun, name: StageName) -> None:
     night.settings.echo(f"nightly: {name}\n")
     began = time.monotonic()
     try:
@@ -120,14 +112,14 @@ def _stage(night: NightRun, name: StageName) -> None:
         night.settings.echo(f"nightly: {name} {came.status}: {came.said}\n")
 
 
-def _needs(night: NightRun, name: StageName) -> StageEnd | None:
-    """Say why a stage has nothing to work with; None where it has."""
+def _needs(night: stages.NightRun, name: StageName) -> stages.StageEnd | None:
+    # Say why a stage has nothing to work with; None where it has.
     if name in ("plan", "notify"):
         return None
     if night.summary.stage("plan").status != "done":
-        return StageEnd("skipped", "the study could not be laid out")
+        return stages.StageEnd("skipped", "the study could not be laid out")
     if name in ("gate", "report") and night.summary.stage("ingest").status == "skipped":
-        return StageEnd("skipped", "nothing was taken in")
+        return stages.StageEnd("skipped", "nothing was taken in")
     return None
 
 

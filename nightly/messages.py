@@ -17,8 +17,7 @@ from pydantic import AwareDatetime, ValidationError
 
 from answers.trend.nights import troubles
 from answers.wording import size
-from nightly.nights import write_whole
-from nightly.words import Decline, Judgement, cells, changes, cost, identity, sized
+from nightly.nights import Decline, Judgement, cells, changes, cost, identity, sized, write_whole
 from warehouse.beside import NightLimits, NightSummary, Regression, StrictPart, nights_folder
 from warehouse.catalogue import counted
 from warehouse.secrets import scrub_text
@@ -56,8 +55,6 @@ _KINDS: tuple[Kind, ...] = ("failure", "warning", "info")
 FILE = ".outbox.json"
 #: After so long nobody needs to hear of it any more.
 KEPT = timedelta(days=7)
-#: Keys of events that are remembered; a night makes a few.
-_REMEMBERED = 200
 
 
 class Message(StrictPart):
@@ -80,8 +77,7 @@ class Outbox(StrictPart):
 
 
 def read(root: Path, study: str) -> Outbox:
-    """Read the outbox of a study; a missing or damaged one is empty: rather tell twice than
-    never."""
+    # Read the outbox of a study; a missing or damaged one is empty: rather tell twice than never.
     try:
         return Outbox.model_validate_json((nights_folder(root) / study / FILE).read_bytes())
     except (OSError, ValidationError):
@@ -89,7 +85,7 @@ def read(root: Path, study: str) -> Outbox:
 
 
 def write(root: Path, study: str, box: Outbox) -> None:
-    """Write the outbox of a study into the warehouse."""
+    # Write the outbox of a study into the warehouse.
     write_whole(nights_folder(root) / study / FILE, box.model_dump_json(indent=1) + "\n")
 
 
@@ -113,8 +109,8 @@ class Event:
 
 
 def events(night: NightSummary, judged: Judgement | None, box: Outbox, link: str) -> list[Event]:
-    """Return the events of a night that nobody was told of yet; a series is told again where it became
-    worse in a night after it was told. ``link``: address of the dashboard."""
+    # The events of a night that nobody was told of yet; a series is told again where it
+    # became worse in a night after it was told. ``link``: address of the dashboard.
     judged_worse = () if judged is None else judged.regressions
     judged_drifts = () if judged is None else judged.drifts
     worse = [r for r in judged_worse if r.since[:10] > box.series.get(identity(r), "")]
@@ -126,27 +122,32 @@ def events(night: NightSummary, judged: Judgement | None, box: Outbox, link: str
     of_night = f"Draftboard: {night.study}, night {night.night}"
     took = f"{cells(night)}; {cost(night)}."
     if drifts:
-        title = f"Draftboard: {night.study}: {len(drifts):,} series drift downwards"
-        lines = [*_first([drift.said for drift in drifts]), _trends_link(night, drifts[0], link)]
-        series = tuple(drift.key for drift in drifts)
-        found.append(Event(f"drift {night.night}", "warning", title, _body(lines), series))
+        found.append(Event(
+            f"drift {night.night}", "warning",
+            f"Draftboard: {night.study}: {len(drifts):,} series drift downwards",
+            _body([*_first([drift.said for drift in drifts]), _trends_link(night, drifts[0], link)]),
+            tuple(drift.key for drift in drifts),
+        ))  # fmt: skip
     if any(stage.status == "failed" for stage in night.stages):
-        body = _body([took, *_first(troubles(night)), _nights_link(night, link)])
-        title = f"{of_night}: something failed"
-        found.append(Event(f"failed {night.night}", "failure", title, body))
+        found.append(Event(
+            f"failed {night.night}", "failure", f"{of_night}: something failed",
+            _body([took, *_first(troubles(night)), _nights_link(night, link)]),
+        ))  # fmt: skip
     if night.stage("run").status == "stopped":
-        body = _body([took, night.stage("run").said, _nights_link(night, link)])
-        title = f"{of_night}: not everything was measured"
-        found.append(Event(f"stopped {night.night}", "warning", title, body))
+        found.append(Event(
+            f"stopped {night.night}", "warning", f"{of_night}: not everything was measured",
+            _body([took, night.stage("run").said, _nights_link(night, link)]),
+        ))  # fmt: skip
     if night.redecided:
-        body = _body([*_first(night.redecided), _link(link, "decide", study=night.study)])
-        title = f"{of_night}: another decision"
-        found.append(Event(f"decided {night.night}", "info", title, body))
+        found.append(Event(
+            f"decided {night.night}", "info", f"{of_night}: another decision",
+            _body([*_first(night.redecided), _link(link, "decide", study=night.study)]),
+        ))  # fmt: skip
     return [event for event in found if event.key not in box.keys]
 
 
 def digest(night: NightSummary, found: Sequence[Event], link: str) -> Event:
-    """Return one message for a whole night, whether something happened or not."""
+    # One message for a whole night, whether something happened or not.
     parts = [f"{cells(night)}; {cost(night)}.", *(f"{e.title}\n{e.body}" for e in found)]
     if not found:
         parts += ["Nothing new happened.", _nights_link(night, link)]
@@ -161,7 +162,6 @@ def digest(night: NightSummary, found: Sequence[Event], link: str) -> Event:
 def _regressed(night: NightSummary, found: list[Regression], link: str) -> Event:
     worst = found[0]
     what = worst.gain or f"{worst.line} {size(worst.improvement)} worse"
-    title = f"Draftboard: {night.study}: {what} since {worst.since} ({len(found):,} series)"
     lines = [
         *_first([f"{regression.series}: {sized(regression)}" for regression in found]),
         f"Since {worst.since}; before that, up to {worst.before or 'unknown'}, it was not so. "
@@ -169,9 +169,11 @@ def _regressed(night: NightSummary, found: list[Regression], link: str) -> Event
         f"Changed in the configuration: {changes(worst.changed)}",
         _trends_link(night, worst, link),
     ]
-    series = tuple(map(identity, found))
-    key = f"regression {night.night} {worst.since}"
-    return Event(key, "failure", title, _body(lines), series)
+    return Event(
+        f"regression {night.night} {worst.since}", "failure",
+        f"Draftboard: {night.study}: {what} since {worst.since} ({len(found):,} series)",
+        _body(lines), tuple(map(identity, found)),
+    )  # fmt: skip
 
 
 def _first(lines: Sequence[str]) -> list[str]:
@@ -193,7 +195,7 @@ def _nights_link(night: NightSummary, link: str) -> str:
 
 
 def _link(base: str, page: str, **words: str | None) -> str:
-    """Return the address of a page of the dashboard; empty where its address is not known."""
+    # The address of a page of the dashboard; empty where its address is not known.
     chosen = {name: value for name, value in words.items() if value}
     return f"{base}/{page}?{urlencode(chosen)}" if base else ""
 
@@ -218,13 +220,8 @@ class Receivers:
 
     addresses: dict[str, str] = field(repr=False)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the receivers, such as ``slack-3fa1``."""
-        return tuple(self.addresses)
-
     def deliver(self, message: Message, name: str) -> str | None:
-        """Send one message: None where the service took it, else why not, without its address."""
+        # Send one message: None where the service took it, else why not, without its address.
         import apprise
 
         # Apprise may name an address in its log; nothing of it is shown but a status.
@@ -246,14 +243,12 @@ class Receivers:
         if sent:
             return None
         status = _STATUS.search(" ".join(entry.message for entry in sent.logs()))
-        answer = (
-            f"it answered with status {status[1]}" if status else "it does not answer as it should"
-        )
-        return f"{answer}; the next call tries again"
+        how = f"answered with status {status[1]}" if status else "does not answer as it should"
+        return f"it {how}; the next call tries again"
 
 
 def receivers() -> Receivers:
-    """Return the receivers that the environment names; none where the variable is not set."""
+    # The receivers that the environment names; none where the variable is not set.
     found = {}
     for address in os.environ.get(VARIABLE, "").split():
         scheme = _SCHEME.match(address)
@@ -287,14 +282,14 @@ def notify(night: NightSummary, judged: Judgement | None, settings: Settings) ->
             settings.echo(f"--- {event.kind}: {event.title}\n{event.body}\n")
         return len(box.waiting)
     to = receivers()
-    if not to.names:
+    if not to.addresses:
         return 0
-    write(settings.warehouse, night.study, queued(box, found, to.names, night.night))
+    write(settings.warehouse, night.study, queued(box, found, tuple(to.addresses), night.night))
     return flush(settings, night.study)
 
 
 def queued(box: Outbox, found: Sequence[Event], to: Sequence[str], night: str) -> Outbox:
-    """Return the outbox with the messages of new events added, told in ``night``."""
+    # The outbox with the messages of new events added, told in ``night``.
     now = datetime.now(UTC)
     new = [
         Message(
@@ -304,7 +299,8 @@ def queued(box: Outbox, found: Sequence[Event], to: Sequence[str], night: str) -
         for event in found
     ]  # fmt: skip
     series = box.series | {name: night for event in found for name in event.series}
-    keys = (*box.keys, *(event.key for event in found))[-_REMEMBERED:]
+    # Keys of events that are remembered; a night makes a few.
+    keys = (*box.keys, *(event.key for event in found))[-200:]
     return Outbox(keys=keys, series=series, waiting=(*box.waiting, *new))
 
 
@@ -315,12 +311,12 @@ def flush(settings: Settings, study: str) -> int:
     """
     to = receivers()
     box = read(settings.warehouse, study)
-    if not box.waiting or not to.names or settings.dry_run:
+    if not box.waiting or not to.addresses or settings.dry_run:
         return len(box.waiting)
     left, problems = [], []
     for message in box.waiting:
         failed = []
-        for name in (name for name in message.to if name in to.names):
+        for name in (name for name in message.to if name in to.addresses):
             why = to.deliver(message, name)
             if why is not None:
                 failed.append(name)

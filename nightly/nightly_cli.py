@@ -77,7 +77,7 @@ def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> N
     A night that was interrupted is finished by the next call; one that is done is left alone. What
     stands behind `--` goes to `draftboard run`, e.g. `-- --on slurm`.
     """
-    from nightly.nights import AnotherNight
+    from nightly.nights import AnotherNight, markdown, one_night
 
     if study is None and not history:
         raise click.UsageError("Name a study file; or list the nights with --history.")
@@ -85,7 +85,26 @@ def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> N
         if study is None or history:
             _list(study, given["warehouse"], as_json)
             return
-        status = _night(study, as_json, given)
+        from nightly.conduct import conduct
+        from nightly.messages import Settings
+        from warehouse.beside import NightLimits
+
+        name = name_of(study)
+        settings = Settings(
+            study=study, results=given["results"], warehouse=warehouse_path(given["warehouse"]),
+            echo=_echo, limits=NightLimits(hours=given["max_hours"], usd=given["max_usd"]),
+            max_regression=given["max_regression"], since=given["since"],
+            open_exit=given["open_exit"], run=given["run_arguments"],
+            link=(given["link_base"] or os.environ.get(LINK_VARIABLE) or "").rstrip("/"),
+            dry_run=given["notify_dry_run"], digest=given["digest"], again=given["again"],
+        )  # fmt: skip
+        with (
+            ended_by_signals("nightly: stopped; the next call goes on from here"),
+            one_night(settings.results, name),
+        ):
+            summary = conduct(settings, name)
+        click.echo(summary.model_dump_json() if as_json else markdown(summary).rstrip())
+        assert summary.exit_status is not None
     except DraftboardError as error:
         # Exit status 1 says "regression" here, so an error must not end with it.
         click.echo(f"draftboard: {error}", err=True)
@@ -97,37 +116,11 @@ def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> N
             "from there.", err=True,
         )  # fmt: skip
         raise SystemExit(FAILED) from None
-    raise SystemExit(status)
-
-
-def _night(study: Path, as_json: bool, given: dict[str, Any]) -> int:
-    from nightly import words
-    from nightly.conduct import conduct
-    from nightly.messages import Settings
-    from nightly.nights import one_night
-    from warehouse.beside import NightLimits
-
-    name = name_of(study)
-    settings = Settings(
-        study=study, results=given["results"], warehouse=warehouse_path(given["warehouse"]),
-        echo=_echo, limits=NightLimits(hours=given["max_hours"], usd=given["max_usd"]),
-        max_regression=given["max_regression"], since=given["since"],
-        open_exit=given["open_exit"], run=given["run_arguments"],
-        link=(given["link_base"] or os.environ.get(LINK_VARIABLE) or "").rstrip("/"),
-        dry_run=given["notify_dry_run"], digest=given["digest"], again=given["again"],
-    )  # fmt: skip
-    with (
-        ended_by_signals("nightly: stopped; the next call goes on from here"),
-        one_night(settings.results, name),
-    ):
-        found = conduct(settings, name)
-    click.echo(found.model_dump_json() if as_json else words.markdown(found).rstrip())
-    assert found.exit_status is not None
-    return found.exit_status
+    raise SystemExit(summary.exit_status)
 
 
 def name_of(study: Path) -> str:
-    """Return the name that a study file states; StudyError where it states none."""
+    # The name that a study file states; StudyError where it states none.
     try:
         said = yaml.safe_load(study.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -141,7 +134,7 @@ def name_of(study: Path) -> str:
 
 def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
     from answers.trend.nights import troubles
-    from nightly import words
+    from nightly.nights import cells, cost, sized
     from warehouse import beside
 
     found = beside.nights_history(warehouse_path(warehouse))
@@ -160,9 +153,9 @@ def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
         ("night", "study", "outcome", "cells", "took", "measured", "worse", "what failed"),
         [
             [
-                night.night, night.study, night.outcome, words.cells(night),
-                duration(night.seconds), words.cost(night).removeprefix("measured for "),
-                words.sized(night.regressions[0]) if night.regressions else "",
+                night.night, night.study, night.outcome, cells(night),
+                duration(night.seconds), cost(night).removeprefix("measured for "),
+                sized(night.regressions[0]) if night.regressions else "",
                 (troubles(night) or [""])[0],
             ]
             for night in chosen
@@ -171,7 +164,7 @@ def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
 
 
 def _echo(text: str) -> None:
-    """Print what stages say; a terminal that is gone must not end the night."""
+    # Print what stages say; a terminal that is gone must not end the night.
     with suppress(OSError):
         sys.stderr.write(text)
         sys.stderr.flush()

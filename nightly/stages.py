@@ -24,16 +24,21 @@ from typing import Any
 import click
 import psutil
 
-from nightly import words
 from nightly.messages import Settings, forget_addresses, notify
 from nightly.nights import (
+    MOST_JUDGED,
     Budget,
     Child,
+    Judgement,
     NightFolder,
     NightState,
     cells_of,
     changed,
+    judgement,
     night_folders,
+    outcome_of,
+    read_judgement,
+    write,
     write_whole,
 )
 from warehouse.beside import NightSummary, StageName, StageStatus
@@ -46,8 +51,6 @@ GRACE_S = 180.0
 #: Seldom enough not to disturb what is measured beside it.
 _STEP_S = 0.5
 _BEAT_S = 15.0
-#: prctl(2): the signal that a process gets when its parent dies.
-_PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 _SPAWN = multiprocessing.get_context("spawn")
 _TEXT = 400
@@ -93,7 +96,7 @@ class NightRun:
     def tell(self, **changes: object) -> None:
         """Change fields of the summary, and show it in the history."""
         self.keep(summary=self.summary.model_copy(update=changes))
-        words.write(self.settings.warehouse, self.summary)
+        write(self.settings.warehouse, self.summary)
 
     def start(
         self, stage: StageName, work: Callable[[], Any], allowed_s: float | None = None
@@ -115,7 +118,8 @@ class NightRun:
             try:
                 with contextlib.suppress(EOFError):
                     reader.recv()  # It begins now, and from now on it ends when this process does.
-                self.keep(child=_child_of(process))
+                began_at = psutil.Process(process.pid or 0).create_time()
+                self.keep(child=Child(pid=process.pid or 0, began=began_at))
                 while process.is_alive():
                     process.join(_STEP_S)
                     with contextlib.suppress(EOFError):
@@ -151,12 +155,13 @@ class NightRun:
 
 
 def _in_child(work: Callable[[], Any], log: Path, answers: Connection, parent: int) -> None:
-    """Do the work of a stage: a session of its own, without the addresses of messages, its words in
-    the log."""
+    # Do the work of a stage: a session of its own, without the addresses of messages, its words in
+    # the log.
     os.setsid()
     if _LIBC is not None:
         # However the parent dies, the system then asks for the end of this process.
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        # prctl(2): the signal that a process gets when its parent dies.
+        _LIBC.prctl(1, signal.SIGTERM)
         if os.getppid() != parent:
             raise SystemExit(128 + signal.SIGTERM)
     forget_addresses()
@@ -171,13 +176,8 @@ def _in_child(work: Callable[[], Any], log: Path, answers: Connection, parent: i
         raise SystemExit(error.status) from None
 
 
-def _child_of(process: SpawnProcess) -> Child:
-    assert process.pid is not None
-    return Child(pid=process.pid, began=psutil.Process(process.pid).create_time())
-
-
 def end(process: SpawnProcess, grace_s: float = GRACE_S) -> None:
-    """Interrupt a stage as Ctrl-C does, and kill its whole group if it does not end."""
+    # Interrupt a stage as Ctrl-C does, and kill its whole group if it does not end.
     if not process.is_alive():
         return
     os.kill(process.pid or 0, signal.SIGINT)
@@ -211,15 +211,15 @@ def end_left_over(child: Child, grace_s: float = GRACE_S) -> None:
 
 
 def _command(*arguments: str) -> None:
-    """Do what one of our commands does, with options as somebody typed them."""
+    # Do what one of our commands does, with options as somebody typed them.
     import draftboard
 
     draftboard.main(arguments)
 
 
 def _lay_out(study: Path) -> tuple[tuple[str, ...], float | None]:
-    """Return the keys of a study's cells, and the price of an hour of its node as the estimate charges
-    it, which says only the sum; None where it has no price."""
+    # The keys of a study's cells, and the price of an hour of its node as the estimate
+    # charges it, which says only the sum; None where it has no price.
     from commands.running.plan import planned
 
     plan, costs, _ = planned(study)
@@ -228,7 +228,7 @@ def _lay_out(study: Path) -> tuple[tuple[str, ...], float | None]:
 
 
 def _take_in(results: Path, warehouse: Path) -> list[tuple[str, str]]:
-    """Ingest; return the path and the reason of each file that is rejected."""
+    # Ingest; return the path and the reason of each file that is rejected.
     from commands.intake import take_in
 
     return [(one.path, one.reason) for one in take_in([results], warehouse).rejected]
@@ -236,17 +236,17 @@ def _take_in(results: Path, warehouse: Path) -> list[tuple[str, str]]:
 
 def _judge(
     warehouse: Path, study: str, since: datetime | None, max_regression: tuple[str, ...]
-) -> words.Judgement:
-    """Judge a study's series over all its nights."""
+) -> Judgement:
+    # Judge a study's series over all its nights.
     from commands.gate import judge
     from warehouse.filters import Filters
 
-    return words.judgement(judge(warehouse, Filters(study=(study,)), since, max_regression))
+    return judgement(judge(warehouse, Filters(study=(study,)), since, max_regression))
 
 
 def _decide(warehouse: Path, study: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Record what is decided now. Return it, a paragraph each, and what is decided otherwise than it was
-    last recorded."""
+    # Record what is decided now. Return it, a paragraph each, and what is decided otherwise than it
+    # was last recorded.
     from answers.decide.values import DecideQuestion
     from commands.decide import decided, record
     from warehouse.filters import Filters
@@ -263,7 +263,7 @@ def _decide(warehouse: Path, study: str) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def plan(night: NightRun) -> StageEnd:
-    """Lay out the study: its cells, and what an hour of its node costs."""
+    # Lay out the study: its cells, and what an hour of its node costs.
     study = night.settings.study
     ended = night.start("plan", partial(_lay_out, study))
     if ended.answer is None:
@@ -283,7 +283,7 @@ def hash_of(study: Path) -> str:
 
 
 def run(night: NightRun) -> StageEnd:
-    """Measure what is missing, as far as the budget reaches."""
+    # Measure what is missing, as far as the budget reaches.
     if not night.measure:
         why = "an earlier call was ended, and this night was not taken up in time"
         return StageEnd("stopped", why)
@@ -322,7 +322,7 @@ def _spent(night: NightRun, budget: Budget) -> str:
 
 
 def ingest(night: NightRun) -> StageEnd:
-    """Take in what there is, also of a night that was stopped."""
+    # Take in what there is, also of a night that was stopped.
     count, _ = cells_of(night.folder, night.state.planned)
     if not count.good and not count.failed:
         return StageEnd("skipped", "nothing was measured")
@@ -336,7 +336,7 @@ def ingest(night: NightRun) -> StageEnd:
 
 
 def gate(night: NightRun) -> StageEnd:
-    """Judge this study's series over all its nights."""
+    # Judge this study's series over all its nights.
     settings, study = night.settings, night.folder.study
     ended = night.start("gate", partial(
         _judge, settings.warehouse, study, settings.since, settings.max_regression))  # fmt: skip
@@ -348,7 +348,7 @@ def gate(night: NightRun) -> StageEnd:
 
 
 def report(night: NightRun) -> StageEnd:
-    """Write the study's report beside the results."""
+    # Write the study's report beside the results.
     settings = night.settings
     link = ("--link", settings.link) if settings.link else ()
     ended = night.start("report", partial(
@@ -370,9 +370,9 @@ def tell(night: NightRun) -> StageEnd:
     if not night.summary.decided:
         ended = night.start("notify", partial(_decide, settings.warehouse, night.folder.study))
         paragraphs, changes = ended.answer or ((), ())
-        night.tell(decided=paragraphs[: words.MOST], redecided=changes[: words.MOST])
-    summary = night.summary.model_copy(update={"outcome": words.outcome_of(night.summary)})
-    judged = words.read_judgement(night.folder.judgement)
+        night.tell(decided=paragraphs[:MOST_JUDGED], redecided=changes[:MOST_JUDGED])
+    summary = night.summary.model_copy(update={"outcome": outcome_of(night.summary)})
+    judged = read_judgement(night.folder.judgement)
     night.tell(undelivered=notify(summary, judged, settings))
     return StageEnd("done")
 

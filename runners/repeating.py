@@ -10,13 +10,11 @@ from typing import Any
 
 from runners.measuring.resume import differences
 from runners.planning.plan import Plan, PlannedCell, make_plan
-from runners.planning.study import Study
-from runners.planning.study_file import read_study
+from runners.planning.study_file import Study, read_study
 from runners.serving.engines import Software, software_of_record
-from runners.surroundings.layout import PROMPTS, RECORD, STUDY, Layout
+from runners.surroundings.layout import PROMPTS, RECORD, STUDY, Layout, json_object
 from runners.texts import prompts
 from runners.texts.loads import RATES, with_frozen_rates
-from runners.texts.prompts import PromptFile, PromptFiles
 from warehouse.contract import prompt_set_hash
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import REMOVED
@@ -87,7 +85,15 @@ def read_original(drop: Path, study: Path | None = None) -> Original:
         # The copy does not hold every value: this environment has those, or not.
         known = {k: value for k, value in asked_for.environment.items() if value != REMOVED}
         asked_for = asked_for.model_copy(update={"environment": known})
-        asked_for = asked_for.placed(_folder(drop, record))
+        # Paths in the study count from the folder in which it stood.
+        said = _environment(record).get("folder")
+        folder = None if said is None else Path(str(said)).expanduser()
+        if folder is None or not folder.is_dir():
+            raise RunnerError(
+                f"Paths in the study of {drop} count from {said or 'a folder that it does not name'}, "
+                f"which is not on this machine; put {STUDY} where they are right and name it with --study."
+            )
+        asked_for = asked_for.placed(folder)
     original = Original(drop, record, asked_for, path)
     if not original.cell:
         raise RunnerError(
@@ -98,11 +104,8 @@ def read_original(drop: Path, study: Path | None = None) -> Original:
 
 
 def _record(drop: Path) -> dict[str, Any]:
-    try:
-        said = json.loads((drop / RECORD).read_bytes())
-    except (OSError, ValueError):
-        said = None
-    if not isinstance(said, dict):
+    said = json_object(drop / RECORD)
+    if said is None:
         raise RunnerError(f"{drop} is no result drop: it has no {RECORD} that can be read.")
     if said.get("status", "good") != "good":
         raise RunnerError(f"The cell in {drop} failed, so there is nothing to compare with.")
@@ -112,19 +115,6 @@ def _record(drop: Path) -> dict[str, Any]:
             "`draftboard run STUDY --target-url …` and compare the two."
         )
     return said
-
-
-def _folder(drop: Path, record: Mapping[str, Any]) -> Path:
-    """Return the folder from which paths in the study count. RunnerError where it is not on this
-    machine."""
-    said = _environment(record).get("folder")
-    folder = None if said is None else Path(str(said)).expanduser()
-    if folder is None or not folder.is_dir():
-        raise RunnerError(
-            f"Paths in the study of {drop} count from {said or 'a folder that it does not name'}, "
-            f"which is not on this machine; put {STUDY} where they are right and name it with --study."
-        )
-    return folder
 
 
 def plan_again(
@@ -164,13 +154,13 @@ def _environment(record: Mapping[str, Any]) -> dict[str, Any]:
 # --- The prompts of a drop once more: its own texts where it kept them, else the dataset's.
 
 
-def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> PromptFiles:
+def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> prompts.PromptFiles:
     """Return the prompts with which the cell is asked again. RunnerError where they would be other
     prompts."""
     conversations = original.study.dataset(cell.dataset).conversations
     path = layout.prompts(cell.dataset, cell.load).absolute()
     rows, kept = _kept(original, path, conversations)
-    files = PromptFiles(original.study, layout, kept)
+    files = prompts.PromptFiles(original.study, layout, kept)
     now, then = files.hash_of(cell), original.prompts
     if now is None:
         files.of(cell)  # Says which dataset cannot be read, and why.
@@ -192,7 +182,7 @@ def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> Prom
 
 def _kept(
     original: Original, file: Path, conversations: bool
-) -> tuple[list[dict[str, Any]], PromptFile | None]:
+) -> tuple[list[dict[str, Any]], prompts.PromptFile | None]:
     # The rows that a drop kept, as the load generator read them, and the file that they make; None
     # where it kept the hashes of texts alone, or nothing.
     path, prompt = original.drop / PROMPTS, prompts.PROMPT
@@ -209,8 +199,8 @@ def _kept(
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunnerError(f"{path} cannot be read ({error}).") from None
     style = original.study.request.format
-    hashes = [prompts.prompt_of(str(row[prompt]), style, conversations).hash for row in rows]
+    hashes = [prompts.prompt_hash(str(row[prompt]), style, conversations) for row in rows]
     hashed = prompt_set_hash([*hashes])
     if hashed is None:
         return [], None
-    return rows, PromptFile(file, hashed, warm_up, conversations)
+    return rows, prompts.PromptFile(file, hashed, warm_up, conversations)

@@ -45,11 +45,9 @@ Line = TypeVar("Line")
 
 
 def append_lines(root: Path, name: str, lines: bytes) -> None:
-    """Write lines behind the others, durably; several processes may do so at once.
-
-    Raises WarehouseMissing where there is no warehouse, WarehouseBusy where another process keeps
-    the file locked, and a sentence for a full disk.
-    """
+    # Write lines behind the others, durably; several processes may do so at once. Raises
+    # WarehouseMissing where there is no warehouse, WarehouseBusy where another process keeps the
+    # file locked, and a sentence for a full disk.
     refuse_bundle(root)
     require_current(root)
     if is_copy(root):
@@ -91,16 +89,15 @@ def _write_behind(path: Path, lines: bytes) -> None:
 
 
 def read_lines(path: Path, kind: type[Line]) -> list[Line]:
-    """Return the lines of a file as values of one kind; none where there is no file. A line that is
-    no such value, such as one that is only half written, is passed over."""
+    # Return the lines of a file as values of one kind; none where there is no file. A line that is
+    # no such value, such as one that is only half written, is passed over.
     if is_copy(path.parent):
         follow(path.parent)
     try:
         lines = path.read_bytes().split(b"\n")
     except (FileNotFoundError, NotADirectoryError):
         return []
-    values = (_decoded(line, kind) for line in lines if line.strip())
-    return [value for value in values if value is not None]
+    return [value for line in lines if (value := _decoded(line, kind)) is not None]
 
 
 def _decoded(line: bytes, kind: type[Line]) -> Line | None:
@@ -210,8 +207,8 @@ def version(root: Path) -> str:
 
 @lru_cache(maxsize=16)
 def _parsed(path: Path, file_version: str) -> tuple[tuple[Annotation, ...], int]:
-    """Return the events of the file and the number of lines that are none, remembered for a version of
-    the file."""
+    # Return the events of the file and the number of lines that are none, remembered for a version
+    # of the file.
     if not file_version:
         return (), 0
     with full_disk_explained(path.parent):
@@ -246,61 +243,58 @@ def accepted(root: Path) -> tuple[Annotation, ...]:
 
 
 def _require_valid(*events: Annotation) -> None:
-    for event in events:
-        problem = _problem(event)
-        if problem:
-            raise InvalidInput(problem)
+    for problem in filter(None, map(_problem, events)):
+        raise InvalidInput(problem)
 
 
 def _problem(event: Annotation) -> str:
-    """Say why an event may not be, in a sentence; empty where it may."""
-    what = "note" if event.action == "note" else "reason"
-    if not event.text.strip():
-        return f"A {what} needs a text; write one sentence."
-    if len(event.text) > LONGEST_TEXT:
-        return (
-            f"This {what} has {len(event.text):,} characters and may have {LONGEST_TEXT:,}; "
-            "make it shorter."
-        )
-    if _is_unprintable(event.text):
-        return _unprintable(f"This {what}")
-    if not event.author or len(event.author) > LONGEST_AUTHOR:
-        return f"An author's name has between 1 and {LONGEST_AUTHOR} characters; give another."
-    if _is_unprintable(event.author):
-        return _unprintable("This author's name")
-    return _problem_of_target(event.action, event.target)
-
-
-def _problem_of_target(action: Action, target: AnnotationTarget) -> str:
+    # Why an event may not be, in a sentence; empty where it may.
+    what, target = "note" if event.action == "note" else "reason", event.target
+    of_runs, accepts = event.action in _OF_RUNS, event.action == "accept"
     is_run = bool(target.run_id and target.source_id and not (target.night or target.study))
     is_night = bool(target.night and not (target.run_id or target.source_id))
-    if action in _OF_RUNS and not is_run:
-        return "Only a run can be excluded or taken back; name one."
-    if action == "accept" and not is_night:
-        return "Only a night can be accepted; name one."
-    if not (is_run or is_night):
-        return "A note is about one run or about one night; name one of them."
-    if target.series is not None and action != "accept":
-        return "Only an acceptance is about some series; leave the series out."
-    if is_run:
-        return ""
-    day = str(target.night)
+    length = len(event.text)
+    too_long = (
+        f"This {what} has {length:,} characters and may have {LONGEST_TEXT:,}; make it shorter."
+    )
+    no_night = f"{target.night!r} is no night; write the day on which it began, e.g. 2026-11-21."
+    control = "holds a line break or another control character; write it on one line."
+    problems = (
+        (not event.text.strip(), f"A {what} needs a text; write one sentence."),
+        (length > LONGEST_TEXT, too_long),
+        (_is_unprintable(event.text), f"This {what} {control}"),
+        (
+            not 0 < len(event.author) <= LONGEST_AUTHOR,
+            f"An author's name has between 1 and {LONGEST_AUTHOR} characters; give another.",
+        ),
+        (_is_unprintable(event.author), f"This author's name {control}"),
+        (of_runs and not is_run, "Only a run can be excluded or taken back; name one."),
+        (accepts and not is_night, "Only a night can be accepted; name one."),
+        (
+            not (is_run or is_night),
+            "A note is about one run or about one night; name one of them.",
+        ),
+        (
+            target.series is not None and not accepts,
+            "Only an acceptance is about some series; leave the series out.",
+        ),
+        (is_night and not _is_day(str(target.night)), no_night),
+        (is_night and _is_unprintable(target.study or ""), f"This study's name {control}"),
+        (is_night and _is_unprintable(target.series or ""), f"This series' name {control}"),
+    )
+    return next((sentence for is_so, sentence in problems if is_so), "")
+
+
+def _is_day(text: str) -> bool:
     try:
-        date.fromisoformat(day if _NIGHT.fullmatch(day) else "")
+        return _NIGHT.fullmatch(text) is not None and bool(date.fromisoformat(text))
     except ValueError:
-        return f"{day!r} is no night; write the day on which it began, e.g. 2026-11-21."
-    if _is_unprintable(target.study or ""):
-        return _unprintable("This study's name")
-    return _unprintable("This series' name") if _is_unprintable(target.series or "") else ""
+        return False
 
 
 def _is_unprintable(text: str) -> bool:
     kinds = {unicodedata.category(letter) for letter in text}
     return CONTROL.search(text) is not None or bool(kinds & {"Cc", "Cs"})
-
-
-def _unprintable(what: str) -> str:
-    return f"{what} holds a line break or another control character; write it on one line."
 
 
 # --- The audit trail: who did what to the warehouse, besides measuring.

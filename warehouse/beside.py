@@ -35,8 +35,6 @@ NIGHT_STAMP = "%Y-%m-%dT%H-%M-%SZ"
 _NIGHT_FILE = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ\.json")
 SEARCHES = "searches"
 WATCH_FILE = "watch.json"
-#: Not the prefix of the store's own private files: a writer that starts would remove those.
-_WATCH_PRIVATE = ".watch.json.new"
 #: In a folder, a file of such a name is a published table; other YAML files are passed over.
 TABLE_NAMES = re.compile(r"published-.+\.ya?ml")
 _HASHED = 16
@@ -229,8 +227,6 @@ def nights_version(root: Path) -> str:
 
 
 def _night_files(root: Path) -> list[Path]:
-    """Return the files of summaries only: what is being written, and what is kept for messages, has
-    other names."""
     paths = sorted(nights_folder(root).glob("*/*.json"))
     return [path for path in paths if _NIGHT_FILE.fullmatch(path.name)]
 
@@ -306,7 +302,8 @@ def this_host() -> str:
 
 def write_health(root: Path, health: WatchHealth) -> None:
     """Replace the last report. Not synced to the disk: after a loss of power it is stale anyway."""
-    private = root / _WATCH_PRIVATE
+    # Not the prefix of the store's own private files: a writer that starts would remove those.
+    private = root / ".watch.json.new"
     private.write_text(health.model_dump_json(indent=1) + "\n", encoding="utf-8")
     private.replace(root / WATCH_FILE)
 

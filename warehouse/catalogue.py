@@ -264,9 +264,7 @@ def percentile_label(statistic: str) -> str:
     """Return how a statistic is shown: ``p95`` as ``P95``, ``p50`` as ``median``."""
     if statistic == "p50":
         return "median"
-    if statistic in QUANTILES:
-        return f"P{QUANTILES[statistic] * 100:g}"
-    return statistic
+    return f"P{QUANTILES[statistic] * 100:g}" if statistic in QUANTILES else statistic
 
 
 def counted(count: int, what: str, many: str = "") -> str:

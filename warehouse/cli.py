@@ -34,8 +34,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 
 
 class _Group(click.Group):
-    """Prints an error that the user can act on as one line, and exits 1."""
-
+    # Prints an error that the user can act on as one line, and exits 1.
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -184,12 +183,12 @@ def keep(root: Path, runs_since: datetime | None, nights: int | None, days: floa
     """
     since = None if runs_since is None else runs_since.replace(tzinfo=UTC)
     with open_writer(root, on_wait=_say), working("looking for old requests"):
-        removed = maintenance.keep(root, maintenance.Rules(since, nights, days))
-    if not removed.cells:
+        removed = maintenance.keep(root, since, nights, days)
+    if not removed:
         click.echo("Every run keeps its requests.")
         return
     click.echo(
-        f"{removed.cells:,} cells have no requests any more; draftboard warehouse gc removes the files, "
+        f"{removed:,} cells have no requests any more; draftboard warehouse gc removes the files, "
         "once no generation has listed them for an hour."
     )
 
@@ -283,9 +282,7 @@ def publish(
     shown = partial(progress, "publish", as_bytes=False)
     with lakes.newest(root) as content:
         if ducklake is not None:
-            from warehouse.lakes.ducklake import publish as publish_ducklake
-
-            written = publish_ducklake(content, order, shown, python)
+            written = lakes.publish_ducklake(content, order, shown, python)
         else:
             try:
                 from warehouse.lakes.iceberg import publish as publish_iceberg

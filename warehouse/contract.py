@@ -93,7 +93,7 @@ class Facts(BaseModel):
     @field_validator(*_NUMBERS, mode="before")
     @classmethod
     def _no_truth(cls, value: Any) -> Any:
-        """Refuse true and false, which Python takes for 1 and 0."""
+        # Refuse true and false, which Python takes for 1 and 0.
         if isinstance(value, bool):
             raise PydanticKnownError("float_type")
         return value
@@ -257,8 +257,6 @@ TABLE = "num_speculative_tokens_per_batch_size"
 #: engine: the names of its arguments and variables. It is an arm of its own, and no baseline unless asked.
 EQUAL_ENGINE = "equal_engine"
 EQUAL_LABEL = "baseline, equal engine"
-#: Settings that are true where the engine adapts K: vLLM's, SGLang's.
-_ADAPTIVE = ("enable_adaptive_verification", "speculative_adaptive")
 
 
 def chooser(method: str | None, config: Mapping[str, Any] | None) -> Chooser | None:
@@ -266,7 +264,11 @@ def chooser(method: str | None, config: Mapping[str, Any] | None) -> Chooser | N
     stated = config or {}
     if stated.get(TABLE) is not None:
         return "table"
-    if any(stated.get(name) is True for name in _ADAPTIVE):
+    # Settings that are true where the engine adapts K: vLLM's, SGLang's.
+    if any(
+        stated.get(name) is True
+        for name in ("enable_adaptive_verification", "speculative_adaptive")
+    ):
         return "adaptive"
     return "match" if method == "suffix" else None
 

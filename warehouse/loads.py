@@ -17,10 +17,8 @@ _KINDS: tuple[LoadKind, ...] = get_args(LoadKind)
 _ONE_AT_A_TIME = ("synchronous",)
 _CLOSED = ("concurrent", *_ONE_AT_A_TIME)
 _RATES: dict[str, LoadKind] = {"constant": "constant", "poisson": "poisson"}
-_TRACES = ("trace", "replay")
 #: Arrivals of ``vllm bench serve`` with a burstiness other than 1; the profile says which.
 _GAMMA = "gamma"
-_UNKNOWN_ARRIVALS = "arrivals unknown"
 
 
 @dataclass(frozen=True, order=False)
@@ -55,9 +53,7 @@ class Load:
         bound."""
         if self.is_rate:
             return "rate"
-        if self.kind == "trace" or self.kind == "unbounded":
-            return self.kind
-        return "concurrency"
+        return self.kind if self.kind == "trace" or self.kind == "unbounded" else "concurrency"
 
     @property
     def offered_rate(self) -> float | None:
@@ -115,7 +111,7 @@ def load_of(
     """
     profile, trace = _text(profile), _text(trace)
     at_once = 1.0 if profile in _ONE_AT_A_TIME else _positive(concurrency)
-    if trace is not None or profile in _TRACES:
+    if trace is not None or profile in ("trace", "replay"):
         return None if trace is None else Load("trace", None, trace)
     endless = isinstance(rate, Real) and float(rate) == math.inf
     if profile == "throughput" or (profile is None and endless):
@@ -128,7 +124,7 @@ def load_of(
 
 
 def _rate(profile: str | None, per_second: float, at_once: float | None) -> Load:
-    name = None if profile in _RATES else _UNKNOWN_ARRIVALS
+    name = None if profile in _RATES else "arrivals unknown"
     kind = _RATES.get(profile or "", "constant")
     if profile is not None and profile.startswith(_GAMMA):
         kind, name = "poisson", profile
@@ -143,7 +139,6 @@ def _number(value: float | None) -> str:
 
 
 def _text(value: object) -> str | None:
-    """Return a name; None where a frame has none (NaN, NA)."""
     return value.strip() or None if isinstance(value, str) else None
 
 

@@ -64,7 +64,7 @@ def compact(root: Path, target: int = TARGET_ROWS) -> int:
 
 
 def _batches(given: Sequence[Any], most: int, size: Callable[[Any], int]) -> list[list[Any]]:
-    """Return neighbours in groups, each of ``most`` in all or of a single one."""
+    # Return neighbours in groups, each of ``most`` in all or of a single one.
     groups: list[list[Any]] = []
     total = 0
     for member in given:
@@ -79,8 +79,8 @@ def _batches(given: Sequence[Any], most: int, size: Callable[[Any], int]) -> lis
 def _with_few_files(
     root: Path, segment: Segment, target: int, made: dict[Path, str]
 ) -> tuple[Segment, int]:
-    """Return the segment with its requests in few files, and how many were merged. ``made`` gets the
-    private files that were written, with the names that they are to have."""
+    # Return the segment with its requests in few files, and how many were merged. ``made`` gets the
+    # private files that were written, with the names that they are to have.
     files = _rows_of(root, segment, "request_files").to_pylist()
     listed: list[dict[str, Any]] = []
     moved: dict[str, str] = {}
@@ -102,7 +102,7 @@ def _with_few_files(
 def _rewritten(
     root: Path, segment: Segment, changed: Mapping[str, list[dict[str, Any]]]
 ) -> Segment:
-    """Return the segment with other rows in some tables, in their files' own types."""
+    # Return the segment with other rows in some tables, in their files' own types.
     tables = dict(segment.tables)
     for name, rows in changed.items():
         tables.pop(name, None)
@@ -113,7 +113,7 @@ def _rewritten(
 
 
 def _rows_of(root: Path, segment: Segment, table: str) -> pa.Table:
-    """Return the rows of a table; none, and its columns, where the segment has no file of it."""
+    # Return the rows of a table; none, and its columns, where the segment has no file of it.
     if table in segment.tables:
         return pq.read_table(root / TABLES / segment.tables[table].file)
     schema = BATCHES[table]
@@ -130,8 +130,8 @@ def _copied_requests(
     made: dict[Path, str],
     cells: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    """Write the requests of some files, with ``cells`` only theirs, into one; return its row of
-    ``request_files``. ``made`` gets the private file, with the name that it is to have."""
+    # Write the requests of some files, with ``cells`` only theirs, into one; return its row of
+    # ``request_files``. ``made`` gets the private file, with the name that it is to have.
     private = private_requests(root)
     rows = 0
     have(root, names)
@@ -154,43 +154,25 @@ def _copied_requests(
 # --- Requests of old runs go, their measurements stay: what is kept of a warehouse that grows each night.
 
 
-@dataclass(frozen=True)
-class Rules:
-    """Whose requests are kept: of runs ``since`` a moment (UTC), of the newest ``nights`` of each study,
-    and of the last ``days``. A run that one of them names keeps its own; None names none."""
+def keep(root: Path, since: datetime | None, nights: int | None, days: float | None) -> int:
+    """Publish a generation that lists only the requests of runs ``since`` a moment (UTC), of the newest
+    ``nights`` of each study, and of the last ``days``; return how many cells have none any more.
 
-    since: datetime | None = None
-    nights: int | None = None
-    days: float | None = None
-
-
-@dataclass(frozen=True)
-class Removed:
-    """The cells that have no requests any more, and in how many files these were."""
-
-    cells: int
-    files: int
-
-
-def keep(root: Path, rules: Rules) -> Removed:
-    """Publish a generation in which the requests of all other runs are not listed any more.
-
-    Only under the writer's lock. Their files go with ``gc``. Raises InvalidInput where no rule is given,
-    and LostRace.
+    A run that one of the rules names keeps its requests; None names none. Only under the writer's lock.
+    The files of the others go with ``gc``. Raises InvalidInput where no rule is given, and LostRace.
     """
-    if rules == Rules():
+    if since is None and nights is None and days is None:
         raise InvalidInput("Nothing says what is to be kept; name at least one rule.")
     base, now = load(root / require_current(root)), datetime.now(UTC)
-    last = None if rules.days is None else now - timedelta(days=rules.days)
-    # From then on every run keeps its requests.
-    since = min(filter(None, (rules.since, last)), default=None)
+    last = None if days is None else now - timedelta(days=days)
     with full_disk_explained(root):
         with attach_parts(root, base) as connection:
-            given = {"since": since, "nights": rules.nights}
+            # From then on every run keeps its requests.
+            given = {"since": min(filter(None, (since, last)), default=None), "nights": nights}
             rows = connection.execute(sql_text("outlived_requests"), given).fetchall()
         going = {int(cell): str(file) for cell, _, file in rows}
         if not going:
-            return Removed(0, 0)
+            return 0
         made: dict[Path, str] = {}
         sentence = (
             f"The requests of this cell were removed on {now:%Y-%m-%d} (draftboard warehouse keep): its "
@@ -200,14 +182,14 @@ def keep(root: Path, rules: Rules) -> Removed:
         segments = [_without_requests(root, one, going, sentence, made) for one in base.segments]
         with placed(root, made):
             save(root, base.followed_by(segments))
-    return Removed(len(going), len(set(going.values())))
+    return len(going)
 
 
 def _without_requests(
     root: Path, segment: Segment, going: Mapping[int, str], sentence: str, made: dict[Path, str]
 ) -> Segment:
-    """Return the segment without the requests of some cells, each of which is flagged. A file of which a
-    part goes is written again; ``made`` gets these, with the names that they are to have."""
+    # Return the segment without the requests of some cells, each of which is flagged. A file of
+    # which a part goes is written again; ``made`` gets these, with the names that they are to have.
     cells = _rows_of(root, segment, "cells")
     cell_ids = {
         row["cell"]: row["cell_id"] for row in cells.select(["cell", "cell_id"]).to_pylist()
@@ -309,15 +291,14 @@ def check(root: Path, on_busy: Callable[[str], None] | None = None) -> list[Ware
 
 
 def _parquet(folder: Path) -> list[Path]:
-    """Return the files of a folder that are not under construction."""
     return [p for p in sorted(folder.glob("*.parquet")) if not p.name.startswith(PRIVATE)]
 
 
 def _not_whole(
     root: Path, folder: str, listed: Sequence[Mapping[str, Any]]
 ) -> list[WarehouseFinding]:
-    """Return a finding for each file that is missing or is not what was written: of a copy, in its
-    store."""
+    # Return a finding for each file that is missing or is not what was written: of a copy, in its
+    # store.
     store = store_of(root) if is_copy(root) else None
     findings = []
     for row in listed:

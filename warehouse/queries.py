@@ -150,11 +150,6 @@ def cells_of_grown_studies(reader: Reader, upto: datetime | None) -> int:
     return int(reader.query("cells_of_grown_studies", upto=upto).column("cells")[0].as_py())
 
 
-def overview(reader: Reader) -> pa.Table:
-    """Return one row: schema version and how many sources, cells, requests … there are."""
-    return reader.query("overview")
-
-
 def requests(reader: Reader, cell_id: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the request rows of one cell (``rows.REQUEST_SCHEMA``); reads only that cell's file.
 
@@ -241,13 +236,12 @@ def exclusions_sentence(exclusions: Sequence[Annotation]) -> str:
 
 
 def _first_few(names: Sequence[str], between: str) -> str:
-    """Join the first few names, and say how many more there are."""
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return between.join(names[:_NAMED]) + more
 
 
 def run_name(row: Row) -> str:
-    """Return a name for a run that no other run has: its id and the first digits of its source."""
+    # Return a name for a run that no other run has: its id and the first digits of its source.
     return f"{row['run_id']}@{row['source_id'][:_DIGITS]}"
 
 

@@ -55,7 +55,6 @@ from warehouse.store_tables import (
     sql_text,
 )
 
-_ATTEMPTS = 5
 _EXCLUDED_COLUMNS = pa.schema([
     ("run_id", pa.string()), ("source_id", pa.string()), ("reason", pa.string()),
     ("author", pa.string()), ("excluded_at", pa.timestamp("us", "UTC")),
@@ -66,9 +65,8 @@ Held = TypeVar("Held")
 
 @dataclass
 class KeptAnswer(Generic[Held]):
-    """A value under its key, how it is made, when it was last asked for (monotonic seconds), and the
-    seconds of its thread that it took."""
-
+    # A value under its key, how it is made, when it was last asked for (monotonic seconds), and the
+    # seconds of its thread that it took.
     key: str
     make: Callable[[Held], Any]
     value: Future[Any] = field(default_factory=Future)
@@ -137,7 +135,7 @@ def open_newest(root: Path) -> Opened:
     """Open the published generation. Raises as ``Reader`` does."""
     name = ""
     # A writer may retire the generation between the look at CURRENT and the pin.
-    for _ in range(_ATTEMPTS):
+    for _ in range(5):
         name = require_current(root)
         require_our_schema(root, name)
         try:
@@ -313,7 +311,6 @@ class Writer:
         self._begin()
 
     def _begin(self) -> None:
-        """Start from what is published now, what a killed writer left removed."""
         remove_private(self.root)
         name = start_writing(self.root, self._rebuild)
         take_back(self.root)
@@ -424,7 +421,6 @@ class Writer:
         return self._number
 
     def _go_on_from_newest(self) -> None:
-        """Put what was collected on top of what another machine published."""
         pull(self.root)
         name = require_current(self.root)
         require_our_schema(self.root, name)

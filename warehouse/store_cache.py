@@ -28,13 +28,9 @@ if TYPE_CHECKING:
 REMOTE = "remote.json"
 _TAGS = "remote-tags.json"
 _URL = re.compile(r"([a-z][a-z0-9]+):(?:/+(.*))?")
-_AT_ONCE = 16
 #: Request files beyond so many MB go, those first that were not used for longest.
 SIZE_VARIABLE, SIZE_MB = "DRAFTBOARD_CACHE_MB", 10_000
 FOLDER_VARIABLE = "DRAFTBOARD_CACHE"
-#: A file that was used so many seconds ago may still be read.
-_IN_USE_S = 600.0
-_SCHEMES = ("s3", "gs", "az")
 #: Two servers, or two accounts, may have a bucket of the same name each.
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT",
               "AZURE_ENDPOINT", "GOOGLE_BASE_URL")  # fmt: skip
@@ -67,19 +63,19 @@ def warehouse_path(given: str | Path | None) -> Path:
 
 
 def split_url(given: Path) -> tuple[str, str] | None:
-    """Return scheme and rest of a URL that was read as a path; None for any other path."""
+    # Return scheme and rest of a URL that was read as a path; None for any other path.
     # A path has lost one of the two slashes.
     url = _URL.fullmatch(str(given))
     return None if url is None else (url[1], url[2] or "")
 
 
 def _folder_of(scheme: str, rest: str, kind: str = "warehouse") -> Path:
-    """Return the folder for a URL, ``scheme://rest``, made if it is not there; ``file`` is the
-    folder itself. Raises InvalidInput for another scheme, or where no bucket is named."""
+    # Return the folder for a URL, ``scheme://rest``, made if it is not there; ``file`` is the
+    # folder itself. Raises InvalidInput for another scheme, or where no bucket is named.
     if scheme == "file":
         return Path("/", rest)
     parts = [part for part in rest.split("/") if part]
-    if scheme not in _SCHEMES or not parts or ".." in parts:
+    if scheme not in ("s3", "gs", "az") or not parts or ".." in parts:
         raise InvalidInput(
             f"{scheme}://{rest} is no warehouse: name a folder, or s3://BUCKET/PREFIX, gs://… or "
             "az://…."
@@ -145,7 +141,8 @@ def keep_small(root: Path) -> None:
         left = float(bound) * 1e6
     except ValueError:
         raise InvalidInput(f"{SIZE_VARIABLE} is a number of MB, not {bound!r}.") from None
-    oldest = time.time() - _IN_USE_S
+    # A file that was used so many seconds ago may still be read.
+    oldest = time.time() - 600.0
     files = [p for p in (root / REQUESTS).glob("*.parquet") if not p.name.startswith(PRIVATE)]
     held = sorted(((p.stat().st_mtime, p.stat().st_size, p) for p in files), reverse=True)
     for used, size, path in held:
@@ -169,7 +166,7 @@ def copy_locked(root: Path) -> Iterator[None]:
 def each(work: Callable[[str], Any], names: Iterable[str]) -> list[tuple[str, Any]]:
     """Do the same for many names, several at a time; return each name with its result."""
     wanted = list(names)
-    with ThreadPoolExecutor(_AT_ONCE) if len(wanted) > 1 else nullcontext() as pool:
+    with ThreadPoolExecutor(16) if len(wanted) > 1 else nullcontext() as pool:
         done = map(work, wanted) if pool is None else pool.map(work, wanted)
         return list(zip(wanted, done, strict=True))
 

@@ -9,7 +9,7 @@ begins again, so nobody lists what goes, however long an upload takes.
 import json
 import secrets
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
 #: In the store: since when files have no list that names them, though they had one.
 UNLISTED = "unlisted.json"
-#: In a copy: by what its store knows it, so that it goes on where it was killed.
-_NAME = "remote-name"
 #: Who has not shown for so long that it is at work was killed.
 _DEAD = timedelta(minutes=15)
 _BATCH = 200
@@ -56,15 +54,14 @@ _NEVER = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 @dataclass
 class CollectingRight:
-    """The right to remove objects, for as long as nobody takes it away; ``tag``: of the object."""
-
+    # The right to remove objects, for as long as nobody takes it away; ``tag``: of the object.
     store: "ObjectStore"
     machine: str
     tag: str
 
     def announce(self, names: Collection[str]) -> None:
-        """Say what is about to be removed, and that this machine is at work. Raises WarehouseBusy where
-        another one took over."""
+        # Say what is about to be removed, and that this machine is at work. Raises WarehouseBusy
+        # where another one took over.
         content = _content(self.machine, names)
         tag = self.store.replace(COLLECTING, content, self.tag)
         if tag is None:
@@ -78,12 +75,11 @@ class CollectingRight:
 
 @contextmanager
 def right_to_collect(root: Path, store: "ObjectStore") -> Iterator[CollectingRight]:
-    """Be the one machine that removes. Only under the writer's lock of the copy.
-
-    Raises WarehouseBusy where another one is at work. What this machine left when it was killed is taken
-    over at once, what another one left after a quarter of an hour.
-    """
-    place = root / _NAME
+    # Be the one machine that removes. Only under the writer's lock of the copy. Raises
+    # WarehouseBusy where another one is at work. What this machine left when it was killed is taken
+    # over at once, what another one left after a quarter of an hour.
+    # In a copy: by what its store knows it, so that it goes on where it was killed.
+    place = root / "remote-name"
     if not place.exists():
         place.write_text(secrets.token_hex(8), encoding="utf-8")
     machine = place.read_text(encoding="utf-8")
@@ -108,23 +104,12 @@ def _content(machine: str, names: Collection[str]) -> bytes:
 
 
 def _is_dead(store: "ObjectStore") -> bool:
-    """Return whether the holder was killed, by the clock of the store alone."""
+    # Return whether the holder was killed, by the clock of the store alone.
     probe = f"{PRIVATE}{secrets.token_hex(8)}"
     store.replace(probe, b"", None)
     times = {entry.name: entry.modified for entry in store.entries()}
     store.remove([probe])
     return COLLECTING not in times or times[probe] - times[COLLECTING] > _DEAD
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """What is to go. Somebody may be about to publish ``files``, lists that were never published among
-    them, but none of the old ``lists``. ``unlisted``: since when (ISO, by the store's clock) each file that
-    stays for now is unlisted."""
-
-    lists: list[str]
-    files: list[str]
-    unlisted: dict[str, str]
 
 
 def collect(root: Path, grace: float) -> list[str]:
@@ -142,19 +127,19 @@ def collect(root: Path, grace: float) -> list[str]:
             name = require_current(root)
             require_our_schema(root, name)
             right.announce(())
-            plan = _plan(store, name, grace)
-            if not plan.files:
+            lists, files, unlisted = _plan(store, name, grace)
+            if not files:
                 break
-            right.announce(plan.files)
+            right.announce(files)
             base = load(root / name)
             try:
                 save(root, base.followed_by(base.segments))
             except LostRace:
                 continue
             break
-        store.send(json.dumps(plan.unlisted).encode(), UNLISTED)
+        store.send(json.dumps(unlisted).encode(), UNLISTED)
         # What an attempt that failed left may be the very list that is published now.
-        going = [name for name in (*plan.lists, *plan.files) if name != pointer_here(root)]
+        going = [name for name in (*lists, *files) if name != pointer_here(root)]
         for start in range(0, len(going), _BATCH):
             # Shows that this machine is alive, and that no other took over.
             right.announce(going)
@@ -162,7 +147,12 @@ def collect(root: Path, grace: float) -> list[str]:
         return going
 
 
-def _plan(store: "ObjectStore", current: str, grace: float) -> _Plan:
+def _plan(
+    store: "ObjectStore", current: str, grace: float
+) -> tuple[list[str], list[str], dict[str, str]]:
+    # Old lists that are to go, which nobody is about to publish; files that are, lists that were never
+    # published among them, which somebody may be; and since when (ISO, by the store's clock) each file
+    # that stays for now is unlisted.
     entries = {entry.name: entry for entry in store.entries(None)}
     now = entries[COLLECTING].modified
     latest = now - timedelta(seconds=grace)
@@ -186,7 +176,11 @@ def _plan(store: "ObjectStore", current: str, grace: float) -> _Plan:
     listed = _named_by(store, numbers.keys() - old - coming)
     # Who loses a race takes his list away.
     listed |= _named_by(store, coming - never, whole=False)
-    since = _unlisted_since(store) | dict.fromkeys(_named_by(store, old, whole=False), now)
+    since = dict.fromkeys(_named_by(store, old, whole=False), now)
+    noted = store.get(UNLISTED)
+    with suppress(ValueError, AttributeError, TypeError):
+        said = json.loads(noted.content if noted else b"{}")
+        since = {name: datetime.fromisoformat(at) for name, at in said.items()} | since
     unlisted = {
         name
         for name in entries
@@ -194,14 +188,12 @@ def _plan(store: "ObjectStore", current: str, grace: float) -> _Plan:
     } - listed
     gone = {n for n in unlisted if max(entries[n].modified, since.get(n, _NEVER)) <= latest}
     stays = {name: since[name].isoformat() for name in unlisted - gone if name in since}
-    return _Plan(sorted(old), sorted(gone | never), stays)
+    return sorted(old), sorted(gone | never), stays
 
 
 def _named_by(store: "ObjectStore", lists: Collection[str], whole: bool = True) -> set[str]:
-    """Return the files that some lists name; with ``whole=False`` those that can still be read.
-
-    Raises WarehouseDamaged.
-    """
+    # Return the files that some lists name; with ``whole=False`` those that can still be read.
+    # Raises WarehouseDamaged.
     with TemporaryDirectory() as folder:
         place = Path(folder)
         (place / TABLES).mkdir()
@@ -230,12 +222,3 @@ def _named_by(store: "ObjectStore", lists: Collection[str], whole: bool = True) 
     return {f"{TABLES}/{file.file}" for one in read for file in one.files()} | {
         f"{REQUESTS}/{name}" for _, names in named for name in names
     }
-
-
-def _unlisted_since(store: "ObjectStore") -> dict[str, datetime]:
-    stored = store.get(UNLISTED)
-    try:
-        said = {} if stored is None else json.loads(stored.content)
-        return {name: datetime.fromisoformat(at) for name, at in said.items()}
-    except (ValueError, AttributeError, TypeError):
-        return {}

@@ -61,8 +61,6 @@ from warehouse.store_tables import Batch, publish_generation, sql_text
 if TYPE_CHECKING:
     from warehouse.store_object import ObjectStore
 
-#: Texts of a request. An error often quotes the prompt that caused it.
-_TEXTS = ("prompt", "output", "error")
 #: A night is named after the day on which it began: noon to noon, UTC.
 _NOON = timedelta(hours=12)
 #: Tables with a row or more per cell.
@@ -173,7 +171,6 @@ def _require_store(root: Path) -> "ObjectStore":
 
 
 def _files_of(root: Path, generation: Generation) -> Iterator[str]:
-    """Yield what a generation lists, and what lies beside the generations, as names below ``root``."""
     yield from (f"{REQUESTS}/{file}" for file in sorted(listed_requests(root, [generation])))
     yield from (f"{TABLES}/{file.file}" for file in generation.files())
     yield from (name for name in LINES if (root / name).exists())
@@ -248,15 +245,15 @@ def bundle(root: Path, out: Path, filters: Filters, with_texts: bool = False) ->
 def _copy_requests(
     reader: Reader, place: Path, cell_ids: Collection[str], with_texts: bool
 ) -> dict[str, Any] | None:
-    """Write the requests of these cells into one file; return its row of ``request_files``, if
-    any."""
+    # Write the requests of these cells into one file; return its row of ``request_files``, if any.
     out = RequestFile(place)
     try:
         for path in reader.request_files(cell_ids):
             for rows in _row_groups(path, reader.root):
                 if not rows.num_rows or rows.column("cell_id")[0].as_py() not in cell_ids:
                     continue
-                for name in () if with_texts else _TEXTS:
+                # Texts of a request. An error often quotes the prompt that caused it.
+                for name in () if with_texts else ("prompt", "output", "error"):
                     field, at = REQUEST_SCHEMA.field(name), rows.schema.get_field_index(name)
                     rows = rows.set_column(at, field, pa.nulls(rows.num_rows, field.type))
                 out.write(rows)
@@ -266,7 +263,7 @@ def _copy_requests(
 
 
 def _row_groups(path: Path, root: Path) -> Iterator[pa.Table]:
-    """Yield the requests of one cell after the other: each is a row group of its own."""
+    # Yield the requests of one cell after the other: each is a row group of its own.
     try:
         with pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):
@@ -281,7 +278,6 @@ def _row_groups(path: Path, root: Path) -> Iterator[pa.Table]:
 def _bundled_tables(
     root: Path, cells: pa.Table, requests: dict[str, Any] | None
 ) -> dict[str, pa.Table]:
-    """Return the rows of these cells, table by table."""
     with open_newest(root) as opened:
         connection = opened.connection
         connection.register("wanted", cells.select(["cell_id"]))
@@ -309,7 +305,6 @@ def _bundled_tables(
 
 
 def _copy_annotations(root: Path, place: Path, cells: pa.Table) -> int:
-    """Copy what was said of these runs and nights. Return how many annotations that were."""
     rows = cells.select(["run_id", "source_id", "started_at", "study"]).to_pylist()
     runs = {annotations.run(row["run_id"], row["source_id"]) for row in rows}
     nights = {

@@ -121,7 +121,6 @@ def as_table(name: str, rows: Sequence[Any]) -> pa.Table:
 
 
 def _add_cell(rows: TableRows, number: int, source_id: str, cell: Cell) -> None:
-    """Append everything of one cell except its requests. Raises InvalidInput on bad numbers."""
     given = cell.measurements
     _check_measurements(cell)
     canonical = {(m.metric, m.statistic) for m in given if m.origin == "canonical"}
@@ -300,11 +299,6 @@ class Draft:
         return int(self.tables["cells"].num_rows)
 
     @property
-    def first(self) -> int:
-        """The number of the first cell."""
-        return int(self.tables["cells"].column("cell")[0].as_py()) if self.cells else 0
-
-    @property
     def rows(self) -> int:
         """How many requests the source has."""
         if "request_files" not in self.tables:
@@ -313,7 +307,8 @@ class Draft:
 
     def numbered(self, first: int) -> "Draft":
         """Return the same draft with its cells numbered from ``first``."""
-        by, tables = first - self.first, {}
+        cells, tables = self.tables["cells"].column("cell"), {}
+        by = first - int(cells[0].as_py()) if self.cells else 0
         for name, table in self.tables.items():
             if by and "cell" in table.column_names:
                 place, field = table.schema.get_field_index("cell"), table.schema.field("cell")

@@ -15,11 +15,6 @@ from filelock import FileLock, Timeout
 from warehouse.errors import WarehouseBusy
 from warehouse.store_files import LOCK
 
-#: Seconds between two calls of ``while_waiting``.
-_PIECE_S = 0.5
-#: Nobody stays in line without waiting for the writer for longer than this: seconds.
-_BRIEFLY_S = 0.2
-
 
 class WriterLock:
     """The lock of the one writer of the warehouse at ``root``, which the system lets go of when its
@@ -48,7 +43,8 @@ class WriterLock:
         """
         try:
             # Another that is only passing through is not in line; one that waits is.
-            with self._line.acquire(timeout=_BRIEFLY_S):
+            # Nobody stays in line without waiting for the writer for longer than this: seconds.
+            with self._line.acquire(timeout=0.2):
                 self._lock.acquire(timeout=0)
         except Timeout as error:
             try:
@@ -101,7 +97,8 @@ class WriterLock:
     def _wait_for(self, lock: FileLock) -> None:
         while True:
             try:
-                lock.acquire(timeout=_PIECE_S)
+                # Seconds between two calls of ``while_waiting``.
+                lock.acquire(timeout=0.5)
             except Timeout:
                 self._while_waiting()
             else:

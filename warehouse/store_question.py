@@ -29,13 +29,10 @@ VIEWS: tuple[str, ...] = (
     "rejections", "excluded_runs",
 )  # fmt: skip
 _REFUSED = 3
-#: A busy machine may take so long to start the process; its own clock begins behind that.
-_START_S = 30.0
 #: The database's own limit, and the one of the whole process beyond what it has at the start: what
 #: an answer holds on its way out is nobody's table. Together 512 MB.
 _MEMORY, _MEMORY_BYTES = "384MB", 512 << 20
 _ADDRESS_SPACE = 4 << 30
-_ANSWER_BYTES = 32 << 20
 _TOO_LARGE = (
     "This question needs more memory than a question may use; select fewer rows or columns."
 )
@@ -50,7 +47,7 @@ class Bounds:
 
     @property
     def too_long(self) -> InvalidInput:
-        """The error to raise where a question takes longer."""
+        # The error to raise where a question takes longer.
         return InvalidInput(
             f"This question took longer than {self.seconds:g} s and was stopped; "
             "add a where clause or a limit."
@@ -81,7 +78,8 @@ def ask(root: Path, sql: str, bounds: Bounds | None = None) -> QuestionAnswer:
         cwd=Path(__file__).parents[1], env={"PATH": os.defpath},
     ) as process:  # fmt: skip
         try:
-            said, wrong = process.communicate(question, timeout=bounds.seconds + _START_S)
+            # A busy machine may take 30 s to start the process; its own clock begins behind that.
+            said, wrong = process.communicate(question, timeout=bounds.seconds + 30)
         except subprocess.TimeoutExpired:
             process.kill()
             raise bounds.too_long from None
@@ -99,8 +97,8 @@ def ask(root: Path, sql: str, bounds: Bounds | None = None) -> QuestionAnswer:
 
 
 def _holdable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    """Return the column; as text where Python or a file has no word for it, such as a day before all
-    years, or an interval of months."""
+    # Return the column; as text where Python or a file has no word for it, such as a day before all
+    # years, or an interval of months.
     kind = column.type
     if not (pa.types.is_temporal(kind) or pa.types.is_nested(kind)):
         return column
@@ -132,8 +130,7 @@ def documented(root: Path) -> Opened:
 
 
 def _main() -> None:
-    """Answer one question: it is read from stdin, Arrow goes to stdout or one sentence to
-    stderr."""
+    # Answer one question: it is read from stdin, Arrow goes to stdout or one sentence to stderr.
     question = json.loads(sys.stdin.buffer.read())
     bounds = Bounds(float(question["seconds"]), int(question["rows"]))
     _limit(bounds.seconds)
@@ -150,7 +147,7 @@ def _main() -> None:
 
 
 def _limit(seconds: float) -> None:
-    """Set limits that hold whatever the database engine may be talked into."""
+    # Set limits that hold whatever the database engine may be talked into.
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -207,8 +204,8 @@ def _answer(root: Path, sql: str, bounds: Bounds) -> bytes:
 
 
 def _arrow(relation: duckdb.DuckDBPyRelation, rows: int) -> bytes:
-    """Write the answer as Arrow: at most one row more than asked for, so that the asker knows
-    whether there are more."""
+    # Write the answer as Arrow: at most one row more than asked for, so that the asker knows
+    # whether there are more.
     reader: pa.RecordBatchReader = relation.to_arrow_reader(min(rows + 1, 2048))
     sink = pa.BufferOutputStream()
     left = rows + 1
@@ -216,7 +213,7 @@ def _arrow(relation: duckdb.DuckDBPyRelation, rows: int) -> bytes:
         for batch in reader:
             writer.write_batch(batch.slice(0, left))
             left -= batch.num_rows
-            if sink.tell() > _ANSWER_BYTES:
+            if sink.tell() > 32 << 20:
                 raise InvalidInput("The answer is larger than 32 MB; select fewer columns or rows.")
             if left <= 0:
                 break

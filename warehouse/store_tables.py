@@ -54,7 +54,6 @@ CONVERTIBLE = 3
 CROWD = 8
 #: Segments of more cells are left alone.
 LARGE = 8192
-_ROW_GROUP = 65_536
 #: In what order rows lie in a file, so that a page's query reads few row groups.
 _ORDER = {
     **dict.fromkeys(BATCHES, "cell"),
@@ -75,10 +74,8 @@ def sql_text(name: str) -> str:
 
 
 def memory_connection() -> duckdb.DuckDBPyConnection:
-    """Open an in-memory connection: UTC, few threads, nothing fetched from the net.
-
-    It keeps the footers of Parquet files, which never change under their names.
-    """
+    # Open an in-memory connection: UTC, few threads, nothing fetched from the net. It keeps the
+    # footers of Parquet files, which never change under their names.
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -137,8 +134,7 @@ def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnectio
 
 
 def write_segment(root: Path, tables: dict[str, pa.Table]) -> Segment:
-    """Write whole sources as files of their own. Raises DraftboardError where a row is not as
-    ``schema.sql`` asks; then nothing is listed."""
+    # Whole sources as files of their own; where a row is not as ``schema.sql`` asks, nothing is listed.
     with memory_connection() as connection:
         connection.execute(sql_text("schema"))
         try:
@@ -163,8 +159,8 @@ def merged(root: Path, segments: Collection[Segment]) -> Segment:
 
 
 def without(root: Path, segment: Segment, source_ids: Collection[str]) -> Segment | None:
-    """Return the segment without some sources: itself where it has none of them, None where it has
-    no others."""
+    # Return the segment without some sources: itself where it has none of them, None where it has
+    # no others.
     with attach_parts(root, Generation(0, segments=(segment,))) as connection:
         given = {"source_ids": list(source_ids)}
         connection.execute(
@@ -185,7 +181,7 @@ def without(root: Path, segment: Segment, source_ids: Collection[str]) -> Segmen
 
 
 def _write_all(connection: duckdb.DuckDBPyConnection, root: Path) -> Segment:
-    """Write what the connection's tables of our names hold, sorted, as a segment."""
+    # Write what the connection's tables of our names hold, sorted, as a segment.
     files = {}
     for name in BATCHES:
         try:
@@ -203,7 +199,7 @@ def write_table(root: Path, name: str, rows: pa.Table) -> File:
     folder.mkdir(parents=True, exist_ok=True)
     private = folder / f"{PRIVATE}{os.getpid()}-{name}.parquet"
     try:
-        pq.write_table(rows, private, compression=COMPRESSION, row_group_size=_ROW_GROUP)
+        pq.write_table(rows, private, compression=COMPRESSION, row_group_size=65_536)
         path = folder / f"{name}-{sha256_of(private)}.parquet"
         publish(private, path)
     finally:
@@ -244,7 +240,6 @@ def publish_generation(root: Path, base: Generation, number: int, batch: Batch) 
 
 
 def _settled(root: Path, segments: list[Segment]) -> list[Segment]:
-    """Merge segments of like size until there are few; return them, with the same rows."""
     while True:
         tiers: dict[int, list[Segment]] = {}
         for segment in segments:
@@ -261,9 +256,8 @@ def _settled(root: Path, segments: list[Segment]) -> list[Segment]:
 
 @dataclass
 class WriterBase:
-    """What a writer needs to know of the generation that it goes on from: its sources by their ids, and its
-    rejections by their paths."""
-
+    # What a writer needs to know of the generation that it goes on from: its sources by their ids,
+    # and its rejections by their paths.
     sources: set[str] = field(default_factory=set)
     rejections: dict[str, str] = field(default_factory=dict)
     rejected_at: dict[str, datetime] = field(default_factory=dict)
@@ -306,7 +300,7 @@ def require_our_schema(root: Path, name: str) -> None:
 
 
 def schema_version(root: Path, name: str) -> int | None:
-    """Return the version of a generation; None where it does not say."""
+    # Return the version of a generation; None where it does not say.
     if not is_old(name):
         return load(root / name).schema_version
     with _attach_old(root / name) as connection:
@@ -318,11 +312,9 @@ def schema_version(root: Path, name: str) -> int | None:
 
 
 def _attach_old(path: Path) -> duckdb.DuckDBPyConnection:
-    """Open a connection with the database at ``path`` attached read-only as ``store``, and no way
-    to other files: it may be somebody else's, and hold views that would read them.
-
-    Raises FileNotFoundError where it is not there, WarehouseDamaged where it is not a database.
-    """
+    # Open a connection with the database at ``path`` attached read-only as ``store``, and no way to
+    # other files: it may be somebody else's, and hold views that would read them. Raises
+    # FileNotFoundError where it is not there, WarehouseDamaged where it is not a database.
     if not path.exists():
         raise FileNotFoundError(path)
     connection = memory_connection()

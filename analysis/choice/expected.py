@@ -16,7 +16,6 @@ The highest of several noisy means overstates itself, so an arm is not taken at 
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -86,7 +85,7 @@ class Field:
 # --- The arms of each setting that may be taken, each under a name of its own.
 
 
-_TOLD = ("cell_id", "arm_label", "spec_method", "num_speculative_tokens", "speculative_config")
+_FACTS = ("cell_id", "arm_label", "spec_method", "num_speculative_tokens", "speculative_config")
 
 
 def candidates(
@@ -98,43 +97,33 @@ def candidates(
     once = found.pairs.drop_duplicates(["setting", "arm_id"])[
         ["setting", "arm_id", "speculative_id"]
     ]
-    told = cells.reindex(columns=list(_TOLD))
-    told = told.assign(family=families(cells), chooser=choosers(cells))
+    facts = cells.reindex(columns=list(_FACTS))
+    facts = facts.assign(family=families(cells), chooser=choosers(cells))
     rows = once.astype({"speculative_id": object}).merge(
-        told, left_on="speculative_id", right_on="cell_id"
+        facts, left_on="speculative_id", right_on="cell_id"
     )
     made: dict[int, list[Candidate]] = {}
     order = ["setting", "family", "num_speculative_tokens", "arm_label", "arm_id"]
     for row in records(rows.sort_values(order)):
         if not arms or row["arm_label"] in arms:
-            made.setdefault(int(row["setting"]), []).append(_candidate(row))
-    return {setting: _told_apart(arms_there) for setting, arms_there in made.items()}
-
-
-def _candidate(row: dict[str, Any]) -> Candidate:
-    k, chosen = row["num_speculative_tokens"], row["chooser"]
-    return Candidate(
-        arm_id=int(row["arm_id"]),
-        label=str(row["arm_label"]),
-        family=str(row["family"]),
-        k=None if pd.isna(k) or chosen is not None else int(k),
-        chooser=chosen,
-        table=table_of(config_of(row["speculative_config"])),
-    )
-
-
-def _told_apart(alike: list[Candidate]) -> list[Candidate]:
-    """Add what they draft with to the labels of arms that are alike: ``eagle3 K=3 (small)``."""
-    labels = Counter(one.label for one in alike)
-    return [
-        replace(one, label=one.label + _drafted_with(one.family)) if labels[one.label] > 1 else one
-        for one in alike
-    ]
-
-
-def _drafted_with(family: str) -> str:
-    """Return what follows the method: `` (small)`` of ``eagle3 (small)``; empty where nothing does."""
-    return "".join(family.partition(" (")[1:])
+            k, chosen = row["num_speculative_tokens"], row["chooser"]
+            made.setdefault(int(row["setting"]), []).append(Candidate(
+                arm_id=int(row["arm_id"]),
+                label=str(row["arm_label"]),
+                family=str(row["family"]),
+                k=None if pd.isna(k) or chosen is not None else int(k),
+                chooser=chosen,
+                table=table_of(config_of(row["speculative_config"])),
+            ))  # fmt: skip
+    for setting, alike in made.items():
+        labels = Counter(one.label for one in alike)
+        # Arms of one label get what they draft with: ``eagle3 K=3 (small)``.
+        made[setting] = [
+            replace(one, label=one.label + "".join(one.family.partition(" (")[1:]))
+            if labels[one.label] > 1 else one
+            for one in alike
+        ]  # fmt: skip
+    return made
 
 
 # --- What each arm is expected to gain at each load, when all that was measured is weighed together.
@@ -151,13 +140,7 @@ _FEWEST_ARMS = 3
 def expected_gains(field: Field) -> Floats:
     """Return expected log ratios (candidates, loads), positive is better; NaN where not
     compared."""
-    gains, kept = _by_step_time(field)
-    return _shrunken(field, gains, kept)
-
-
-def _by_step_time(field: Field) -> tuple[Floats, Floats]:
-    """Return the gains with step times smoothed over K, and the share of its noise that each
-    keeps."""
+    # Step times are smoothed over K; ``kept``: the share of its noise that each arm keeps.
     gains, kept = field.log.copy(), np.ones(len(field.candidates))
     for places in field.families().values():
         ks = [field.candidates[place].k for place in places]
@@ -172,7 +155,7 @@ def _by_step_time(field: Field) -> tuple[Floats, Floats]:
         smooth, share = _smoothed(curve, steps[:, there], field.own_error[rows][:, there])
         gains[np.ix_(rows, there)] = np.log(field.length[np.ix_(rows, there)]) - smooth
         kept[rows] = share
-    return gains, kept
+    return _shrunken(field, gains, kept)
 
 
 def _smoothed(ks: Floats, steps: Floats, error: Floats) -> tuple[Floats, float]:
@@ -186,17 +169,18 @@ def _smoothed(ks: Floats, steps: Floats, error: Floats) -> tuple[Floats, float]:
     # known to be that of the others.
     known = np.where(np.isfinite(error), error, error[np.isfinite(error)].mean())
     ratios = (held**2 / known.mean(axis=0)).mean(axis=1)
-    keep = np.array([1.0 if at < _WHOLE else _own_share(x) for at, x in enumerate(ratios)])
-    told = shapes @ (keep[:, None] * held)
-    return told[1:] - told[0], float((keep**2).mean())
+    keep = np.array([1.0 if at < _WHOLE else _own_share(x, 1.0) for at, x in enumerate(ratios)])
+    smooth = shapes @ (keep[:, None] * held)
+    return smooth[1:] - smooth[0], float((keep**2).mean())
 
 
-def _own_share(ratio: float) -> float:
-    """Return the share of a square that noise does not explain; ``ratio``: mean square / noise.
+def _own_share(square: float, noise: float) -> float:
+    """Return the share of a mean square that noise does not explain: all of it without any noise.
 
     It is smallest where the noise is unknown. It is never 0, so that equal arms keep their order,
     whatever order they were read in.
     """
+    ratio = square / noise if noise > 0 else 1e12
     return max(_LEAST, 1 - 1 / ratio) if np.isfinite(ratio) and ratio > 0 else _LEAST
 
 
@@ -214,18 +198,12 @@ def _shrunken(field: Field, gains: Floats, kept: Floats) -> Floats:
     of_arm = (kept * field.shared / np.maximum(field.launches.max(axis=1), 1)).mean()
     of_way = max(float(noise.sum() / known.sum()) - of_arm, 0.0)
     spare = len(gains) - 1
-    keep_arm = _own_share(_ratio(float((arms**2).sum() / spare), of_arm))
+    keep_arm = _own_share(float((arms**2).sum() / spare), of_arm)
     ways_spare = max(int(there.sum()) - gains.shape[1] - spare, 1)
-    keep_way = _own_share(_ratio(float((ways**2).sum() / ways_spare), of_way))
+    keep_way = _own_share(float((ways**2).sum() / ways_spare), of_way)
     return np.where(there, centre + keep_arm * arms + keep_way * ways, np.nan)
 
 
 def _mean(values: Floats, there: Floats, axis: int) -> Floats:
     count = np.maximum(there.sum(axis=axis, keepdims=True), 1)
     return np.asarray(np.where(there, values, 0.0).sum(axis=axis, keepdims=True) / count)
-
-
-def _ratio(square: float, noise: float) -> float:
-    """Return ``square`` / ``noise``; without any noise a number so large that noise explains
-    nothing."""
-    return square / noise if noise > 0 else 1e12

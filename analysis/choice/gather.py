@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from analysis.choice.expected import Candidate, Field, Floats, candidates
-from analysis.choice.judged import Judged, Line, with_gains
+from analysis.choice.expected import Candidate, Field, Floats, candidates, expected_gains
+from analysis.choice.judged import Judged, Line
 from analysis.drafts.acceptance_tables import believed
 from analysis.evidence.effects import Effects
 from analysis.evidence.launches import Tails
+from analysis.frames import listed
 from analysis.matching.arms import THROUGHPUTS, kept_up
 from analysis.matching.comparison import Comparison
 from analysis.service.slo import Slo
@@ -53,177 +53,119 @@ def judged_settings(
 
     ``cells`` and ``acceptance`` as the queries of these names.
     """
-    known = _Known(
-        candidates(found, cells, terms.arms), _by_setting(sure.levels), _by_setting(sure.means),
-        _values(found), _lengths(found, acceptance), found.loads, kept_up(found),
-    )  # fmt: skip
-    judged = {setting: _judged(setting, known, terms) for setting in known.levels}
-    return {setting: with_gains(one) for setting, one in judged.items() if one is not None}
+    arms_of = candidates(found, cells, terms.arms)
+    values: dict[tuple[int, int, int], _Values] = {}
+    names = ("setting", "arm_id", "load", "metric", "statistic", "baseline", "speculative")
+    for *place, metric, statistic, old, new in listed(found.levels, *names):
+        values.setdefault((place[0], place[1], place[2]), {})[metric, statistic] = (old, new)
+    lengths, open_loads = _lengths(found, acceptance), kept_up(found)
+    means = {int(str(setting)): part for setting, part in sure.means.groupby("setting")}
+    judged = {}
+    for group, rows in sure.levels.groupby("setting", sort=True):
+        setting = int(str(group))
+        waits = frozenset(load for at, load in open_loads if at == setting)
+        lines = _lines(rows, terms.latency, waits)
+        places = sorted(lines, key=lambda place: found.loads[place].order)
+        arms = arms_of.get(setting, [])
+        if not arms or not places:
+            continue
+        grid = [[(setting, arm.arm_id, place) for place in places] for arm in arms]
+        judged[setting] = _judged(
+            arms, {place: lines[place] for place in places}, found.loads, rows,
+            means.get(setting), [[values.get(key, {}) for key in row] for row in grid],
+            np.array([[lengths.get(key, np.nan) for key in row] for row in grid]), terms.slo,
+        )  # fmt: skip
+    return judged
 
 
-@dataclass(frozen=True)
-class _Known:
-    """What was read of all settings. By setting: candidates, rows of levels and of means; by
-    (setting, arm, load): values of both arms by line, and mean acceptance lengths. ``kept_up``:
-    (setting, load) of the rates that every arm keeps up with."""
-
-    candidates: dict[int, list[Candidate]]
-    levels: dict[int, pd.DataFrame]
-    means: dict[int, pd.DataFrame]
-    values: dict[tuple[int, int, int], dict[Line, tuple[float, float]]]
-    lengths: dict[tuple[int, int, int], float]
-    loads: tuple[Load, ...]
-    kept_up: frozenset[tuple[int, int]]
-
-
-def _by_setting(rows: pd.DataFrame) -> dict[int, pd.DataFrame]:
-    return {int(str(setting)): part for setting, part in rows.groupby("setting", sort=True)}
-
-
-def _values(found: Comparison) -> dict[tuple[int, int, int], dict[Line, tuple[float, float]]]:
-    names = ["setting", "arm_id", "load", "metric", "statistic", "baseline", "speculative"]
-    told: dict[tuple[int, int, int], dict[Line, tuple[float, float]]] = {}
-    for setting, arm, load, metric, statistic, old, new in zip(
-        *(found.levels[name].tolist() for name in names), strict=True
-    ):
-        told.setdefault((setting, arm, load), {})[metric, statistic] = (old, new)
-    return told
+#: The values of both arms, by line.
+_Values = dict[Line, tuple[float, float]]
 
 
 def _lengths(found: Comparison, acceptance: pd.DataFrame) -> dict[tuple[int, int, int], float]:
-    """Return the mean acceptance length of each arm at each load, by the most trusted source of a
-    cell."""
     best = believed(acceptance.dropna(subset=["mean_length"]))
-    cells = found.pairs.drop_duplicates("speculative_id")[
-        ["setting", "arm_id", "load", "speculative_id"]
-    ]
+    names = ["setting", "arm_id", "load"]
+    cells = found.pairs.drop_duplicates("speculative_id")[[*names, "speculative_id"]]
     joined = cells.astype({"speculative_id": object}).merge(
         best[["cell_id", "mean_length"]], left_on="speculative_id", right_on="cell_id"
     )
-    table = joined.groupby(["setting", "arm_id", "load"])["mean_length"].mean().reset_index()
-    keys = zip(*(table[name].tolist() for name in ("setting", "arm_id", "load")), strict=True)
+    table = joined.groupby(names)["mean_length"].mean().reset_index()
+    keys = zip(*(table[name].tolist() for name in names), strict=True)
     return dict(zip(keys, table["mean_length"].tolist(), strict=True))
 
 
-def _judged(setting: int, known: _Known, terms: Terms) -> Judged | None:
-    rows = known.levels[setting]
-    candidates = known.candidates.get(setting, [])
-    lines = _lines(setting, rows, known, terms)
-    places = sorted(lines, key=lambda place: known.loads[place].order)
-    if not candidates or not places:
-        return None
-    grids = _Grids(setting, candidates, places, lines, known)
-    columns = grids.of(
-        rows, ("log", "launches", "variance", "share", "dof", "rest_dof", "weight", "error")
-    )
-    shared = _shared(known.means.get(setting), candidates, lines[places[0]])
-    field = Field(
-        tuple(candidates), columns["log"], columns["launches"], columns["variance"],
-        Tails(*(np.nan_to_num(columns[name]) for name in ("share", "dof", "rest_dof"))), shared,
-        grids.lengths(),
-    )  # fmt: skip
-    lower = [METRICS[lines[place][0]].better == "lower" for place in places]
-    return Judged(
-        tuple(known.loads[place] for place in places), tuple(lines[place] for place in places),
-        np.array(lower), field, np.sqrt(columns["variance"] * columns["weight"]),
-        np.nan_to_num(columns["error"], nan=0.05), bool(rows["independent"].all()), grids.prices(),
-        grids.allowed(terms.slo), grids.baseline(terms.slo), columns["log"],
-    )  # fmt: skip
-
-
-def _lines(setting: int, rows: pd.DataFrame, known: _Known, terms: Terms) -> dict[int, Line]:
-    """Return load -> the metric and statistic that decide there: throughput, or at a rate that is
-    kept up with, latency."""
+def _lines(rows: pd.DataFrame, latency: bool, waits: frozenset[int]) -> dict[int, Line]:
+    """Return load -> the metric and statistic that decide there: throughput, or latency where it
+    comes first and at ``waits``, the rates that are kept up with."""
     there: dict[int, set[Line]] = {}
-    for load, metric, statistic in zip(
-        rows["load"], rows["metric"], rows["statistic"], strict=True
-    ):
+    for load, metric, statistic in listed(rows, "load", "metric", "statistic"):
         if load >= 0:
             there.setdefault(int(load), set()).add((metric, statistic))
-    found = {}
+    deciding = {}
     for load, lines in there.items():
-        waits = terms.latency or (setting, load) in known.kept_up
-        order = (*_WAIT, *_SPEED) if waits else DECIDING
+        order = (*_WAIT, *_SPEED) if latency or load in waits else DECIDING
         chosen = next((line for line in order if line in lines), None)
         if chosen is not None:
-            found[load] = chosen
-    return found
+            deciding[load] = chosen
+    return deciding
 
 
-def _shared(means: pd.DataFrame | None, candidates: list[Candidate], line: Line) -> Floats:
-    """Return for each candidate the variance of a launch's mean over the loads."""
-    if means is None:
-        return np.full(len(candidates), np.nan)
-    mine = means[(means["metric"] == line[0]) & (means["statistic"] == line[1])]
-    by_arm = dict(zip(mine["arm_id"].tolist(), mine["variance"].tolist(), strict=True))
-    return np.array([by_arm.get(one.arm_id, np.nan) for one in candidates], dtype=np.float64)
+def _judged(
+    arms: list[Candidate], lines: dict[int, Line], loads: tuple[Load, ...], rows: pd.DataFrame,
+    means: pd.DataFrame | None, values: list[list[_Values]], lengths: Floats, slo: Slo | None,
+) -> Judged:  # fmt: skip
+    """Judge one setting. ``rows`` and ``means``: its differences at each load, and over the loads;
+    ``values`` and ``lengths``: by arm and by load of ``lines``."""
+    row = {one.arm_id: at for at, one in enumerate(arms)}
+    column = {place: at for at, place in enumerate(lines)}
+    names = ("log", "launches", "variance", "share", "dof", "rest_dof", "weight", "error")
+    grids = {name: np.full((len(row), len(column)), np.nan) for name in names}
+    for arm, load, metric, statistic, *each in listed(
+        rows, "arm_id", "load", "metric", "statistic", *names
+    ):
+        if arm in row and lines.get(load) == (metric, statistic):
+            for name, value in zip(names, each, strict=True):
+                grids[name][row[arm], column[load]] = value
+    decides = list(lines.values())
+    # The variance of a launch's mean over the loads.
+    shared = np.full(len(arms), np.nan)
+    if means is not None:
+        metric, statistic = decides[0]
+        mine = means[(means["metric"] == metric) & (means["statistic"] == statistic)]
+        by_arm = dict(zip(mine["arm_id"].tolist(), mine["variance"].tolist(), strict=True))
+        shared = np.array([by_arm.get(one.arm_id, np.nan) for one in arms], dtype=np.float64)
+    field = Field(
+        tuple(arms), grids["log"], np.nan_to_num(grids["launches"]), grids["variance"],
+        Tails(*(np.nan_to_num(grids[name]) for name in ("share", "dof", "rest_dof"))), shared, lengths,
+    )  # fmt: skip
+    prices = [
+        next(_prices([by_arm[at] for by_arm in values], line), np.nan)
+        for at, line in enumerate(decides)
+    ]
+    allowed = [[_meets(both, slo, 1) for both in by_load] for by_load in values]
+    baseline = [[_meets(both, slo, 0) for both in by_load] for by_load in values]
+    return Judged(
+        tuple(loads[place] for place in lines), tuple(decides),
+        np.array([METRICS[metric].better == "lower" for metric, _ in decides]), field,
+        np.sqrt(grids["variance"] * grids["weight"]), np.nan_to_num(grids["error"], nan=0.05),
+        bool(rows["independent"].all()), np.array(prices), np.array(allowed),
+        np.asarray(np.any(baseline, axis=0)), expected_gains(field),
+    )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Grids:
-    """The arms and loads of one setting, from which arrays (candidates, loads) are made."""
+def _prices(values: list[_Values], line: Line) -> Iterator[float]:
+    """Yield the baseline's time for a token at a load (s), by each arm; 1 where latency decides."""
+    for both in values:
+        if line in both and line not in _SPEED:
+            yield 1.0
+        elif line in both and both[line][0] > 0:
+            yield 1 / both[line][0]
 
-    setting: int
-    candidates: list[Candidate]
-    places: list[int]
-    lines: dict[int, Line]
-    known: _Known
 
-    def of(self, rows: pd.DataFrame, names: tuple[str, ...]) -> dict[str, Floats]:
-        arm = {one.arm_id: at for at, one in enumerate(self.candidates)}
-        column = {place: at for at, place in enumerate(self.places)}
-        made = {name: np.full((len(arm), len(column)), np.nan) for name in names}
-        keys = ("arm_id", "load", "metric", "statistic", *names)
-        for a, x, metric, statistic, *values in zip(
-            *(rows[name].tolist() for name in keys), strict=True
-        ):
-            if a in arm and self.lines.get(x) == (metric, statistic):
-                for name, value in zip(names, values, strict=True):
-                    made[name][arm[a], column[x]] = value
-        made["launches"] = np.nan_to_num(made["launches"])
-        return made
-
-    def lengths(self) -> Floats:
-        told = self.known.lengths
-        return np.array(
-            [[told.get((self.setting, one.arm_id, x), np.nan) for x in self.places]
-             for one in self.candidates]
-        )  # fmt: skip
-
-    def prices(self) -> Floats:
-        """Return the baseline's time for a token at each load, s; 1 where latency decides."""
-        return np.array([next(self._prices(x), np.nan) for x in self.places])
-
-    def _prices(self, load: int) -> Iterator[float]:
-        for one in self.candidates:
-            lines = self.known.values.get((self.setting, one.arm_id, load), {})
-            line = self.lines[load]
-            if line in lines and line not in _SPEED:
-                yield 1.0
-            elif line in lines and lines[line][0] > 0:
-                yield 1 / lines[line][0]
-
-    def allowed(self, slo: Slo | None) -> NDArray[np.bool_]:
-        """Return whether each candidate meets every bound at each load; one with a missing value
-        meets none."""
-        shape = (len(self.candidates), len(self.places))
-        if slo is None:
-            return np.ones(shape, dtype=np.bool_)
-        return np.array(
-            [[self._meets(one, x, slo, 1) for x in self.places] for one in self.candidates]
-        )
-
-    def baseline(self, slo: Slo | None) -> NDArray[np.bool_]:
-        """Return whether the baseline meets every bound at each load."""
-        return np.array([
-            slo is None or any(self._meets(one, x, slo, 0) for one in self.candidates)
-            for x in self.places
-        ])  # fmt: skip
-
-    def _meets(self, one: Candidate, load: int, slo: Slo, side: int) -> bool:
-        """Return whether the baseline (side 0) or an arm (1) meets every bound."""
-        lines = self.known.values.get((self.setting, one.arm_id, load), {})
-        return all(
-            bound.holds(lines.get((bound.metric, bound.statistic), (np.nan, np.nan))[side])
-            for bound in slo.bounds
-        )
+def _meets(values: _Values, slo: Slo | None, side: int) -> bool:
+    """Return whether the baseline (side 0) or an arm (1) meets every bound; a missing value meets
+    none."""
+    return slo is None or all(
+        bound.holds(values.get((bound.metric, bound.statistic), (np.nan, np.nan))[side])
+        for bound in slo.bounds
+    )

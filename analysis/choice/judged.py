@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.choice.expected import Candidate, Field, Floats, expected_gains
+from analysis.choice.expected import Candidate, Field, Floats
 from analysis.choice.pick import Grounds, Server
 from analysis.evidence.effects import LEVEL, as_improvement
 from analysis.evidence.launches import Tails
@@ -54,13 +54,11 @@ class Judged:
     def words(self) -> NDArray[np.object_]:
         """The word of certainty, one of five, for each candidate and load."""
         low, high = self.adjusted
-        probability = self.field.tails.above(-self._t())
-        told = words(low, high, probability, np.full(low.shape, self.independent))
-        return np.where(np.isfinite(self.field.log), told, OPEN)
-
-    def _t(self) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self.field.log / self.error)
+            t = np.asarray(self.field.log / self.error)
+        probability = self.field.tails.above(-t)
+        certain = words(low, high, probability, np.full(low.shape, self.independent))
+        return np.where(np.isfinite(self.field.log), certain, OPEN)
 
     @cached_property
     def plain(self) -> tuple[Floats, Floats]:
@@ -104,7 +102,6 @@ class Judged:
             for x in self.loads
         )
         settled = np.isin(self.words.astype(str), list(SETTLED))
-        off = np.ones(len(self.gains), dtype=np.bool_) if self.off is None else self.off
         return Grounds(
             self.field,
             self.gains,
@@ -112,7 +109,7 @@ class Judged:
             self.baseline,
             settled,
             batches,
-            off,
+            np.ones(len(self.gains), dtype=np.bool_) if self.off is None else self.off,
         )
 
     def best_at(self, load: int) -> int:
@@ -128,17 +125,15 @@ class Judged:
         mine = server.at[load]
         open_to = self.grounds.open_to[:, load] & self.there[:, load]
         for place in sorted(np.flatnonzero(open_to), key=lambda p: -self.gains[p, load]):
-            if place != mine and self._is_better(int(place), mine, load):
+            ahead = self.gains[place, load]
+            if mine is None or not self.there[mine, load]:
+                likely = self.words[place, load] in (GAIN, LIKELY_GAIN)
+            else:
+                ahead = ahead - self.gains[mine, load]
+                likely = place != mine and self.chance(int(place), mine, load) >= LIKELY
+            if place != mine and likely and np.expm1(ahead) > WORTH_NAMING:
                 return int(place)
         return None
-
-    def _is_better(self, place: int, mine: int | None, load: int) -> bool:
-        gain = self.gains[place, load]
-        if mine is None or not self.there[mine, load]:
-            likely = self.words[place, load] in (GAIN, LIKELY_GAIN)
-            return bool(likely and np.expm1(gain) > WORTH_NAMING)
-        ahead = gain - self.gains[mine, load]
-        return bool(np.expm1(ahead) > WORTH_NAMING and self.chance(place, mine, load) >= LIKELY)
 
     def chance(self, place: int, other: int, load: int) -> float:
         """Return the probability (0-1) that one arm is better than another at a load; NaN where
@@ -207,11 +202,6 @@ class Judged:
         )  # fmt: skip
 
 
-def with_gains(judged: Judged) -> Judged:
-    """Return the judgement with its expected gains filled in."""
-    return replace(judged, gains=expected_gains(judged.field))
-
-
 def mixed(parts: Sequence[Judged], weights: Sequence[float]) -> Judged | None:
     """Judge the traffic that holds each part by its weight (shares of output tokens, sum 1).
 
@@ -221,67 +211,46 @@ def mixed(parts: Sequence[Judged], weights: Sequence[float]) -> Judged | None:
     together, since they share launches, so an interval is never too narrow. None where nothing is
     common.
     """
-    shared = _common(parts)
-    if shared is None:
-        return None
-    stacked = [_stack(shared, name) for name in ("error", "rate")]
-    prices = np.stack([part.price for part in shared])
-    # Where one part's price is unknown at a load, all parts count there by their weights alone.
-    prices = np.where(np.isfinite(prices).all(axis=0), prices, 1.0)
-    share = np.array(weights)[:, None] * prices
-    share = (share / share.sum(axis=0))[:, None, :]
-    log, gains = (_together(share, np.stack(x)) for x in (
-        [p.field.log for p in shared], [p.gains for p in shared]))  # fmt: skip
-    times = share * np.exp(-np.stack([p.field.log for p in shared]))
-    influence = times / times.sum(axis=0)
-    fields = [part.field for part in shared]
-    field = Field(
-        fields[0].candidates, log,
-        np.min([f.launches for f in fields], axis=0),
-        ((influence * np.sqrt(np.stack([f.variance for f in fields]))).sum(axis=0)) ** 2,
-        _worst_known([f.tails for f in fields]),
-        np.mean([f.shared for f in fields], axis=0),
-        np.full(log.shape, np.nan),
-    )  # fmt: skip
-    offs = [part.off for part in shared if part.off is not None]
-    return replace(
-        shared[0], off=np.all(offs, axis=0) if offs else None,
-        barred=frozenset().union(*(part.barred for part in shared)), field=field, error=(influence * stacked[0]).sum(axis=0),
-        rate=stacked[1].min(axis=0), independent=all(part.independent for part in shared),
-        price=prices.mean(axis=0), gains=gains,
-        allowed=np.all([part.allowed for part in shared], axis=0),
-        baseline=np.all([part.baseline for part in shared], axis=0),
-    )  # fmt: skip
-
-
-def _worst_known(tails: Sequence[Tails]) -> Tails:
-    """Return, at each place, the tails of the part that is known with the fewest degrees of
-    freedom."""
-    return Tails(
-        np.max([one.share for one in tails], axis=0),
-        np.min([one.dof for one in tails], axis=0),
-        np.min([one.rest_dof for one in tails], axis=0),
-    )
-
-
-def _stack(parts: Sequence[Judged], name: str) -> Floats:
-    return np.stack([getattr(part, name) for part in parts])
-
-
-def _together(share: Floats, logs: Floats) -> Floats:
-    """Return the log ratio of the mix: the parts' times add up, their speeds do not."""
-    return np.asarray(-np.log((share * np.exp(-logs)).sum(axis=0)))
-
-
-def _common(parts: Sequence[Judged]) -> list[Judged] | None:
-    """Cut the parts to the loads and arms that all of them have."""
     lines = [dict(zip(part.loads, part.lines, strict=True)) for part in parts]
     loads = [x for x in parts[0].loads if all(own.get(x) == lines[0][x] for own in lines)]
     names = [{(c.family, c.k): at for at, c in enumerate(p.field.candidates)} for p in parts]
     arms = [name for name in names[0] if all(name in own for own in names)]
     if not loads or not arms:
         return None
-    return [
+    shared = [
         part.narrowed(loads, [own[name] for name in arms])
         for part, own in zip(parts, names, strict=True)
     ]
+    prices = np.stack([part.price for part in shared])
+    # Where one part's price is unknown at a load, all parts count there by their weights alone.
+    prices = np.where(np.isfinite(prices).all(axis=0), prices, 1.0)
+    share = np.array(weights)[:, None] * prices
+    share = (share / share.sum(axis=0))[:, None, :]
+    # The parts' times add up, their speeds do not.
+    log, gains = (
+        np.asarray(-np.log((share * np.exp(-np.stack(logs))).sum(axis=0)))
+        for logs in ([p.field.log for p in shared], [p.gains for p in shared])
+    )
+    times = share * np.exp(-np.stack([p.field.log for p in shared]))
+    influence = times / times.sum(axis=0)
+    fields = [part.field for part in shared]
+    tails = [each.tails for each in fields]
+    field = Field(
+        fields[0].candidates, log,
+        np.min([f.launches for f in fields], axis=0),
+        ((influence * np.sqrt(np.stack([f.variance for f in fields]))).sum(axis=0)) ** 2,
+        # At each place that of the part which is known with the fewest degrees of freedom.
+        Tails(np.max([t.share for t in tails], axis=0), np.min([t.dof for t in tails], axis=0),
+              np.min([t.rest_dof for t in tails], axis=0)),
+        np.mean([f.shared for f in fields], axis=0),
+        np.full(log.shape, np.nan),
+    )  # fmt: skip
+    offs = [part.off for part in shared if part.off is not None]
+    return replace(
+        shared[0], off=np.all(offs, axis=0) if offs else None,
+        barred=frozenset().union(*(part.barred for part in shared)), field=field, error=(influence * np.stack([part.error for part in shared])).sum(axis=0),
+        rate=np.min([part.rate for part in shared], axis=0), independent=all(part.independent for part in shared),
+        price=prices.mean(axis=0), gains=gains,
+        allowed=np.all([part.allowed for part in shared], axis=0),
+        baseline=np.all([part.baseline for part in shared], axis=0),
+    )  # fmt: skip

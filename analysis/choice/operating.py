@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf, nan
+from math import inf
 
 import numpy as np
 
@@ -48,40 +48,27 @@ def wish(text: str | float | None) -> Wish | None:
     Shares need not add up to 1. Raises InvalidInput for anything that is no load above 0.
     """
     parts = [part.strip() for part in str(text).split(",") if part.strip()] if text else []
+    refused = InvalidInput(f"{str(text)!r} is no load above 0; write {EXAMPLES}.")
     if text is not None and not parts and str(text).strip():
-        raise _refused(str(text))
+        raise refused
     if not parts:
         return None
-    pairs = [_pair(part, str(text), len(parts) > 1) for part in parts]
-    values = [value for value, _, _ in pairs]
-    if len({rate for _, _, rate in pairs}) > 1 or len(set(values)) < len(values):
-        raise _refused(str(text))
-    total = sum(share for _, share, _ in pairs)
-    shares = sorted((value, share / total) for value, share, _ in pairs)
-    return Wish(tuple(shares), pairs[0][2])
-
-
-def _pair(part: str, text: str, several: bool) -> tuple[float, float, bool]:
-    load, said, share = part.partition("=")
-    if several and not said:
-        raise _refused(text)
-    rate = load.strip().endswith(_RATE)
-    value = _number(load.strip().removesuffix(_RATE))
-    weight = _number(share) if said else 1.0
-    if not (0 < value < inf and 0 < weight < inf):
-        raise _refused(text)
-    return value, weight, rate
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return nan
-
-
-def _refused(text: str) -> InvalidInput:
-    return InvalidInput(f"{text!r} is no load above 0; write {EXAMPLES}.")
+    pairs, rates = [], set()
+    for part in parts:
+        load, equals, share = part.partition("=")
+        rates.add(load.strip().endswith(_RATE))
+        try:
+            value = float(load.strip().removesuffix(_RATE))
+            weight = float(share) if equals else 1.0
+        except ValueError:
+            raise refused from None
+        if not (0 < value < inf and 0 < weight < inf) or (len(parts) > 1 and not equals):
+            raise refused
+        pairs.append((value, weight))
+    if len(rates) > 1 or len(dict(pairs)) < len(pairs):
+        raise refused
+    total = sum(share for _, share in pairs)
+    return Wish(tuple(sorted((value, share / total) for value, share in pairs)), rates.pop())
 
 
 # --- The load that is spoken about, and the choice made for it.
@@ -151,7 +138,9 @@ def spot_of(judged: Judged, asked: Wish | None) -> Spot:
     if not missing:
         shares = tuple((by_value[value], share) for value, share in asked.shares)
         return Spot(_named(judged, shares), shares)
-    if alike and asked.value is not None and _between(judged, asked.value):
+    everyone = range(len(judged.gains))
+    value = asked.value if alike else None
+    if value is not None and any(neighbours(judged, place, value) for place in everyone):
         return Spot(missing[0], beside=True)
     nearest = min(
         measured, key=lambda at: abs(np.log((judged.loads[at].value or 1.0) / asked.shares[-1][0]))
@@ -175,10 +164,6 @@ def neighbours(judged: Judged, place: int, value: float) -> tuple[int, ...]:
     return (below[-1], above[0]) if below and above else ()
 
 
-def _between(judged: Judged, value: float) -> bool:
-    return any(neighbours(judged, place, value) for place in range(len(judged.gains)))
-
-
 def choice(judged: Judged, spot: Spot) -> Choice:
     """Return the arm to take at the spot, the server of it, and what is better at other loads."""
     if spot.beside:
@@ -188,8 +173,8 @@ def choice(judged: Judged, spot: Spot) -> Choice:
     load = spot.shares[0][0]
     arm = taken(judged.grounds, load)
     server = served(judged.grounds, arm, load)
-    told = judged.best_at(load) if arm is None else arm
-    return Choice(judged, spot, server, told, load, _others(judged, server, load))
+    best = judged.best_at(load) if arm is None else arm
+    return Choice(judged, spot, server, best, load, _others(judged, server, load))
 
 
 def _others(judged: Judged, server: Server, *here: int) -> tuple[int | None, ...]:
@@ -205,7 +190,10 @@ def _beside(judged: Judged, spot: Spot) -> Choice:
     values = [_worst(judged, place, near) for place in sides]
     arm = sides[int(values[1] > values[0])]
     server = served(judged.grounds, arm)
-    best = arm if arm is not None else _nearest_best(judged, near)
+    best = arm
+    if best is None:
+        there = [place for place, at in enumerate(near) if at]
+        best = max(there, key=lambda place: _worst(judged, place, near))
     figures = min(near[best], key=lambda at: judged.gains[best, at])
     return Choice(
         judged, spot, server, best, figures, _others(judged, server),
@@ -214,7 +202,6 @@ def _beside(judged: Judged, spot: Spot) -> Choice:
 
 
 def _side(judged: Judged, loads: list[int | None]) -> int | None:
-    """Return the best arm, each at its own neighbour on one side."""
     known = judged.grounds
     at = [(place, load) for place, load in enumerate(loads) if load is not None]
     values = np.full(len(loads), np.nan)
@@ -228,28 +215,28 @@ def _worst(judged: Judged, place: int | None, near: list[tuple[int, ...]]) -> fl
     return 0.0 if place is None else min(float(judged.gains[place, at]) for at in near[place])
 
 
-def _nearest_best(judged: Judged, near: list[tuple[int, ...]]) -> int:
-    return max((p for p, at in enumerate(near) if at), key=lambda p: _worst(judged, p, near))
-
-
 def _over(judged: Judged, spot: Spot) -> Choice:
     """Choose for shares over several loads, among arms measured at each and the tables of K of
     their methods."""
     shares = dict(spot.shares)
     rows = list(_rows(judged, list(shares)))
     if not rows:
-        return _unmeasured(judged, spot)
+        # No arm was measured at all of them: at the heaviest load alone.
+        load = max(spot.shares, key=lambda one: one[1])[0]
+        missing = tuple(judged.loads[at] for at in shares if not judged.there[:, at].all())
+        alone = Spot(judged.loads[load], ((load, 1.0),), unknown=True, missing=missing)
+        return choice(judged, alone)
     column = judged.over(spot.load, shares, rows)
     means = np.array([_mean(judged, server, shares) for _, server in rows])
     values = np.where(column.allowed[:, 0], column.gains[:, 0], np.nan)
     row = best_of(column.field, values, means, bool(column.baseline[0]))
     server = served(judged.grounds, None) if row is None else rows[row][1]
-    told = row if row is not None else int(np.argmax(column.gains[:, 0]))
-    arm = rows[told][1].arm
+    best = row if row is not None else int(np.argmax(column.gains[:, 0]))
+    arm = rows[best][1].arm
     assert arm is not None
     heaviest = max(shares, key=lambda at: shares[at])
     return Choice(
-        judged, spot, server, arm, heaviest, _others(judged, server), column=column, row=told,
+        judged, spot, server, arm, heaviest, _others(judged, server), column=column, row=best,
     )  # fmt: skip
 
 
@@ -271,27 +258,15 @@ def _rows(judged: Judged, loads: list[int]) -> "list[Row]":
         ks = "/".join(str(k) for k in dict.fromkeys(k for _, _, k in server.table.entries))
         arm = next((p for p in server.at if p is not None), None)
         if arm is not None:
-            label = f"{method} K={ks}"
-            rows.append((Candidate(first.arm_id, label, first.family, None, "table"),
+            rows.append((Candidate(first.arm_id, f"{method} K={ks}", first.family, None, "table"),
                          Server(arm, server.at, server.table)))  # fmt: skip
     return rows
 
 
 def _mean(judged: Judged, server: Server, shares: dict[int, float]) -> float:
-    others = [x for x in range(len(judged.loads)) if x not in shares]
-    told = [
-        0.0 if (p := server.at[x]) is None else float(np.nan_to_num(judged.gains[p, x]))
-        for x in others
-    ]
-    return float(np.mean(told)) if told else 0.0
-
-
-def _unmeasured(judged: Judged, spot: Spot) -> Choice:
-    """Choose at the heaviest load, where no arm was measured at all of them."""
-    load = max(spot.shares, key=lambda one: one[1])[0]
-    missing = tuple(judged.loads[at] for at, _ in spot.shares if not judged.there[:, at].all())
-    alone = Spot(judged.loads[load], ((load, 1.0),), unknown=True, missing=missing)
-    return choice(judged, alone)
+    others = [load for load in range(len(judged.loads)) if load not in shares]
+    values = [float(np.nan_to_num(expected_at(judged, server, load))) for load in others]
+    return float(np.mean(values)) if values else 0.0
 
 
 def expected_at(judged: Judged, server: Server, load: int) -> float:

@@ -37,8 +37,8 @@ def at_stake(field: Field, gains: Floats, load: int, place: int | None) -> Float
     error = np.sqrt(own + (own if place is None else own[place]))
     # ``reach`` leaves half its rate on each side; only one side counts here.
     reach = field.tails.at((slice(None), load)).reach(2 * CHANCE) * error
-    told = gains[:, load] - (0.0 if place is None else gains[place, load]) + reach
-    return np.where(np.arange(len(told)) == place, -np.inf, told) if place is not None else told
+    stake = gains[:, load] - (0.0 if place is None else gains[place, load]) + reach
+    return stake if place is None else np.where(np.arange(len(stake)) == place, -np.inf, stake)
 
 
 def launches_needed(size: float, variance: float, launches: int, rate: float) -> int | None:
@@ -49,14 +49,7 @@ def launches_needed(size: float, variance: float, launches: int, rate: float) ->
     ``rate``: error rate of the adjusted interval. None for more than MOST_LAUNCHES, or where the
     variance is unknown. Degrees of freedom are those of two arms alone, so the advice is careful.
     """
-    if not (np.isfinite(variance) and variance > 0 and size):
-        return None
-    for more in range(1, MOST_LAUNCHES + 1):
-        total = launches + more
-        reach = float(stdtrit(2 * (total - 1), 1 - rate / 2)) * np.sqrt(2 * variance / total)
-        if reach < abs(size):
-            return more
-    return None
+    return _launches(variance, launches, 1 - rate / 2, abs(size))
 
 
 def launches_until(behind: float, variance: float, launches: int, most: float) -> int | None:
@@ -66,12 +59,17 @@ def launches_until(behind: float, variance: float, launches: int, most: float) -
     ``behind``: its expected log ratio to the other, below or at zero. None for more than
     MOST_LAUNCHES, or where the variance is unknown.
     """
+    return _launches(variance, launches, 1 - CHANCE, np.log1p(most) - behind)
+
+
+def _launches(variance: float, launches: int, level: float, size: float) -> int | None:
+    """Return how many more launches bring the reach of an interval at ``level`` below ``size``."""
     if not (np.isfinite(variance) and variance > 0):
         return None
     for more in range(1, MOST_LAUNCHES + 1):
         total = launches + more
-        reach = float(stdtrit(2 * (total - 1), 1 - CHANCE)) * np.sqrt(2 * variance / total)
-        if behind + reach < np.log1p(most):
+        reach = float(stdtrit(2 * (total - 1), level)) * np.sqrt(2 * variance / total)
+        if reach < size:
             return more
     return None
 
@@ -163,50 +161,36 @@ def served(known: Grounds, arm: int | None, pinned: int | None = None) -> Server
         # What the table gives was measured as an arm of its own: that is a candidate itself.
         return alone
     by_k = {known.field.candidates[p].k: p for p in places}
-    at = tuple(by_k.get(_k_at(table, batch or 1)) for batch in known.batches)
-    return Server(arm, at, table)
-
-
-def _k_at(table: DynamicTable, batch: int) -> int:
-    return next((k for _, end, k in table.entries if batch <= end), table.entries[-1][2])
+    entries = table.entries
+    ks = [
+        next((k for _, end, k in entries if (batch or 1) <= end), entries[-1][2])
+        for batch in known.batches
+    ]
+    return Server(arm, tuple(by_k.get(k) for k in ks), table)
 
 
 def _table(known: Grounds, places: list[int], pinned: dict[int, int]) -> DynamicTable:
     """Return the table of the K of these arms; one that changes its direction more than once only
-    where each change is settled."""
-    rows = pd.DataFrame(
-        [
-            (batch, k, worth)
-            for load, batch in enumerate(known.batches)
-            for k, worth in _worths(known, places, load, pinned.get(load))
-        ],
-        columns=["concurrency", "k", "worth"],
-    )
-    free = dynamic_table(rows, MARGIN)
-    ks = [k for _, k in free.by_load]
-    return (
-        free if turns_of(ks) < 2 or _sure(known, places, free) else dynamic_table(rows, MARGIN, 1)
-    )
-
-
-def _sure(known: Grounds, places: list[int], table: DynamicTable) -> bool:
-    """Return whether the arm of each load is settled there."""
-    by_k = {known.field.candidates[p].k: p for p in places}
+    where each change is settled. ``pinned``: load -> the arm that is taken there."""
+    candidates, rows = known.field.candidates, []
+    for load, batch in enumerate(known.batches):
+        taken_here = [pinned[load]] if load in pinned else places
+        there = [
+            (batch, candidates[p].k or OFF, float(np.exp(known.gains[p, load])))
+            for p in taken_here
+            if np.isfinite(known.gains[p, load]) and (known.open_to[p, load] or load in pinned)
+        ]
+        off = bool(known.off[places].all() and known.baseline[load]) and load not in pinned
+        if off and there and max(worth for _, _, worth in there) < 1:
+            rows.append((batch, OFF, 1.0))
+        rows += there
+    worths = pd.DataFrame(rows, columns=["concurrency", "k", "worth"])
+    free = dynamic_table(worths, MARGIN)
+    by_k = {candidates[p].k: p for p in places}
     load_of = {batch: load for load, batch in enumerate(known.batches)}
-    told = [(by_k.get(k), load_of[batch]) for batch, k in table.by_load]
-    return all(known.settled[places if p is None else [p], load].any() for p, load in told)
-
-
-def _worths(
-    known: Grounds, places: list[int], load: int, pinned: int | None
-) -> list[tuple[int, float]]:
-    """Return the K that may be drafted at a load with what each is worth; none where nothing of the
-    method was measured."""
-    there = [
-        (known.field.candidates[p].k or OFF, float(np.exp(known.gains[p, load])))
-        for p in ([pinned] if pinned is not None else places)
-        if np.isfinite(known.gains[p, load]) and (known.open_to[p, load] or pinned is not None)
-    ]
-    off = bool(known.off[places].all() and known.baseline[load]) and pinned is None
-    loses = there and max(worth for _, worth in there) < 1
-    return [*([(OFF, 1.0)] if off and loses else []), *there]
+    settled = all(
+        known.settled[[by_k[k]] if k in by_k else places, load_of[batch]].any()
+        for batch, k in free.by_load
+    )
+    few = settled or turns_of([k for _, k in free.by_load]) < 2
+    return free if few else dynamic_table(worths, MARGIN, 1)

@@ -5,6 +5,7 @@ D drafts, T drafted tokens, A accepted tokens, A_i accepted at position i (from 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product, zip_longest
 
 from warehouse.rows import Acceptance, AcceptanceSource, Flag
 
@@ -25,9 +26,14 @@ class Counters:
 def from_counters(before: Counters, after: Counters) -> Acceptance | None:
     """Return the acceptance between two snapshots; None where a counter fell: the server
     restarted."""
-    difference = _difference(before, after)
-    counts = (difference.drafts, difference.draft_tokens, difference.accepted_tokens)
-    if min(*counts, *difference.by_position) < 0:
+    grown = [b - a for a, b in zip_longest(before.by_position, after.by_position, fillvalue=0.0)]
+    difference = Counters(
+        after.drafts - before.drafts,
+        after.draft_tokens - before.draft_tokens,
+        after.accepted_tokens - before.accepted_tokens,
+        tuple(grown),
+    )
+    if min(difference.drafts, difference.draft_tokens, difference.accepted_tokens, *grown) < 0:
         return None
     return _acceptance("counters", difference)
 
@@ -45,27 +51,17 @@ def from_requests(
 
 def cross_check(sources: Sequence[Acceptance]) -> list[Flag]:
     """Return a flag for each source that disagrees with the first one by more than 2 %."""
-    return [
-        flag
-        for other in sources[1:]
-        for flag in (
-            _disagreement("acceptance rate", sources[0], other),
-            _disagreement("mean acceptance length", sources[0], other),
-        )
-        if flag is not None
-    ]
-
-
-def _difference(before: Counters, after: Counters) -> Counters:
-    length = max(len(before.by_position), len(after.by_position))
-    old = before.by_position + (0.0,) * (length - len(before.by_position))
-    new = after.by_position + (0.0,) * (length - len(after.by_position))
-    return Counters(
-        after.drafts - before.drafts,
-        after.draft_tokens - before.draft_tokens,
-        after.accepted_tokens - before.accepted_tokens,
-        tuple(b - a for a, b in zip(old, new, strict=True)),
-    )
+    flags = []
+    for first, other in product(sources[:1], sources[1:]):
+        for what, a, b in (
+            ("acceptance rate", first.rate, other.rate),
+            ("mean acceptance length", first.mean_length, other.mean_length),
+        ):
+            if a is None or b is None or abs(a - b) <= TOLERANCE * max(abs(a), abs(b)):
+                continue
+            sentence = f"The {what} is {a:.3f} by {first.source} but {b:.3f} by {other.source}."
+            flags.append(Flag("acceptance_sources_disagree", "warning", sentence))
+    return flags
 
 
 def _acceptance(source: AcceptanceSource, counts: Counters) -> Acceptance:
@@ -78,15 +74,4 @@ def _acceptance(source: AcceptanceSource, counts: Counters) -> Acceptance:
         accepted / drafted if drafted > 0 else None,
         1 + accepted / drafts if drafts > 0 else None,
         tuple(at / drafts for at in counts.by_position) if drafts > 0 else (),
-    )
-
-
-def _disagreement(what: str, one: Acceptance, other: Acceptance) -> Flag | None:
-    a, b = (x.rate if what == "acceptance rate" else x.mean_length for x in (one, other))
-    if a is None or b is None or abs(a - b) <= TOLERANCE * max(abs(a), abs(b)):
-        return None
-    return Flag(
-        "acceptance_sources_disagree",
-        "warning",
-        f"The {what} is {a:.3f} by {one.source} but {b:.3f} by {other.source}.",
     )

@@ -57,18 +57,13 @@ def dynamic_table(
             "A table of K by load needs a measured value above 0 for at least one K, and a margin "
             "of 0 or more."
         )
-    scores = _scores(candidates)
-    chosen = _choose(scores, margin, turns)
-    return DynamicTable(_entries(scores, chosen), tuple(zip(scores, chosen, strict=True)))
-
-
-def _scores(candidates: pd.DataFrame) -> dict[int, dict[int, float]]:
-    """Return load -> K -> log worth, loads ascending."""
+    # load -> K -> log worth, loads ascending
     scores: dict[int, dict[int, float]] = {}
     for row in candidates.sort_values(["concurrency", "k"]).itertuples():
         load, k, worth = int(str(row.concurrency)), int(str(row.k)), float(str(row.worth))
         scores.setdefault(load, {})[k] = log(worth)
-    return scores
+    chosen = _choose(scores, margin, turns)
+    return DynamicTable(_entries(scores, chosen), tuple(zip(scores, chosen, strict=True)))
 
 
 def turns_of(ks: Sequence[int]) -> int:
@@ -104,30 +99,19 @@ def _choose(scores: dict[int, dict[int, float]], margin: float, turns: int) -> l
 
 
 def _entries(scores: dict[int, dict[int, float]], chosen: list[int]) -> tuple[Entry, ...]:
+    """Return the table of the chosen K. The last batch size of each is where its worth and that of
+    the next K cross, on a logarithmic scale of the load; halfway where they do not cross or one of
+    them was not measured at both loads."""
     loads, entries, start = list(scores), [], 1
-    for (load, k), (after, next_k) in pairwise(zip(loads, chosen, strict=True)):
-        if next_k != k:
-            end = _boundary((load, after), (scores[load], scores[after]), (k, next_k))
-            entries.append((start, end, k))
-            start = end + 1
+    for (low, k), (high, after) in pairwise(zip(loads, chosen, strict=True)):
+        if after == k:
+            continue
+        worths = [{0: 0.0, **scores[load]} for load in (low, high)]
+        gains = [at[k] - at[after] if {k, after} <= at.keys() else 0.0 for at in worths]
+        share = gains[0] / (gains[0] - gains[1]) if gains[0] > 0 > gains[1] else 0.5
+        # A crossing exactly at a load must not fall one short by rounding.
+        crossing = floor(exp(log(low) + share * (log(high) - log(low))) + 1e-6)
+        end = min(max(crossing, low), high - 1)
+        entries.append((start, end, k))
+        start = end + 1
     return (*entries, (start, max(loads[-1], start), chosen[-1]))
-
-
-def _boundary(
-    loads: tuple[int, int],
-    scores: tuple[dict[int, float], dict[int, float]],
-    ks: tuple[int, int],
-) -> int:
-    """Return the last batch size for the first K: where the worths of the two K cross, on a
-    logarithmic scale of the load.
-
-    Halfway where they do not cross or one of them was not measured at both loads.
-    """
-    known = [{0: 0.0, **at} for at in scores]
-    gains = [at[ks[0]] - at[ks[1]] if set(ks) <= at.keys() else 0.0 for at in known]
-    crosses = gains[0] > 0 > gains[1]
-    share = gains[0] / (gains[0] - gains[1]) if crosses else 0.5
-    low, high = loads
-    # A crossing exactly at a load must not fall one short by rounding.
-    found = floor(exp(log(low) + share * (log(high) - log(low))) + 1e-6)
-    return min(max(found, low), high - 1)

@@ -9,8 +9,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
+#: Draft more tokens than now, as many, fewer, or stop drafting.
 Says = Literal["more", "keep", "fewer", "off"]
-"""Draft more tokens than now, as many, fewer, or stop drafting."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,11 @@ def opinions(arm: Arm, best: Collection[int], measured: Collection[int]) -> tupl
     ``measured``: all that were measured there.
     """
     truth: set[Says] = {"off" if k == 0 else _towards(k, arm.k) for k in best}
-    found = (_by_thresholds(arm), _by_sweet_spot(arm), _by_tokens_per_cycle(arm))
+    reach = {"more": max(measured) > arm.k, "fewer": any(0 < k < arm.k for k in measured),
+             "off": 0 in measured}  # fmt: skip
     return tuple(
-        Opinion(rule, says, why, _agrees(says, truth, arm.k, measured)) for rule, says, why in found
+        Opinion(rule, says, why, says in truth or (False if reach.get(says, True) else None))
+        for rule, says, why in (_by_thresholds(arm), _by_sweet_spot(arm), _by_tokens_per_cycle(arm))
     )
 
 
@@ -85,11 +87,3 @@ def _towards(best: int, k: int) -> Says:
     if best == k:
         return "keep"
     return "more" if best > k else "fewer"
-
-
-def _agrees(says: Says, truth: set[Says], k: int, measured: Collection[int]) -> bool | None:
-    if says in truth:
-        return True
-    reach = {"more": max(measured) > k, "fewer": any(0 < m < k for m in measured),
-             "off": 0 in measured}  # fmt: skip
-    return False if reach.get(says, True) else None

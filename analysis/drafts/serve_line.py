@@ -50,7 +50,12 @@ def speculative_config(facts: Mapping[str, Any], table: DynamicTable) -> Config 
     """
     if table.largest == 0:
         return None
-    config = _known(facts)
+    config = stated_config(facts)
+    if not config:
+        config = {"method": facts["spec_method"]}
+        draft, revision = plain(facts.get("draft_model")), plain(facts.get("draft_revision"))
+        if draft is not None and facts["spec_method"] not in _WITHOUT_MODEL:
+            config |= {"model": draft} | ({} if revision is None else {"revision": revision})
     config["num_speculative_tokens"] = table.largest
     config.pop(TABLE, None)
     if len(table.entries) > 1:
@@ -69,7 +74,12 @@ def serve_line(facts: Mapping[str, Any], config: Config | None) -> str | None:
     than vLLM serves the K that was measured, or nothing.
     """
     engine = str(plain(facts.get("engine"))).lower()
-    if engine not in _STARTED or (engine != "vllm" and not _as_measured(facts, config)):
+    if engine not in _STARTED:
+        return None
+    # An engine without a table of K drafts what was measured.
+    k = None if config is None else config.get("num_speculative_tokens")
+    measured = (None, plain(facts.get("num_speculative_tokens")))
+    if engine != "vllm" and (config is None or TABLE in config or k not in measured):
         return None
     stated = _without(map(str, facts.get("command") or ()), _OF_THE_RUN.__contains__)
     words = stated if _STARTED[engine].search(" ".join(stated)) else _made(facts, engine)
@@ -84,7 +94,6 @@ def serve_line(facts: Mapping[str, Any], config: Config | None) -> str | None:
 
 
 def _made(facts: Mapping[str, Any], engine: str) -> Words:
-    """Return the command that the facts make, empty where they do not."""
     told, model = config_of(facts.get("server_args")), facts.get("model")
     drafts = config_of(facts.get("speculative_config"))
     stated = isinstance(model, str) and facts.get("source_format") not in _OWN_WORDS
@@ -112,16 +121,6 @@ def _made(facts: Mapping[str, Any], engine: str) -> Words:
     return ["python", "-m", "sglang.launch_server", *_arguments(named)]
 
 
-def _as_measured(facts: Mapping[str, Any], config: Config | None) -> bool:
-    """Return whether an engine without a table of K is to draft what was measured."""
-    k = None if config is None else config.get("num_speculative_tokens")
-    return (
-        config is not None
-        and TABLE not in config
-        and k in (None, plain(facts.get("num_speculative_tokens")))
-    )
-
-
 def _without(words: Iterable[str], unwanted: Callable[[str], object]) -> Words:
     """Return a command without the options of such names, their values, and credentials."""
     kept: Words = []
@@ -142,28 +141,16 @@ def stated_config(facts: Mapping[str, Any]) -> Config:
     return config_of(text[0] if text else None) or config_of(facts.get("speculative_config"))
 
 
-def _known(facts: Mapping[str, Any]) -> Config:
-    stated = stated_config(facts)
-    if stated:
-        return stated
-    config: Config = {"method": facts["spec_method"]}
-    draft = plain(facts.get("draft_model"))
-    if draft is not None and facts["spec_method"] not in _WITHOUT_MODEL:
-        config["model"] = draft
-        revision = plain(facts.get("draft_revision"))
-        config |= {"revision": revision} if revision is not None else {}
-    return config
-
-
 def _arguments(named: Mapping[str, Any]) -> Words:
-    return [word for pair in named.items() if pair[1] is not None for word in _argument(*pair)]
-
-
-def _argument(name: str, value: Any) -> Words:
-    flag = f"--{name.lstrip('-').replace('_', '-')}"
-    if isinstance(value, bool):
-        return [flag if value else flag.replace("--", "--no-", 1)]
-    return [flag, json.dumps(value) if isinstance(value, (dict, list)) else str(value)]
+    words = []
+    for name, value in named.items():
+        flag = name.lstrip("-").replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+        elif value is not None:
+            plain_text = json.dumps(value) if isinstance(value, (dict, list)) else str(value)
+            words += [f"--{flag}", plain_text]
+    return words
 
 
 def _quoted(word: str) -> str:

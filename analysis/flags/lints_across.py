@@ -1,11 +1,11 @@
 """Doubts that need both cells of a pair."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 
 import pandas as pd
 
-from analysis.frames import records
+from analysis.frames import listed, records
 from warehouse.catalogue import METRICS
 from warehouse.rows import Flag
 
@@ -41,8 +41,6 @@ def clocks_differ(what: str, baseline: float | None, speculative: float | None) 
 
 
 def company_differs(baseline: float | None, speculative: float | None) -> Flag | None:
-    """Return a flag where the mean numbers of launches beside the two arms are more than one
-    apart."""
     if baseline is None or speculative is None or abs(speculative - baseline) <= 1:
         return None
     return Flag(
@@ -78,7 +76,6 @@ def less_cache(
 
 
 def hits_differ(baseline: float | None, speculative: float | None) -> Flag | None:
-    """Return a flag where one arm found more of its prompts (shares, 0-1) in the prefix cache."""
     if baseline is None or speculative is None or abs(baseline - speculative) <= _APART:
         return None
     return Flag(
@@ -100,45 +97,40 @@ def pair_flags(
     for row in [] if flags is None else records(flags):
         flag = Flag(row["name"], row["severity"], row["sentence"])
         of_cell.setdefault(row["cell_id"], []).append(flag)
-    of_pair = _merged(_across(long), _cache_flags(long), _definition_flags(refused))
+    of_pair: dict[str, list[Flag]] = {}
+    for cell, flag in (*_across(long), *_caches(long), *_definitions(refused)):
+        of_pair.setdefault(cell, []).append(flag)
     # Most pairs share their doubts with others: each is kept once.
-    said: dict[tuple[Flag, ...], tuple[Flag, ...]] = {}
+    kept: dict[tuple[Flag, ...], tuple[Flag, ...]] = {}
     found = []
     for row in records(pairs[["baseline_id", "speculative_id", "flags"]]):
-        told = (
+        doubts = (
             *row["flags"],
             *of_pair.get(row["speculative_id"], ()),
             *(_of("baseline", f) for f in of_cell.get(row["baseline_id"], ())),
             *(_of("speculative", f) for f in of_cell.get(row["speculative_id"], ())),
         )
-        found.append(said.setdefault(told, told))
+        found.append(kept.setdefault(doubts, doubts))
     return found
 
 
-def _merged(*found: dict[str, tuple[Flag, ...]]) -> dict[str, tuple[Flag, ...]]:
-    cells = dict.fromkeys(cell for one in found for cell in one)
-    return {cell: tuple(f for one in found for f in one.get(cell, ())) for cell in cells}
-
-
-def _cache_flags(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
-    """Return the flags about room in the KV cache, in requests as long as the baseline's, where the
+def _caches(long: pd.DataFrame) -> Iterator[tuple[str, Flag]]:
+    """Yield the flags about room in the KV cache, in requests as long as the baseline's, where the
     engines state it."""
+    if not (long["metric"] == "kv_cache_tokens").any():
+        return
     names = ("kv_cache_tokens", "prompt_tokens", "output_tokens")
-    if not (long["metric"] == names[0]).any():
-        return {}
-    rows = long[long["metric"].isin(names) & (long["statistic"] == "mean")]
+    means = long[long["metric"].isin(names) & (long["statistic"] == "mean")]
     values: dict[str, dict[str, tuple[float, float]]] = {}
-    for row in records(rows[["speculative_id", "metric", "baseline", "speculative"]]):
-        told = values.setdefault(str(row["speculative_id"]), {})
-        told[str(row["metric"])] = (row["baseline"], row["speculative"])
-    flags = {cell: _of_cache(told) for cell, told in values.items()}
-    return {cell: (flag,) for cell, flag in flags.items() if flag is not None}
-
-
-def _of_cache(told: dict[str, tuple[float, float]]) -> Flag | None:
-    sizes = told.get("kv_cache_tokens", (None, None))
-    lengths = [told[name][0] for name in ("prompt_tokens", "output_tokens") if name in told]
-    return less_cache(sizes[0], sizes[1], sum(lengths) if len(lengths) == 2 else None)
+    for cell, metric, *both in listed(means, "speculative_id", "metric", "baseline", "speculative"):
+        values.setdefault(cell, {})[metric] = (both[0], both[1])
+    for cell, stated in values.items():
+        lengths = [stated[name][0] for name in names[1:] if name in stated]
+        sizes = stated.get("kv_cache_tokens", (None, None))
+        tokens = sum(lengths) if len(lengths) == 2 else None
+        flag = less_cache(sizes[0], sizes[1], tokens)
+        if flag is not None:
+            yield cell, flag
 
 
 @lru_cache(10_000)
@@ -166,18 +158,20 @@ _JUDGES: tuple[tuple[str, str, Callable[[float | None, float | None], Flag | Non
 JUDGED_ACROSS: tuple[str, ...] = tuple(dict.fromkeys(metric for metric, _, _ in _JUDGES))
 
 
-def _across(long: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
-    found: dict[str, dict[str, Flag]] = {}
+def _across(long: pd.DataFrame) -> Iterator[tuple[str, Flag]]:
+    seen: set[tuple[str, str]] = set()
     for metric, statistic, judge in _JUDGES:
         rows = long[(long["metric"] == metric) & (long["statistic"] == statistic)]
-        for row in records(rows[["speculative_id", "baseline", "speculative"]]):
-            if (flag := judge(row["baseline"], row["speculative"])) is not None:
-                found.setdefault(row["speculative_id"], {}).setdefault(flag.name, flag)
-    return {cell: tuple(told.values()) for cell, told in found.items()}
+        for cell, baseline, speculative in listed(
+            rows, "speculative_id", "baseline", "speculative"
+        ):
+            flag = judge(baseline, speculative)
+            if flag is not None and (cell, flag.name) not in seen:
+                seen.add((cell, flag.name))
+                yield cell, flag
 
 
-def _definition_flags(refused: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
-    found: dict[str, tuple[Flag, ...]] = {}
+def _definitions(refused: pd.DataFrame) -> Iterator[tuple[str, Flag]]:
     for cell, rows in refused.groupby("speculative_id"):
         names = ", ".join(sorted({METRICS[m].label for m in rows["metric"] if m in METRICS}))
         first = rows.iloc[0]
@@ -185,5 +179,4 @@ def _definition_flags(refused: pd.DataFrame) -> dict[str, tuple[Flag, ...]]:
             f"Not compared, since the definitions differ or are unknown ({first['means']} and "
             f"{first['means_s']}): {names}."
         )
-        found[str(cell)] = (Flag("definition_differs", "warning", sentence),)
-    return found
+        yield str(cell), Flag("definition_differs", "warning", sentence)

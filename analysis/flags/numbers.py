@@ -1,17 +1,17 @@
 """Doubts about the numbers of one cell: beyond what is usual, or at odds with one another.
 
-What cannot be at all is rejected at ingest (``ingest/checks.py``). All limits stand in the catalogue.
+What cannot be at all is rejected at ingest (``ingest/reading.py``). All limits stand in the catalogue.
 """
 
 import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from analysis.evidence.drift import Drift, drift
 from warehouse.catalogue import METRICS, QUANTILES, percentile_label
-from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, Acceptance, Cell, Flag, Origin
+from warehouse.loads import load_of
+from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, Cell, Flag, Origin, Severity
 
 Flags = Iterator[Flag]
 Values = dict[str, float]
@@ -56,8 +56,7 @@ def counts(cell: Cell) -> Flags:
         return
     counted = cell.requests["status"].value_counts().to_pylist()
     status = {row["values"]: row["counts"] for row in counted}
-    words = (COMPLETED, ERRORED, INCOMPLETE)
-    for word, count in zip(words, told, strict=True):
+    for word, count in zip((COMPLETED, ERRORED, INCOMPLETE), told, strict=True):
         rows = status.get(word, 0)
         # Fewer rows than requests are a part of them, which is said otherwise.
         if rows > count:
@@ -162,12 +161,6 @@ def means(cell: Cell, origin: Origin) -> Values:
     }
 
 
-def littles_law(served: float, latency: float) -> float:
-    """Return how many requests are in flight on average, where ``served`` in a second take
-    ``latency`` seconds each."""
-    return served * latency
-
-
 def apart(one: float, other: float, most: float) -> bool:
     """Return whether one value is more than ``most`` times the other."""
     low, high = sorted((one, other))
@@ -182,12 +175,16 @@ def shown(key: str, value: float) -> str:
 def acceptance(cell: Cell) -> Flags:
     """Yield a flag where rate and length of an acceptance are not those of its own counts."""
     for one in cell.acceptance:
-        for what, said, counted in _of_counts(one):
-            if (
-                said is not None
-                and counted is not None
-                and not np.isclose(said, counted, rtol=ROUNDED, atol=0.005)
-            ):
+        accepted, drafted, drafts = one.accepted_tokens, one.draft_tokens, one.drafts
+        if accepted is None:
+            continue
+        for what, said, counted in (
+            ("acceptance rate", one.rate, accepted / drafted if drafted else None),
+            ("mean acceptance length", one.mean_length, 1 + accepted / drafts if drafts else None),
+        ):
+            if said is None or counted is None:
+                continue
+            if not np.isclose(said, counted, rtol=ROUNDED, atol=0.005):
                 yield Flag(
                     "acceptance_disagrees",
                     "error",
@@ -195,17 +192,7 @@ def acceptance(cell: Cell) -> Flags:
                 )
 
 
-def _of_counts(one: Acceptance) -> Iterator[tuple[str, float | None, float | None]]:
-    accepted = one.accepted_tokens
-    if accepted is None:
-        return
-    if one.draft_tokens:
-        yield "acceptance rate", one.rate, accepted / one.draft_tokens
-    if one.drafts:
-        yield "mean acceptance length", one.mean_length, 1 + accepted / one.drafts
-
-
-CHECKS = (unusual, counts, tokens, recomputed, rates, acceptance)
+VALUES = (unusual, counts, tokens, recomputed, rates, acceptance)
 
 
 # --- Doubts about the statistics of one metric: those of one set of values have to fit one another.
@@ -218,7 +205,11 @@ _WIDEST_STD = 0.75
 def spread(cell: Cell) -> Flags:
     """Yield a flag where mean, deviation, lowest and highest value cannot belong to one set of
     values."""
-    for (origin, key), values in _distributions(cell).items():
+    distributions: dict[tuple[Origin, str], Values] = {}
+    for one in cell.measurements:
+        if METRICS[one.metric].distribution:
+            distributions.setdefault((one.origin, one.metric), {})[one.statistic] = one.value
+    for (origin, key), values in distributions.items():
         # Of what is recomputed some means weigh requests by their tokens, and medians do not.
         why = _at_odds(values) or (_off_centre(values) if origin == "reported" else "")
         if why:
@@ -230,25 +221,16 @@ def spread(cell: Cell) -> Flags:
             )
 
 
-def _distributions(cell: Cell) -> dict[tuple[Origin, str], Values]:
-    found: dict[tuple[Origin, str], Values] = {}
-    for one in cell.measurements:
-        if METRICS[one.metric].distribution:
-            found.setdefault((one.origin, one.metric), {})[one.statistic] = one.value
-    return found
-
-
 def _at_odds(values: Values) -> str:
     low, high, mean, std = (values.get(name) for name in ("min", "max", "mean", "std"))
     if mean is not None and low is not None and mean < low - _slack(low):
         return f"a mean of {mean:g} is below the lowest, {low:g}"
     if mean is not None and high is not None and mean > high + _slack(high):
         return f"a mean of {mean:g} is above the highest, {high:g}"
-    if std is not None and low is not None and high is not None:
-        widest = _WIDEST_STD * (high - low)
-        if std > widest + _slack(high):
-            return f"a deviation of {std:g} does not fit into {low:g} to {high:g}"
-    return ""
+    if std is None or low is None or high is None:
+        return ""
+    wide = std > _WIDEST_STD * (high - low) + _slack(high)
+    return f"a deviation of {std:g} does not fit into {low:g} to {high:g}" if wide else ""
 
 
 def _off_centre(values: Values) -> str:
@@ -283,7 +265,6 @@ def _slack(value: float) -> float:
 # --- Whether acceptance or speed changes while a cell lasts: a doubt about long ones.
 
 
-Floats = NDArray[np.float64]
 _ACCEPTED, _DRAFTED = (
     "spec_decode_num_accepted_tokens",
     "spec_decode_num_draft_tokens",
@@ -292,42 +273,36 @@ _ACCEPTED, _DRAFTED = (
 
 def drifting(cell: Cell) -> Iterator[Flag]:
     """Yield a flag for acceptance and one for the time per token, where they drift."""
-    acceptance = _of_acceptance(cell)
-    if acceptance is not None and acceptance.named:
-        yield _flag("acceptance_drifts", "Acceptance", acceptance)
-    speed = _of_time_per_token(cell)
-    if speed is not None and speed.named:
-        yield _flag("speed_drifts", "The time per output token (ITL)", speed)
-
-
-def _flag(name: str, what: str, found: Drift) -> Flag:
-    does = "falls" if found.per_hour < 0 else "rises"
-    size = f"{abs(found.per_hour) * 100:.1f} %"
-    low, high = sorted(abs(end) * 100 for end in (found.low, found.high))
-    return Flag(
-        name,
-        "warning",
-        f"{what} {does} by {size} an hour (95 %: {low:.1f} to {high:.1f} %) over {found.hours:.1f} h, "
-        "so its mean says little of the hours that follow; see whether a restart brings it back.",
-    )
+    for name, what, found in (
+        ("acceptance_drifts", "Acceptance", _of_acceptance(cell)),
+        ("speed_drifts", "The time per output token (ITL)", _of_time_per_token(cell)),
+    ):
+        if found is None or not found.named:
+            continue
+        does, size = "falls" if found.per_hour < 0 else "rises", abs(found.per_hour) * 100
+        low, high = sorted(abs(end) * 100 for end in (found.low, found.high))
+        yield Flag(
+            name,
+            "warning",
+            f"{what} {does} by {size:.1f} % an hour (95 %: {low:.1f} to {high:.1f} %) over "
+            f"{found.hours:.1f} h, so its mean says little of the hours that follow; see whether a "
+            "restart brings it back.",
+        )
 
 
 def _of_acceptance(cell: Cell) -> Drift | None:
     """Return the drift of accepted over drafted tokens, between samples of the server's counters;
     where the server restarted, the counters start from there."""
-    counters = [_counter(cell, name) for name in (_ACCEPTED, _DRAFTED)]
+    counters = []
+    for name in (_ACCEPTED, _DRAFTED):
+        moments = [(x.at, x.value) for x in cell.samples if x.name.removeprefix("vllm:") == name]
+        counters.append(np.array(sorted(moments), dtype=np.float64).reshape(-1, 2))
     if counters[0].shape != counters[1].shape or len(counters[0]) < 2:
         return None
     grown = [np.diff(values[:, 1]) for values in counters]
     kept = (grown[0] >= 0) & (grown[1] >= 0)
     at = counters[0][1:, 0]
     return drift(at[kept], grown[0][kept], grown[1][kept])
-
-
-def _counter(cell: Cell, name: str) -> Floats:
-    """Return the moments (unix s) and values of a counter, in order of time."""
-    found = [(one.at, one.value) for one in cell.samples if one.name.removeprefix("vllm:") == name]
-    return np.array(sorted(found), dtype=np.float64).reshape(-1, 2)
 
 
 def _of_time_per_token(cell: Cell) -> Drift | None:
@@ -343,3 +318,111 @@ def _of_time_per_token(cell: Cell) -> Drift | None:
     kept &= np.isfinite(start) & np.isfinite(gap) & (tokens > 1)
     gaps = tokens[kept] - 1
     return drift(start[kept], gap[kept] * gaps, gaps)
+
+
+# --- Doubts about what a report states of different things: they have to fit one another.
+#
+# A report without request records can only be held against itself. Of what is recomputed nothing is
+# asked here, because it agrees by the way it is computed.
+
+
+#: TTFT + ITL x (output tokens - 1) is the latency within 7 % in every real result that was looked
+#: at; where lengths and speeds of requests go together, their means differ by more.
+_ADDED_UP = 1.25
+#: Reports round, and add up over a window that is a little longer or shorter.
+_ROUNDED = 1.05
+#: Results of few requests came to 1.07 of the streams that were asked for.
+_IN_FLIGHT = 1.2
+#: Arrivals at random are more in a short run than were offered on average.
+_OFFERED = 1.25
+#: Of shorter outputs the last chunk, which may be empty, is a large part.
+_LONG = 10
+_PARTS = ("ttft", "itl", "tpot", "chunk_gap")
+
+
+def latencies(cell: Cell) -> Flags:
+    """Yield a flag where a part of a request takes longer than all of it, or all of its parts
+    together take another time."""
+    said = _said(cell)
+    whole = said.get("request_latency")
+    if whole is None:
+        return
+    for key in _PARTS:
+        if said.get(key, 0.0) > 1000 * whole * _ROUNDED:
+            yield _latencies(
+                "error", f"a {METRICS[key].label} of {shown(key, said[key])} ms", 1000 * whole
+            )
+            return
+    first, gap, tokens = (said.get(name) for name in ("ttft", "itl", "output_tokens"))
+    if first is None or gap is None or tokens is None or tokens < 1:
+        return
+    added = first + gap * (tokens - 1)
+    if apart(1000 * whole, added, _ADDED_UP):
+        yield _latencies(
+            "warning",
+            f"{shown('ttft', first)} ms to the first of {tokens:,.1f} tokens and "
+            f"{shown('itl', gap)} ms for each other, {added:,.1f} ms together",
+            1000 * whole,
+        )
+
+
+def _latencies(severity: Severity, what: str, whole: float) -> Flag:
+    sentence = f"The report says {what}, but a request latency of {whole:,.1f} ms."
+    return Flag("latencies_disagree", severity, sentence)
+
+
+def gaps(cell: Cell) -> Flags:
+    """Yield a flag where chunks come faster than tokens: a chunk holds one token at least."""
+    said = _said(cell)
+    gap, token = said.get("chunk_gap"), said.get("itl")
+    if gap is None or token is None or said.get("output_tokens", 0.0) < _LONG:
+        return
+    if gap * _ADDED_UP < token and token - gap > 0.01:
+        yield Flag(
+            "latencies_disagree",
+            "warning",
+            f"The report says a chunk every {shown('chunk_gap', gap)} ms, but a token every "
+            f"{shown('itl', token)} ms.",
+        )
+
+
+def in_flight(cell: Cell) -> Flags:
+    """Yield a flag where more requests were in flight than the load allows, or more were served than
+    were offered."""
+    facts, said = cell.facts, _said(cell)
+    load = load_of(facts.load_profile, facts.concurrency, facts.rate, facts.trace)
+    served, whole = said.get("request_throughput"), said.get("request_latency")
+    if load is None or not load.value or served is None:
+        return
+    flying = 0.0 if whole is None else served * whole  # Little's law
+    if load.kind == "concurrency" and flying > _IN_FLIGHT * load.value:
+        yield Flag(
+            "impossible_throughput",
+            "error",
+            f"{served:,.2f} requests/s of {whole:,.2f} s each are {flying:,.1f} in flight, of "
+            f"{load.value:g} at once.",
+        )
+    if load.is_rate and served > _OFFERED * load.value:
+        yield Flag(
+            "more_than_offered",
+            "warning",
+            f"{served:,.2f} requests/s were served, but {load.value:g} requests/s were offered.",
+        )
+
+
+def all_tokens(cell: Cell) -> Flags:
+    said = _said(cell)
+    output, every = said.get("output_throughput"), said.get("total_throughput")
+    if output is not None and every is not None and output > every * _ROUNDED:
+        yield Flag(
+            "rates_disagree",
+            "warning",
+            f"The report says {output:,.1f} output tokens/s, but {every:,.1f} tokens/s in all.",
+        )
+
+
+def _said(cell: Cell) -> dict[str, float]:
+    return {} if "ttft" in means(cell, "canonical") else means(cell, "reported")
+
+
+AGREEING = (latencies, gaps, in_flight, all_tokens)

@@ -56,8 +56,12 @@ def verification(cell: Cell) -> Flags:
     for method in methods:
         if method not in (*LOSSLESS, _SYNTHETIC):
             yield _lossy(f"drafts are verified by {method!r}, not by one of {', '.join(LOSSLESS)}")
-    for name, value in _thresholds({**(cell.facts.server_args or {}), **config}):
-        yield _lossy(f"{name} is {value:g}, below 1")
+    options = {**(cell.facts.server_args or {}), **config}
+    named = {str(key).lstrip("-").replace("-", "_"): value for key, value in options.items()}
+    for name in _THRESHOLDS:
+        value = named.get(name)
+        if isinstance(value, int | float) and value < 1:
+            yield _lossy(f"{name} is {float(value):g}, below 1")
 
 
 def caching(cell: Cell) -> Flags:
@@ -92,14 +96,6 @@ def drafting(cell: Cell) -> Flags:
                 "error",
                 f"The {method} arm never drafted by {a.source}: 0 drafts.",
             )
-
-
-def _thresholds(options: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    named = {str(key).lstrip("-").replace("-", "_"): value for key, value in options.items()}
-    for name in _THRESHOLDS:
-        value = named.get(name)
-        if isinstance(value, int | float) and value < 1:
-            yield name, float(value)
 
 
 def _lossy(why: str) -> Flag:

@@ -71,8 +71,7 @@ def means(values: pd.DataFrame) -> pd.DataFrame:
     of 0 is a value too). ``repeats`` counts them.
     """
     by = ["setting", "arm_id", "load", "metric", "statistic"]
-    grouped = values.groupby(by, sort=True)["value"]
-    table = grouped.agg(["mean", "min", "size"]).reset_index()
+    table = values.groupby(by, sort=True)["value"].agg(["mean", "min", "size"]).reset_index()
     logs = values.assign(log=np.log(values["value"].where(values["value"] > 0)))
     geometric = np.exp(logs.groupby(by, sort=True)["log"].mean().to_numpy(dtype=np.float64))
     table["value"] = np.where(table["min"] > 0, geometric, table["mean"])
@@ -101,13 +100,14 @@ def place_arms(cells: pd.DataFrame) -> pd.DataFrame:
     ``setting``, ``system`` and ``prompts`` (equal where prompt set and seed are) are numbers. Cells
     that failed, or whose method or K is unknown, are left out.
     """
+    k = pd.to_numeric(_column(cells, "num_speculative_tokens")).astype("float64")
     placed = pd.DataFrame(
         {
             "setting": numbered(cells, SETTING),
             "system": numbered(cells, SYSTEM),
             "dataset": _column(cells, "dataset").fillna("unknown"),
             "family": families(cells),
-            "k": _draft_tokens(cells),
+            "k": k.mask((cells["spec_method"] == "none").fillna(False), 0.0),
             "chooser": choosers(cells),
             "concurrency": pd.to_numeric(cells["concurrency"]),
             "repeat": pd.to_numeric(_column(cells, "repeat")).fillna(-1),
@@ -127,12 +127,12 @@ TOLD: tuple[str, ...] = (
 
 def about(cell: Mapping[str, Any], names: tuple[str, ...] = TOLD) -> dict[str, Any]:
     """Return the named facts of one cell as plain values; None for unknown."""
-    return {name: _whole(cell.get(name)) for name in names}
-
-
-def _whole(value: Any) -> Any:
-    value = plain(value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    facts = {}
+    for name in names:
+        value = plain(cell.get(name))
+        whole = isinstance(value, float) and value.is_integer()
+        facts[name] = int(value) if whole else value
+    return facts
 
 
 def families(cells: pd.DataFrame) -> pd.Series:
@@ -176,11 +176,6 @@ def _family(method: Any, draft: Any, revision: Any, config: Any) -> str | None:
              json.dumps(rest, sort_keys=True) if rest else None]  # fmt: skip
     told = ", ".join(str(detail) for detail in known if detail is not None)
     return f"{method} ({told})" if told else str(method)
-
-
-def _draft_tokens(cells: pd.DataFrame) -> pd.Series:
-    k = pd.to_numeric(_column(cells, "num_speculative_tokens")).astype("float64")
-    return k.mask((cells["spec_method"] == "none").fillna(False), 0.0)
 
 
 def _column(cells: pd.DataFrame, name: str) -> pd.Series:

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.flags.lints_across import pair_flags
-from analysis.frames import numbered, objects
+from analysis.frames import listed, numbered, objects
 from analysis.matching.fields import ARM, MATCH_FIELDS, filled, numbered_loads
 from analysis.matching.pairing import match
 from warehouse.catalogue import METRICS, Better
@@ -53,55 +53,6 @@ def geometric_mean(values: Iterable[float]) -> float | None:
     return exp(sum(map(log, given)) / len(given))
 
 
-# --- Measurements as arrays, a row per cell and a column per metric and statistic.
-#
-# Pairs find both values by their place: joining tables on names costs many times more.
-
-
-#: Where a cell has no value; below the code of a definition that is not known.
-MISSING = -2
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Measurements as arrays (cells, lines): ``values``; ``means``, what their definition is in
-    ``words`` (-1: not known); ``origin``, whose name is in ``origins``. ``lines``: metric and
-    statistic."""
-
-    cells: "pd.Index[Any]"
-    lines: pd.DataFrame
-    values: NDArray[np.float64]
-    means: NDArray[np.int64]
-    words: NDArray[Any]
-    origin: NDArray[np.int64]
-    origins: "pd.Index[Any]"
-
-
-def grid(cells: pd.DataFrame, measurements: pd.DataFrame) -> Grid:
-    """Arrange the measurements as arrays. A cell has at most one value of a line. ``cells`` and
-    ``measurements`` as ``compare`` takes them; values of other cells are left out."""
-    ids = pd.Index(cells["cell_id"])
-    row = ids.get_indexer(measurements["cell_id"])
-    rows = measurements[row >= 0]
-    row = row[row >= 0]
-    line = numbered(rows, ("metric", "statistic"))
-    lines = rows[["metric", "statistic"]].assign(line=line).drop_duplicates("line")
-    lines = lines.sort_values("line", ignore_index=True).drop(columns="line")
-    definitions, words = pd.factorize(cells["reported_definition"])
-    every = pd.Index([*words, "canonical"]).drop_duplicates()
-    origin, origins = pd.factorize(rows["origin"])
-    canonical = list(every).index("canonical")
-    means = np.where((rows["origin"] == "canonical").to_numpy(), canonical, definitions[row])
-    shape = (len(ids), len(lines))
-    made = Grid(
-        ids, lines, np.full(shape, np.nan), np.full(shape, MISSING),
-        np.array([*every, None], dtype=object), np.zeros(shape, dtype=np.int64), origins,
-    )  # fmt: skip
-    made.values[row, line] = rows["value"].to_numpy(dtype=np.float64)
-    made.means[row, line], made.origin[row, line] = means, origin
-    return made
-
-
 # --- Baseline against speculative: values of matched pairs, means over repeats and over the load.
 
 
@@ -121,6 +72,8 @@ SETTING: tuple[str, ...] = (
 _BY = ["setting", "arm_id"]
 _ARMS = ("baseline", "speculative")
 _IDS = ("baseline_id", "speculative_id")
+#: Where a cell has no value; below the code of a definition that is not known.
+_MISSING = -2
 #: A few words in many rows, kept as numbers in the order of their letters.
 _FEW = dict.fromkeys(("origin", "metric", "statistic"), "category")
 
@@ -163,11 +116,17 @@ def compare(
     placed = _place(filled(cells)).assign(load=load)
     pairs = found.pairs.join(placed, on="speculative_id")
     long, refused = _values(pairs, cells, measurements)
-    told = objects(pair_flags(pairs, long, refused, flags), pairs.index)
-    pairs = pairs.assign(flags=told)
-    long = long.assign(flags=told.to_numpy()[long.pop("pair").to_numpy()])
-    levels = _levels(long)
-    unmatched = pd.concat([found.unmatched, _empty_handed(pairs, long)], ignore_index=True)
+    doubts = objects(pair_flags(pairs, long, refused, flags), pairs.index)
+    pairs = pairs.assign(flags=doubts)
+    long = long.assign(flags=doubts.to_numpy()[long.pop("pair").to_numpy()])
+    levels = _means(long, [*_BY, "load", "concurrency", "metric", "statistic"], "pairs")
+    lonely = pairs[~pairs["speculative_id"].isin(long["speculative_id"].unique())]
+    reasons = [
+        next((f.sentence for f in flags if f.name == "definition_differs"), "no metric in common")
+        for flags in lonely["flags"]
+    ]
+    alone = pd.DataFrame({"cell_id": lonely["speculative_id"], "reason": reasons}, dtype="str")
+    unmatched = pd.concat([found.unmatched, alone], ignore_index=True)
     return Comparison(
         long, levels, _geomean(levels, cells, placed, loads), unmatched, _keys(cells, placed), loads
     )
@@ -180,18 +139,7 @@ def settings_of(cells: pd.DataFrame) -> tuple[pd.Series, pd.DataFrame]:
     return placed["setting"], _keys(cells, placed)
 
 
-def _empty_handed(pairs: pd.DataFrame, long: pd.DataFrame) -> pd.DataFrame:
-    """Return the speculative cells that have a partner but no metric in common with it, and why."""
-    lonely = pairs[~pairs["speculative_id"].isin(long["speculative_id"].unique())]
-    reasons = [
-        next((f.sentence for f in flags if f.name == "definition_differs"), "no metric in common")
-        for flags in lonely["flags"]
-    ]
-    return pd.DataFrame({"cell_id": lonely["speculative_id"], "reason": reasons}, dtype="str")
-
-
 def _place(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return by cell_id a cell's setting and arm, as numbers, its concurrency and its repeat."""
     unknown = np.full(len(cells), np.nan)
     return pd.DataFrame(
         {
@@ -209,29 +157,50 @@ def _values(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the pairs' values side by side (``pair``: the pair's row), and the values that may not
     be compared, since their definitions differ."""
-    known = grid(cells, measurements)
-    one, other = (known.cells.get_indexer(pd.Index(pairs[f"{arm}_id"])) for arm in _ARMS)
-    there = (known.means[one] != MISSING) & (known.means[other] != MISSING)
-    pair, line = np.nonzero(there)
-    means = [known.means[row[pair], line] for row in (one, other)]
-    same = (means[0] == means[1]) & (means[0] >= 0) & (known.words[means[0]] != "unknown")
-    lines = known.lines.iloc[line].reset_index(drop=True)
+    # A row per cell and a column per metric and statistic, so that pairs find both values by their
+    # place: joining tables on names costs many times more. A cell has at most one value of a line.
+    ids = pd.Index(cells["cell_id"])
+    row = ids.get_indexer(measurements["cell_id"])
+    rows, row = measurements[row >= 0], row[row >= 0]
+    column = numbered(rows, ("metric", "statistic"))
+    named = rows[["metric", "statistic"]].assign(column=column).drop_duplicates("column")
+    named = named.sort_values("column", ignore_index=True).drop(columns="column")
+    definitions, reported = pd.factorize(cells["reported_definition"])
+    every = list(pd.Index([*reported, "canonical"]).drop_duplicates())
+    shape = (len(ids), len(named))
+    values, meanings = np.full(shape, np.nan), np.full(shape, _MISSING)
+    values[row, column] = rows["value"].to_numpy(dtype=np.float64)
+    recomputed = (rows["origin"] == "canonical").to_numpy()
+    meanings[row, column] = np.where(recomputed, every.index("canonical"), definitions[row])
+    origin = np.zeros(shape, dtype=np.int64)
+    origin[row, column], origins = pd.factorize(rows["origin"])
+
+    one, other = (ids.get_indexer(pd.Index(pairs[f"{arm}_id"])) for arm in _ARMS)
+    pair, line = np.nonzero((meanings[one] != _MISSING) & (meanings[other] != _MISSING))
+    before, after = meanings[one[pair], line], meanings[other[pair], line]
+    words = np.array([*every, None], dtype=object)
+    same = (before == after) & (before >= 0) & (words[before] != "unknown")
+    lines = named.iloc[line].reset_index(drop=True)
     refused = pd.DataFrame(
         {
             "speculative_id": pairs["speculative_id"].to_numpy()[pair], "metric": lines["metric"],
-            "means": known.words[means[0]], "means_s": known.words[means[1]],
+            "means": words[before], "means_s": words[after],
         }
     )[~same]  # fmt: skip
-    pair, line = pair[same], line[same]
+    pair, line, lines = pair[same], line[same], lines[same].reset_index(drop=True)
     # Each of these names stands in as many rows as there are lines: they are kept as numbers.
-    named = pairs.drop(columns="flags").astype(dict.fromkeys(_IDS, "category"))
-    kept = named.iloc[pair].reset_index(drop=True)
-    kept = kept.assign(
-        pair=pair,
-        origin=known.origins[known.origin[one[pair], line]],
-        **{str(name): values for name, values in lines[same].reset_index(drop=True).items()},
-        baseline=known.values[one[pair], line],
-        speculative=known.values[other[pair], line],
+    facts = pairs.drop(columns="flags").astype(dict.fromkeys(_IDS, "category"))
+    kept = (
+        facts.iloc[pair]
+        .reset_index(drop=True)
+        .assign(
+            pair=pair,
+            origin=origins[origin[one[pair], line]],
+            metric=lines["metric"],
+            statistic=lines["statistic"],
+            baseline=values[one[pair], line],
+            speculative=values[other[pair], line],
+        )
     )
     return kept.assign(improvement=_improvements(kept)).astype(_FEW), refused
 
@@ -239,12 +208,6 @@ def _values(
 def _improvements(rows: pd.DataFrame) -> np.ndarray[Any, Any]:
     better = rows["metric"].map({key: metric.better for key, metric in METRICS.items()})
     return improvements(rows["baseline"], rows["speculative"], better)
-
-
-def _levels(long: pd.DataFrame) -> pd.DataFrame:
-    """Return geometric means over the repeats of each level."""
-    by = [*_BY, "load", "concurrency", "metric", "statistic"]
-    return _means(long, by, "pairs")
 
 
 def _geomean(
@@ -256,36 +219,30 @@ def _geomean(
     is_baseline = (cells.set_index("cell_id")["spec_method"] == "none").reindex(good.index)
     baseline = good[is_baseline].groupby("setting")["load"].agg(frozenset).to_dict()
     speculative = good[~is_baseline].groupby(_BY)["load"].agg(frozenset).to_dict()
-    shared = _shared_loads(levels, table)
+    # An arm may lack a metric at some of its loads.
+    names = [*_BY, "metric", "statistic"]
+    own: dict[tuple[Any, ...], set[int]] = {}
+    for *key, load in listed(levels, *names, "load"):
+        own.setdefault(tuple(key), set()).add(load)
+    shared = [frozenset(own[key]) for key in listed(table, *names)]
     keys = list(zip(table["setting"], table["arm_id"], shared, strict=True))
     empty: frozenset[int] = frozenset()
 
     # Most series have the loads of many others.
     @cache
-    def names(places: frozenset[int]) -> tuple[str, ...]:
+    def called(places: frozenset[int]) -> tuple[str, ...]:
         return tuple(loads[place].short for place in sorted(places) if place >= 0)
 
-    def told(sets: Iterable[frozenset[int]]) -> pd.Series:
-        return objects([names(places) for places in sets], table.index)
+    def column(sets: Iterable[frozenset[int]]) -> pd.Series:
+        return objects([called(places) for places in sets], table.index)
 
     return table.assign(
-        loads=told(shared),
-        only_baseline=told(baseline.get(setting, empty) - both for setting, _, both in keys),
-        only_speculative=told(
+        loads=column(shared),
+        only_baseline=column(baseline.get(setting, empty) - both for setting, _, both in keys),
+        only_speculative=column(
             speculative.get((setting, arm), empty) - both for setting, arm, both in keys
         ),
     )
-
-
-def _shared_loads(levels: pd.DataFrame, table: pd.DataFrame) -> list[frozenset[int]]:
-    """Return the loads behind each row of ``table``: an arm may lack a metric at some of its
-    loads."""
-    names = [*_BY, "metric", "statistic"]
-    own: dict[tuple[Any, ...], set[int]] = {}
-    for *key, load in zip(*(levels[n].tolist() for n in (*names, "load")), strict=True):
-        own.setdefault(tuple(key), set()).add(load)
-    keys = zip(*(table[name].tolist() for name in names), strict=True)
-    return [frozenset(own[key]) for key in keys]
 
 
 def _means(rows: pd.DataFrame, by: list[str], count: str) -> pd.DataFrame:
@@ -302,7 +259,6 @@ def _means(rows: pd.DataFrame, by: list[str], count: str) -> pd.DataFrame:
 
 
 def _keys(cells: pd.DataFrame, placed: pd.DataFrame) -> pd.DataFrame:
-    """Return by (setting, arm_id) the fields that the two numbers stand for."""
     names = [name for name in (*SETTING, *ARM) if name in cells]
-    told = cells[names].set_index(pd.MultiIndex.from_frame(placed[_BY]))
-    return told[~told.index.duplicated()]
+    facts = cells[names].set_index(pd.MultiIndex.from_frame(placed[_BY]))
+    return facts[~facts.index.duplicated()]

@@ -113,7 +113,6 @@ def _words(text: str) -> list[str]:
 
 
 def _parsed(value: Any) -> Any:
-    """Return a value as plain Python: text that is a JSON object or list is parsed."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             return json.loads(value)

@@ -72,28 +72,23 @@ def field_codes(cells: pd.DataFrame, apart: Collection[str] = ()) -> pd.DataFram
     ``apart``: server arguments (``server_args.max-num-seqs``) that get a column of their own and
     are left out of the others'.
     """
-    columns = {name: _codes(cells, name, apart) for name in (*MATCH_FIELDS, *apart)}
-    return pd.DataFrame(columns, index=cells.index)
-
-
-def _codes(cells: pd.DataFrame, name: str, apart: Collection[str]) -> NDArray[np.int64]:
-    if name == "load":
-        return np.asarray(pd.factorize(pd.Series(loads_of(cells), dtype=object))[0], dtype=np.int64)
-    if name not in cells and name not in apart:
-        return np.full(len(cells), -1, dtype=np.int64)
-    values = cells["server_args" if name in apart else name]
-    if apart and name.startswith("server_args"):
-        values = objects([_argument(text, name, apart) for text in values], cells.index)
-    return np.asarray(pd.factorize(values)[0], dtype=np.int64)
-
-
-def _argument(text: Any, name: str, apart: Collection[str]) -> Any:
-    """Return one argument, or all that are not looked at by themselves; None where there are
-    none."""
-    known = arguments(text)
-    if name in apart:
-        return known.get(name, "")
-    return tuple(each for each in known.items() if each[0] not in apart) or None
+    columns: dict[str, Any] = {}
+    for name in (*MATCH_FIELDS, *apart):
+        values = cells.get("server_args" if name in apart else name)
+        if name == "load":
+            values = pd.Series(loads_of(cells), dtype=object)
+        elif values is not None and apart and name.startswith("server_args"):
+            # One argument, or all that are not looked at by themselves; None where there are none.
+            stated = [arguments(text) for text in values]
+            values = objects(
+                [each.get(name, "") for each in stated]
+                if name in apart
+                else [tuple((n, v) for n, v in each.items() if n not in apart) or None
+                      for each in stated],
+                cells.index,
+            )  # fmt: skip
+        columns[name] = -1 if values is None else pd.factorize(values)[0]
+    return pd.DataFrame(columns, index=cells.index, dtype=np.int64)
 
 
 def conflicts(
@@ -101,9 +96,7 @@ def conflicts(
 ) -> NDArray[np.bool_]:
     """Return where the codes of two rows of cells (rows, ``names``) differ and may not."""
     lenient = np.array([name in UNKNOWN_MATCHES for name in names], dtype=np.bool_)
-    unknown = (one < 0) | (other < 0)
-    found: NDArray[np.bool_] = (one != other) & ~(lenient & unknown)
-    return found
+    return np.asarray((one != other) & ~(lenient & ((one < 0) | (other < 0))))
 
 
 def filled(cells: pd.DataFrame) -> pd.DataFrame:
@@ -223,14 +216,14 @@ def differences(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[EngineDif
 
 def sentence(found: Collection[EngineDifference], arm: str) -> str:
     """Say in what the engine of an arm, which is called ``arm``, differs; empty for nothing."""
-    said: list[str] = []
+    parts: list[str] = []
     for one in sorted(found, key=lambda one: not one.matters):
-        first, second = (" against", "") if said else (" in the baseline,", f" in {arm}")
+        first, second = (" against", "") if parts else (" in the baseline,", f" in {arm}")
         values = f"{_said(one.baseline)}{first} {_said(one.arm)}{second}"
-        said.append(f"{one.words} {values}{one.cause}")
+        parts.append(f"{one.words} {values}{one.cause}")
     matters = any(one.matters for one in found)
     ran = "ran different engines" if matters else "ran one engine in other sizes"
-    return f"The two arms {ran}: {'; '.join(said)}." if said else ""
+    return f"The two arms {ran}: {'; '.join(parts)}." if parts else ""
 
 
 def _said(value: Any) -> str:
@@ -241,10 +234,9 @@ def _said(value: Any) -> str:
 
 def engine_flags(cells: pd.DataFrame, chosen: pd.DataFrame) -> Iterator[tuple[Flag, ...]]:
     """Yield for each pair (row numbers ``b`` and ``s``) a flag where its engines differ."""
-    told = cells.reindex(columns=[*READ]).astype(object)
-    pairs = (listed(told.iloc[chosen[side].to_numpy()], *READ) for side in ("b", "s"))
+    engines = cells.reindex(columns=[*READ]).astype(object)
+    pairs = (listed(engines.iloc[chosen[side].to_numpy()], *READ) for side in ("b", "s"))
     for one, other in zip(*pairs, strict=True):
         found = differences(one, other)
         severity: Severity = "warning" if any(x.matters for x in found) else "info"
-        said = sentence(found, "the other arm")
-        yield (Flag("engines_differ", severity, said),) if found else ()
+        yield (Flag("engines_differ", severity, sentence(found, "the other arm")),) if found else ()

@@ -49,7 +49,13 @@ def server_of(text: str) -> dict[str, Any]:
 
     The part nearest to the file's name that names a card counts; where it names two, none does.
     """
-    gpu, count = _gpu(text)
+    # The card and how many of it.
+    named = [list(re.finditer(_GPU, part)) for part in text.split("/")]
+    nearest = next((cards for cards in reversed(named) if cards), [])
+    cards = {_shown(one["card"]) for one in nearest}
+    counts = [one["times"] or one["of_them"] or one["times_of"] for one in nearest]
+    counts += [one["gpus"] or one["n"] for one in re.finditer(_GPUS, text)]
+    count = next((math.prod(map(int, re.findall(r"\d+", one))) for one in counts if one), None)
     sizes = {
         found["short"] or f"{found['long'][0]}p": int(found["size"])
         for found in re.finditer(_PARALLEL, text)
@@ -59,21 +65,11 @@ def server_of(text: str) -> dict[str, Any]:
     if shared:
         args["enable-dp-attention"] = True
     tp = sizes.get("tp")
-    if count is None and tp and not shared and {"dp", "pp"} & sizes.keys():
+    if not count and tp and not shared and {"dp", "pp"} & sizes.keys():
         count = tp * sizes.get("dp", 1) * sizes.get("pp", 1)
-    said = {"gpu": gpu, "gpu_count": count, "tensor_parallel_size": tp, "server_args": args}
-    return {key: value for key, value in said.items() if value}
-
-
-def _gpu(text: str) -> tuple[str | None, int | None]:
-    """Return the card that a path names and how many of it."""
-    named = [list(re.finditer(_GPU, part)) for part in text.split("/")]
-    nearest = next((found for found in reversed(named) if found), [])
-    cards = {_shown(found["card"]) for found in nearest}
-    counts = [found["times"] or found["of_them"] or found["times_of"] for found in nearest]
-    counts += [found["gpus"] or found["n"] for found in re.finditer(_GPUS, text)]
-    count = next((math.prod(map(int, re.findall(r"\d+", one))) for one in counts if one), None)
-    return (cards.pop() if len(cards) == 1 else None), count or None
+    gpu = cards.pop() if len(cards) == 1 else None
+    facts = {"gpu": gpu, "gpu_count": count, "tensor_parallel_size": tp, "server_args": args}
+    return {key: value for key, value in facts.items() if value}
 
 
 def _shown(card: str) -> str:
@@ -148,7 +144,11 @@ def from_name(name: str, datasets: Sequence[str] = ()) -> Guess:
     """Return what a file's name says. ``datasets``: names that are known."""
     text = name.lower()
     method = _method(text)
-    k = None if method == BASELINE else _number(_K, text)
+    k = None
+    if method != BASELINE:
+        # The number that the most telling pattern finds, the nearest to the file's name.
+        numbers = next(filter(None, (re.findall(pattern, text) for pattern in _K)), None)
+        k = int(numbers[-1]) or None if numbers else None
     if k is not None and method is None:
         method = SOME_METHOD
     dataset = next((one for one in datasets if _said(re.escape(one.lower()), text)), None)
@@ -178,24 +178,20 @@ def _method(text: str) -> str | None:
     if _said(_OFF, text):
         return BASELINE
     text = re.sub(_alone(_DENIED), "vanilla", text)
-    told = _said_method(text)
-    if told is None:
+    method = _said_method(text)
+    if method is None:
         return BASELINE if _said(_WEAK, text) else None
-    return BASELINE if _is_plain(text) else told
+    # The part that says an arm, the nearest to the file, may say none.
+    for part in reversed(text.split("/")):
+        if _said_method(part):
+            return method
+        if _said(_PLAIN, part):
+            return BASELINE
+    return method
 
 
 def _said_method(text: str) -> str | None:
     return next((told for words, told in _METHODS if _said(words, text)), None)
-
-
-def _is_plain(path: str) -> bool:
-    """Return whether the part of a path that says an arm, the nearest to the file, says none."""
-    for part in reversed(path.split("/")):
-        if _said_method(part):
-            return False
-        if _said(_PLAIN, part):
-            return True
-    return False
 
 
 def _said(words: str, text: str) -> re.Match[str] | None:
@@ -208,23 +204,15 @@ def _alone(words: str) -> str:
     return rf"(?<![a-z])({words})(?:(?![a-z])|(?<=\d)(?=[a-z]{{1,4}}[-_=]?\d))"
 
 
-def _number(patterns: Sequence[str], text: str) -> int | None:
-    """Return the number that the most telling pattern finds, the nearest to the file's name."""
-    found = next(filter(None, (re.findall(one, text) for one in patterns)), None)
-    return int(found[-1]) or None if found else None
-
-
 def together(named: Sequence[Guess], read: Sequence[Guess]) -> tuple[Guess, ...]:
     """Put together what names and contents of files say, each file by itself; a content wins over a
     name, and a file that counts drafts is speculative."""
-    return tuple(_over(one, other) for one, other in zip(named, read, strict=True))
-
-
-def _over(name: Guess, content: Guess) -> Guess:
-    told = None if content.method == SOME_METHOD else content.method
-    drafted = content.num_speculative_tokens or content.method == SOME_METHOD
-    method = told or (None if drafted and name.method == BASELINE else name.method)
-    both = {
-        one.name: getattr(content, one.name) or getattr(name, one.name) for one in fields(Guess)
-    }
-    return Guess(**both | {"method": method or (SOME_METHOD if drafted else None)})
+    guesses = []
+    for name, content in zip(named, read, strict=True):
+        method = None if content.method == SOME_METHOD else content.method
+        drafted = content.num_speculative_tokens or content.method == SOME_METHOD
+        if method is None and not (drafted and name.method == BASELINE):
+            method = name.method
+        both = {f.name: getattr(content, f.name) or getattr(name, f.name) for f in fields(Guess)}
+        guesses.append(Guess(**both | {"method": method or (SOME_METHOD if drafted else None)}))
+    return tuple(guesses)

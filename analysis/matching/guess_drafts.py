@@ -68,10 +68,13 @@ def drafts(files: Sequence[Named]) -> tuple[str | None, ...]:
     # Where baselines are numbered too, numbers are those of repeats.
     telling = words_apart(sized, numbered=not any(one.numbers for one in baselines))
     of_baselines = {word for one in baselines for word in one.words}
-    return tuple(
-        _label(one, size, set(telling.get(one.arm, ())) - of_baselines)
-        for one, size in zip(sized, sizes, strict=True)
-    )
+    labels = []
+    for one, size in zip(sized, sizes, strict=True):
+        apart = set(telling.get(one.arm, ())) - of_baselines
+        words = [word for word in (*one.words, *one.numbers) if word in apart]
+        label = "-".join([size, *words] if size else words) or None
+        labels.append(None if one.method == BASELINE else label)
+    return tuple(labels)
 
 
 def datasets_apart(files: Sequence[Named], by_reports: Sequence[bool]) -> tuple[str | None, ...]:
@@ -86,25 +89,21 @@ def datasets_apart(files: Sequence[Named], by_reports: Sequence[bool]) -> tuple[
     of_baselines = telling.get((BASELINE, None), set())
     others = set().union(*(words for arm, words in telling.items() if arm[0] != BASELINE))
     shared = of_baselines & others
-    numbers = _numbers_apart(files)
-    return tuple(
-        "-".join([*(word for word in one.words if by_report and word in shared), *told]) or None
-        for one, by_report, told in zip(files, by_reports, numbers, strict=True)
-    )
-
-
-def _numbers_apart(files: Sequence[Named]) -> list[list[str]]:
-    """Return for each file the numbers of its path that say a setting, as a length does: those at
-    places where numbers tell repeats of one arm apart that baselines and other arms share."""
-    telling = numbers_apart(files)
+    # Of the numbers those at places where they tell repeats of one arm apart that baselines and
+    # other arms share.
     there: dict[bool, set[Placed]] = {True: set(), False: set()}
     for one in files:
         there[one.method == BASELINE].update(one.settings)
-    different = set().union(*telling.values())
-    shared = different & there[True] & there[False]
-    places = {place for place, _ in shared}
-    told = shared | {placed for placed in different if placed[0] in places}
-    return [[shown for placed, shown in one.settings.items() if placed in told] for one in files]
+    different = set().union(*numbers_apart(files).values())
+    both = different & there[True] & there[False]
+    places = {place for place, _ in both}
+    numbers = both | {placed for placed in different if placed[0] in places}
+    names = []
+    for one, by_report in zip(files, by_reports, strict=True):
+        words = [word for word in one.words if by_report and word in shared]
+        settings = [shown for placed, shown in one.settings.items() if placed in numbers]
+        names.append("-".join([*words, *settings]) or None)
+    return tuple(names)
 
 
 def numbers_apart(files: Sequence[Named]) -> dict[Arm, dict[Placed, str]]:
@@ -113,7 +112,13 @@ def numbers_apart(files: Sequence[Named]) -> dict[Arm, dict[Placed, str]]:
     for repeats in _alike(files):
         different = set().union(*(one.settings for one in repeats))
         different -= set(repeats[0].settings).intersection(*(one.settings for one in repeats))
-        counts = {place for place, _ in different if _is_count(place, different)}
+        # Numbers of repeats count from 0 or 1 at their place.
+        counts = set()
+        for place in {place for place, _ in different}:
+            there = {number for at, number in different if at == place}
+            counted = sorted({int(number) for number in there if number.isdigit()})
+            if counted in (list(range(len(there))), list(range(1, len(there) + 1))):
+                counts.add(place)
         found.setdefault(repeats[0].arm, {}).update(
             (placed, shown) for one in repeats for placed, shown in one.settings.items()
             if placed in different and (placed[0] not in counts or shown != placed[1])
@@ -121,17 +126,7 @@ def numbers_apart(files: Sequence[Named]) -> dict[Arm, dict[Placed, str]]:
     return {arm: numbers for arm, numbers in found.items() if numbers}
 
 
-def _is_count(place: int, numbers: Iterable[Placed]) -> bool:
-    """Return whether the numbers at a place count from 0 or 1, as those of repeats do."""
-    there = {number for at, number in numbers if at == place}
-    counted = sorted({int(number) for number in there if number.isdigit()})
-    return len(counted) == len(there) and counted in (
-        list(range(len(there))), list(range(1, len(there) + 1))
-    )  # fmt: skip
-
-
 def _alike(files: Sequence[Named]) -> Iterable[list[Named]]:
-    """Return the files in groups that would be repeats of one run."""
     alike: dict[Hashable, list[Named]] = {}
     for one in files:
         alike.setdefault((one.arm, one.known), []).append(one)
@@ -141,16 +136,7 @@ def _alike(files: Sequence[Named]) -> Iterable[list[Named]]:
 def with_words(dataset: str | None, words: str) -> str:
     """Return a dataset with words that tell it from another of its name; the words alone where it
     says nothing, as "custom" or the name of a file."""
-    says_nothing = dataset is None or _SAYS_NOTHING.fullmatch(dataset)
-    return words if says_nothing else f"{dataset} {words}"
-
-
-def _label(one: Named, size: str | None, telling: set[str]) -> str | None:
-    """Return the size of a draft and those of the words that its path has; None without any."""
-    if one.method == BASELINE:
-        return None
-    words = [word for word in (*one.words, *one.numbers) if word in telling]
-    return "-".join([size, *words] if size else words) or None
+    return words if dataset is None or _SAYS_NOTHING.fullmatch(dataset) else f"{dataset} {words}"
 
 
 def words_apart(files: Sequence[Named], *, numbered: bool = False) -> dict[Arm, tuple[str, ...]]:

@@ -170,18 +170,14 @@ def datasets(paths: Sequence[str], arms: Sequence[str | None]) -> tuple[str | No
         word for word, own in there.items()
         if word not in everywhere and (len(own) > 1 or not several)
     }  # fmt: skip
-    named = (
-        known_dataset(path) or "-".join(word for word in words if word in said) or None
-        for path, words in zip(paths, left, strict=True)
-    )
-    return tuple(_with_length(path, name) for path, name in zip(paths, named, strict=True))
-
-
-def _with_length(path: str, dataset: str | None) -> str | None:
-    prompts, outputs = (one.findall(path)[-1:] for one in _LENGTHS)
-    if not prompts and not outputs:
-        return dataset
-    return f"{dataset or _OF_A_LENGTH} {'/'.join((prompts or ['?']) + outputs)}"
+    names = []
+    for path, words in zip(paths, left, strict=True):
+        name = known_dataset(path) or "-".join(word for word in words if word in said) or None
+        prompts, outputs = (lengths.findall(path)[-1:] for lengths in _LENGTHS)
+        if prompts or outputs:
+            name = f"{name or _OF_A_LENGTH} {'/'.join((prompts or ['?']) + outputs)}"
+        names.append(name)
+    return tuple(names)
 
 
 def known_dataset(path: str) -> str | None:
@@ -214,14 +210,11 @@ def left_numbers(path: str) -> dict[Placed, str]:
     """
     tokens = _TOKEN.findall(_WHEN.sub("/", _left(path)))
     at = [place for place, token in enumerate(tokens) if _NUMBER.fullmatch(token)]
-    return {
-        (len(at) - number, tokens[place]): "-".join((*_names_before(tokens, place), tokens[place]))
-        for number, place in enumerate(at, start=1)
-    }
-
-
-def _names_before(tokens: Sequence[str], place: int) -> list[str]:
-    return list(takewhile(_NAMES.fullmatch, reversed(tokens[:place])))[::-1]
+    numbers = {}
+    for number, place in enumerate(at, start=1):
+        named = [*takewhile(_NAMES.fullmatch, reversed(tokens[:place]))][::-1]
+        numbers[len(at) - number, tokens[place]] = "-".join((*named, tokens[place]))
+    return numbers
 
 
 def _left(path: str) -> str:

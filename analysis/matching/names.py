@@ -1,6 +1,6 @@
 """What a reader calls a setting and an arm: dataset, TP and whatever else tells settings apart."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -21,12 +21,13 @@ _LONGEST = 40
 def setting_names(settings: pd.DataFrame) -> pd.Series:
     """Return a name for each setting, ``code · TP 1``, no two alike. ``settings``: facts by
     setting, as ``Comparison.keys``."""
-    parts = [settings["dataset"].map(short), settings["tensor_parallel_size"].map(_tensor_parallel)]
-    parts += [
-        settings[name].map(_WORDS.get(name, short)) for name in telling(settings, _TOLD, _ALWAYS)
-    ]
-    return _distinct(pd.Series([" · ".join(words) for words in zip(*parts, strict=True)],
-                               index=settings.index, dtype=object))  # fmt: skip
+    words = [settings["dataset"].map(short)]
+    words.append("TP " + settings["tensor_parallel_size"].map(short).astype(object))
+    for name in telling(settings, _TOLD, _ALWAYS):
+        unit = " GPUs" if name == "gpu_count" else ""
+        words.append(settings[name].map(short).astype(object) + unit)
+    names = [" · ".join(parts) for parts in zip(*words, strict=True)]
+    return _distinct(pd.Series(names, index=settings.index, dtype=object))
 
 
 def arm_names(arms: pd.DataFrame) -> pd.Series:
@@ -63,24 +64,14 @@ def telling(rows: pd.DataFrame, names: Sequence[str], always: Sequence[str] = ()
 
 
 def _finer(kinds: Kinds, column: pd.Series) -> Kinds:
-    """Number the rows, from 0, that are alike in their kind and in the column."""
     values, different = pd.factorize(column, use_na_sentinel=False)
     numbered: Kinds = np.unique(kinds * len(different) + values, return_inverse=True)[1]
     return numbered
 
 
 def _distinct(names: pd.Series) -> pd.Series:
-    """Number the names that are still the same, so that two things never have one name."""
     number = names.groupby(names).cumcount() + 1
     return names.where(number == 1, names + " (" + number.astype(str) + ")")
-
-
-def _tensor_parallel(size: object) -> str:
-    return f"TP {short(size)}"
-
-
-def _gpus(count: object) -> str:
-    return f"{short(count)} GPUs"
 
 
 def short(value: object) -> str:
@@ -89,7 +80,3 @@ def short(value: object) -> str:
         return "unknown"
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-
-
-#: Values that say nothing without a word beside them.
-_WORDS: dict[str, Callable[[object], str]] = {"gpu_count": _gpus}

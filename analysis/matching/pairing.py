@@ -48,7 +48,13 @@ def nearest(codes: Codes, rows: Codes, candidates: Codes) -> Codes:
     kinds, first = np.unique(codes[candidates], axis=0, return_index=True)
     found = _one_column_off(distinct, kinds)
     left = np.flatnonzero(found < 0)
-    found[left] = _fewest(distinct[left], kinds)
+    columns = np.ascontiguousarray(distinct[left].T.astype(np.int32))
+    fewest = np.full(len(left), codes.shape[1] + 1)
+    spread = np.unique(np.linspace(0, len(kinds) - 1, min(MOST, len(kinds))).astype(np.int64))
+    for at in spread.tolist() if len(left) else ():
+        differing = (columns != kinds[at][:, None]).sum(axis=0)
+        nearer = differing < fewest
+        fewest[nearer], found[left[nearer]] = differing[nearer], at
     return np.asarray(candidates[first[found[back.ravel()]]], dtype=np.int64)
 
 
@@ -69,18 +75,6 @@ def _one_column_off(wanted: Codes, kinds: Codes) -> Codes:
             # Sums can collide, so a hit is counted out before it is believed.
             hit = (kinds[order[at]] != wanted).sum(axis=1) <= 1
             found = np.where((found < 0) & hit, order[at], found)
-    return found
-
-
-def _fewest(wanted: Codes, kinds: Codes) -> Codes:
-    spread = np.unique(np.linspace(0, len(kinds) - 1, min(MOST, len(kinds))).astype(np.int64))
-    columns = np.ascontiguousarray(wanted.T.astype(np.int32))
-    fewest = np.full(len(wanted), wanted.shape[1] + 1)
-    found = np.zeros(len(wanted), dtype=np.int64)
-    for at in spread.tolist():
-        differing = (columns != kinds[at][:, None]).sum(axis=0)
-        nearer = differing < fewest
-        fewest[nearer], found[nearer] = differing[nearer], at
     return found
 
 
@@ -134,7 +128,16 @@ def _in_turns(launches: pd.DataFrame, baselines: pd.DataFrame) -> pd.Series:
     groups = launches.groupby(["key", "arm", "study"])
     launches["group"] = groups.ngroup()
     about = groups.agg(group=("group", "first"), middle=("at", "median"), launches=("at", "size"))
-    near = _nearest_to_groups(about.reset_index(), baselines)
+    # Of each group as many baselines as it has launches, of its own study where there are any.
+    there = baselines[["key", "row", "at", "study"]].rename(columns={"row": "baseline"})
+    near = about.reset_index().merge(there, on="key", suffixes=("", "_there"))
+    own = near["study"] == near["study_there"]
+    near = near[own | ~own.groupby(near["group"]).transform("any")]
+    near["away"] = (near["at"] - near["middle"]).abs()
+    near = near.sort_values(["group", "away", "baseline"])
+    near = near[near.groupby("group").cumcount() < near["launches"]]
+    near = near.sort_values(["group", "at", "baseline"])
+    near = near.assign(turn=near.groupby("group").cumcount())[["group", "baseline", "turn"]]
     launches = launches.sort_values(["group", "at", "row"])
     launches["turn"] = launches.groupby("group").cumcount() % launches["group"].map(
         near.groupby("group").size()
@@ -143,24 +146,7 @@ def _in_turns(launches: pd.DataFrame, baselines: pd.DataFrame) -> pd.Series:
     return turns.set_index("index")["baseline"].astype(np.int64)
 
 
-def _nearest_to_groups(groups: pd.DataFrame, baselines: pd.DataFrame) -> pd.DataFrame:
-    """Return group, baseline (its row) and turn: of each group as many baselines as it has launches,
-    those of its own study where there are any, in the order of their starts."""
-    there = baselines[["key", "row", "at", "study"]].rename(columns={"row": "baseline"})
-    found = groups.merge(there, on="key", suffixes=("", "_there"))
-    own = found["study"] == found["study_there"]
-    found = found[own | ~own.groupby(found["group"]).transform("any")]
-    found["away"] = (found["at"] - found["middle"]).abs()
-    found = found.sort_values(["group", "away", "baseline"])
-    found = found[found.groupby("group").cumcount() < found["launches"]]
-    found = found.sort_values(["group", "at", "baseline"])
-    return found.assign(turn=found.groupby("group").cumcount())[["group", "baseline", "turn"]]
-
-
 # --- Why a cell is in no pair, told by the nearest cell that could have been its partner.
-
-
-Rows = NDArray[np.int64]
 
 
 #: Where these differ, two cells answer two questions: nothing is gained by comparing them.
@@ -192,12 +178,22 @@ def unmatched(
     reasons: dict[int, str] = {}
     for name, text in _PLAIN_REASONS.items():
         reasons |= dict.fromkeys(np.flatnonzero(kind == name).tolist(), text)
+    ids, matrix, fields = cells["cell_id"].to_numpy(), codes.to_numpy(), tuple(map(str, codes))
+    values = {name: cells[name].to_numpy(dtype=object) for name in fields if name in cells}
+    if "load" in fields:
+        values["load"] = np.array([load and load.text for load in loads_of(cells)], dtype=object)
     for mine, theirs in (("speculative", "baseline"), ("baseline", "speculative")):
         lonely = np.flatnonzero((kind == mine) & ~used)
-        near = nearest(codes.to_numpy(), lonely, np.flatnonzero(kind == theirs))
-        told = _reasons(cells, codes, (lonely, near), (theirs, allow))
-        reasons |= zip(lonely.tolist(), told, strict=True)
-    ids = cells["cell_id"].to_numpy()
+        near = nearest(matrix, lonely, np.flatnonzero(kind == theirs))
+        differing = named(conflicts(matrix[lonely], matrix[near], fields), fields)
+        for row, other, names in zip(lonely.tolist(), near.tolist(), differing, strict=True):
+            if other < 0:
+                reasons[row] = f"there is no good {theirs} cell among those chosen"
+            elif not names:
+                reasons[row] = "another baseline suits each of its possible partners better"
+            else:
+                both = {name: (values[name][row], values[name][other]) for name in names}
+                reasons[row] = f"nearest {theirs} {ids[other]} differs: {_differing(both, allow)}"
     rows = [(ids[row], reasons[row]) for row in sorted(reasons)]
     return pd.DataFrame(rows, columns=["cell_id", "reason"])
 
@@ -209,48 +205,24 @@ _PLAIN_REASONS = {
 }
 
 
-def _reasons(
-    cells: pd.DataFrame, codes: pd.DataFrame, rows: tuple[Rows, Rows],
-    sought: tuple[str, Collection[str]],
-) -> Iterator[str]:  # fmt: skip
-    """Yield why each of the first ``rows`` has no partner; the second ``rows`` are their
-    nearest. ``sought``: what a partner is, and in what it might differ."""
-    matrix, ids = codes.to_numpy(), cells["cell_id"].to_numpy()
-    values = {name: cells[name].to_numpy(dtype=object) for name in codes if name in cells}
-    if "load" in codes:
-        texts = [None if load is None else load.text for load in loads_of(cells)]
-        values["load"] = np.array(texts, dtype=object)
-    fields, (theirs, allow) = tuple(map(str, codes)), sought
-    names = named(conflicts(matrix[rows[0]], matrix[rows[1]], fields), fields)
-    for row, other, differ in zip(*(r.tolist() for r in rows), names, strict=True):
-        if other < 0:
-            yield f"there is no good {theirs} cell among those chosen"
-        elif not differ:
-            yield "another baseline suits each of its possible partners better"
-        else:
-            both = {name: (values[name][row], values[name][other]) for name in differ}
-            yield f"nearest {theirs} {ids[other]} differs: {_told(both, allow)}"
-
-
-def _told(both: dict[str, tuple[Any, Any]], allow: Collection[str]) -> str:
-    """Return in what two cells differ, and what would compare them all the same."""
-    found = dict(both)
+def _differing(both: dict[str, tuple[Any, Any]], allow: Collection[str]) -> str:
+    fields = dict(both)
     if "server_args" in both:
-        alone = differing(*both["server_args"])
-        alone = {name: values for name, values in alone.items() if name not in allow}
+        arguments = differing(*both["server_args"])
+        alone = {name: values for name, values in arguments.items() if name not in allow}
         # Of more nobody reads which they are.
         if 0 < len(alone) <= _MOST:
-            del found["server_args"]
-            found |= alone
-    told = "; ".join(
+            del fields["server_args"]
+            fields |= alone
+    sentence = "; ".join(
         f"{MATCH_FIELDS.get(name, name)} is {shown(here)} here and {shown(there)} there"
-        for name, (here, there) in found.items()
+        for name, (here, there) in fields.items()
     )
-    if not _OTHER_QUESTIONS.isdisjoint(found):
-        return told
+    if not _OTHER_QUESTIONS.isdisjoint(fields):
+        return sentence
     # An option may stand several times, so what was allowed before is allowed still.
-    options = " ".join(f"--allow {name}" for name in (*allow, *found))
-    return f"{told}: compare all the same with {options}"
+    options = " ".join(f"--allow {name}" for name in (*allow, *fields))
+    return f"{sentence}: compare all the same with {options}"
 
 
 def shown(value: Any) -> str:
@@ -261,9 +233,6 @@ def shown(value: Any) -> str:
 
 
 # --- Pairs of cells that are equal in everything but the speculation, and why the others have none.
-
-
-Flags = Iterator[Flag]
 
 
 @dataclass(frozen=True)
@@ -287,21 +256,16 @@ def match(cells: pd.DataFrame, allow: Collection[str] = ()) -> Matching:
     # Whatever the order of the rows, the same cells give the same pairs and reasons.
     cells = cells.sort_values("cell_id", ignore_index=True)
     codes = field_codes(cells, [name for name in allow if name not in MATCH_FIELDS])
-    kind = _kinds(cells)
-    strict = [str(name) for name in codes if name not in allow]
-    chosen = _choose(cells, codes, kind, strict)
-    pairs = _pairs(cells, codes, chosen)
-    return Matching(pairs, unmatched(cells, codes[strict], kind, chosen, allow))
-
-
-def _kinds(cells: pd.DataFrame) -> pd.Series:
-    method = cells["spec_method"]
     kind = pd.Series("speculative", index=cells.index, dtype=object)
-    kind[method == "none"] = "baseline"
-    kind[method.isna()] = "unknown"
+    kind[cells["spec_method"] == "none"] = "baseline"
+    kind[cells["spec_method"].isna()] = "unknown"
     if "status" in cells:
         kind[cells["status"] == "failed"] = "failed"
-    return kind
+    strict = [str(name) for name in codes if name not in allow]
+    chosen = _choose(cells, codes, kind, strict)
+    return Matching(
+        _pairs(cells, codes, chosen), unmatched(cells, codes[strict], kind, chosen, allow)
+    )
 
 
 def _choose(
@@ -316,18 +280,36 @@ def _choose(
     where one arm ran after the other, are spread over those there are. No step makes a row per spec x baseline
     of a key, so repeats cost no more than cells.
     """
-    repeat = _column(cells, "repeat")
+    stated = cells.reindex(columns=["repeat", "study", "started_at"])
+    repeat = pd.to_numeric(stated["repeat"]).astype("float64")
+    started = pd.to_datetime(stated["started_at"], utc=True)
     # The repeat is compared as a number: -1 is unknown and equals unknown.
     rows = pd.DataFrame(
         {
-            "row": np.arange(len(cells)), "at": _seconds(cells), "repeat": repeat.fillna(-1),
-            "study": pd.factorize(_texts(cells, "study"))[0],
+            "row": np.arange(len(cells)), "repeat": repeat.fillna(-1),
+            "at": (started - pd.Timestamp(0, tz="UTC")).dt.total_seconds(),
+            "study": pd.factorize(stated["study"])[0],
         }
     )  # fmt: skip
     equal = [name for name in strict if name not in UNKNOWN_MATCHES]
-    rows["key"], rows["suits"] = _groups(codes, [*map(str, codes)]), _groups(codes, equal)
+    rows["key"], rows["suits"] = numbered(codes, [*map(str, codes)]), numbered(codes, equal)
     seekers, baselines = rows[kind == "speculative"], rows[kind == "baseline"]
-    suits = _suitable(seekers, baselines, codes.drop(columns=equal), strict)
+    # Each key of a seeker with those of the baselines that differ least from it: in fields that may
+    # differ, or where one of the two is unknown.
+    wanted, offered = (
+        x.drop_duplicates("key")[["key", "suits", "row"]] for x in (seekers, baselines)
+    )
+    same = wanted["key"].isin(offered["key"])
+    exact = pd.DataFrame({"key": wanted.loc[same, "key"], "key_b": wanted.loc[same, "key"]})
+    near = wanted[~same].merge(offered, on="suits", suffixes=("", "_b"))
+    lenient = codes.drop(columns=equal)
+    names, matrix = tuple(map(str, lenient)), lenient.to_numpy()
+    one, other = matrix[near["row"]], matrix[near["row_b"]]
+    must = np.array([name in strict for name in names], dtype=np.bool_)
+    near["differing"] = (one != other).sum(axis=1)
+    near = near.iloc[np.flatnonzero(~(conflicts(one, other, names) & must).any(axis=1))]
+    least = near["differing"] == near.groupby("key")["differing"].transform("min")
+    suits = pd.concat([exact, near.loc[least, ["key", "key_b"]]])
     pool = suits.merge(baselines, left_on="key_b", right_on="key", suffixes=("", "_own"))
     parts = []
     for alike in (["study", "repeat"], ["study"], ["repeat"], []):
@@ -342,98 +324,36 @@ def _choose(
     )  # fmt: skip
 
 
-def _groups(codes: pd.DataFrame, names: list[str]) -> NDArray[np.int64]:
-    """Return a number per row, equal where all the named fields are."""
-    if not names or codes.empty:
-        return np.zeros(len(codes), dtype=np.int64)
-    return np.asarray(codes.groupby(names, sort=False).ngroup(), dtype=np.int64)
-
-
-def _suitable(
-    seekers: pd.DataFrame, baselines: pd.DataFrame, codes: pd.DataFrame, strict: list[str]
-) -> pd.DataFrame:
-    """Return each ``key`` of a seeker with each ``key_b`` of the baselines that differ least from
-    it.
-
-    ``codes`` are those of the fields that may differ: where they are ``strict``, only by one of the
-    two being unknown.
-    """
-    wanted, offered = (
-        x.drop_duplicates("key")[["key", "suits", "row"]] for x in (seekers, baselines)
-    )
-    equal = wanted["key"].isin(offered["key"])
-    exact = pd.DataFrame({"key": wanted.loc[equal, "key"], "key_b": wanted.loc[equal, "key"]})
-    near = wanted[~equal].merge(offered, on="suits", suffixes=("", "_b"))
-    names, matrix = tuple(map(str, codes)), codes.to_numpy()
-    one, other = matrix[near["row"]], matrix[near["row_b"]]
-    must = np.array([name in strict for name in names], dtype=np.bool_)
-    near["differing"] = (one != other).sum(axis=1)
-    near = near.iloc[np.flatnonzero(~(conflicts(one, other, names) & must).any(axis=1))]
-    fewest = near.groupby("key")["differing"].transform("min")
-    return pd.concat([exact, near.loc[near["differing"] == fewest, ["key", "key_b"]]])
-
-
-def _column(cells: pd.DataFrame, name: str) -> pd.Series:
-    if name not in cells:
-        return pd.Series(np.nan, index=cells.index)
-    return pd.to_numeric(cells[name]).astype("float64")
-
-
-def _texts(cells: pd.DataFrame, name: str) -> NDArray[np.object_]:
-    known = cells[name] if name in cells else pd.Series(None, index=cells.index)
-    return known.astype(object).to_numpy()
-
-
-def _seconds(cells: pd.DataFrame) -> pd.Series:
-    if "started_at" not in cells:
-        return pd.Series(np.nan, index=cells.index)
-    at = pd.to_datetime(cells["started_at"], utc=True)
-    return (at - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-
-
 def _pairs(cells: pd.DataFrame, codes: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
     matrix, ids = codes.to_numpy(), cells["cell_id"].to_numpy()
     one, other = matrix[chosen["b"].to_numpy()], matrix[chosen["s"].to_numpy()]
     names = tuple(map(str, codes))
     differ = conflicts(one, other, names)
-    unknown = named(((one < 0) | (other < 0)) & ~differ & ~_idle(cells, chosen, names), names)
+    # A field that has no effect in a pair nobody need know.
+    stated = cells.reindex(columns=["temperature", "evidence"]).astype(object)
+    greedy = (pd.to_numeric(stated["temperature"]).astype("float64") == 0).to_numpy()
+    on_cpu = (stated["evidence"] == "cpu").to_numpy()
+    idle = np.zeros(differ.shape, dtype=np.bool_)
+    for at, name in enumerate(names):
+        if name in IDLE_AT_TEMPERATURE_0:
+            idle[:, at] = greedy[chosen["b"]] & greedy[chosen["s"]]
+        if name == "gpu_count":
+            idle[:, at] = on_cpu[chosen["b"]] & on_cpu[chosen["s"]]
+    unknown = named(((one < 0) | (other < 0)) & ~differ & ~idle, names)
     columns = ("tied", "spread", "timed", "repeat_b", "repeat_s")
-    engines = engine_flags(cells, chosen)
-    found = zip(engines, unknown, *(chosen[name] for name in columns), strict=True)
+    each = zip(unknown, *(chosen[name] for name in columns), strict=True)
+    flags = [
+        (*_doubts(*facts), *engines)
+        for facts, engines in zip(each, engine_flags(cells, chosen), strict=True)
+    ]
     return pd.DataFrame(
         {
             "baseline_id": ids[chosen["b"].to_numpy()],
             "speculative_id": ids[chosen["s"].to_numpy()],
             "allowed": pd.Series(named(differ, names), dtype=object),
-            "flags": pd.Series(
-                [(*_doubts(u), *_choice(*choice), *e) for e, u, *choice in found], dtype=object
-            ),
+            "flags": pd.Series(flags, dtype=object),
         }
     ).sort_values(["speculative_id"], ignore_index=True)
-
-
-def _idle(cells: pd.DataFrame, chosen: pd.DataFrame, names: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return (pairs, ``names``): whether the field has no effect in the pair, so that nobody
-    need know it."""
-    greedy = (_column(cells, "temperature") == 0).to_numpy()
-    on_cpu = _texts(cells, "evidence") == "cpu"
-    rows = chosen["b"].to_numpy(), chosen["s"].to_numpy()
-    idle = np.zeros((len(chosen), len(names)), dtype=np.bool_)
-    for at, name in enumerate(names):
-        if name in IDLE_AT_TEMPERATURE_0:
-            idle[:, at] = greedy[rows[0]] & greedy[rows[1]]
-        if name == "gpu_count":
-            idle[:, at] = on_cpu[rows[0]] & on_cpu[rows[1]]
-    return idle
-
-
-def _doubts(unknown: tuple[str, ...]) -> tuple[Flag, ...]:
-    if not unknown:
-        return ()
-    fields = ", ".join(MATCH_FIELDS[name] for name in unknown)
-    return (
-        Flag("unverified", "warning", f"Unknown in one arm or both, so not known equal: {fields}."),
-    )
 
 
 #: How a baseline was chosen among several: whether launches took turns, whether starts are known.
@@ -445,13 +365,20 @@ _HOW = {
 }
 
 
-def _choice(tied: int, in_turns: bool, timed: bool, baseline: float, speculative: float) -> Flags:
-    """Yield a flag where the baseline was chosen among several, or is of another repeat."""
-    if baseline != speculative and not (np.isnan(baseline) and np.isnan(speculative)):
+def _doubts(
+    unknown: tuple[str, ...], tied: int, in_turns: bool, timed: bool, baseline: float, arm: float
+) -> Iterator[Flag]:
+    """Yield a flag where fields are not known to be equal, and where the baseline is of another
+    repeat (``baseline`` and ``arm``: theirs) or was chosen among several."""
+    if unknown:
+        fields = ", ".join(MATCH_FIELDS[name] for name in unknown)
+        doubt = f"Unknown in one arm or both, so not known equal: {fields}."
+        yield Flag("unverified", "warning", doubt)
+    if baseline != arm and not (np.isnan(baseline) and np.isnan(arm)):
         yield Flag(
             "other_repeat",
             "warning",
-            f"The repeat is {shown(baseline)} in the baseline and {shown(speculative)} in the "
+            f"The repeat is {shown(baseline)} in the baseline and {shown(arm)} in the "
             "other arm: no baseline has the same one.",
         )
     if tied > 1:

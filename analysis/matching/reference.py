@@ -1,7 +1,6 @@
 """Any arm as the one that the others are compared with."""
 
 import json
-from typing import Any
 
 import pandas as pd
 
@@ -25,11 +24,13 @@ def against(cells: pd.DataFrame, arm: str) -> pd.DataFrame:
     """
     equal = cells["arm_label"] == EQUAL_LABEL
     if arm == EQUAL_LABEL:
-        cells = cells.assign(
-            server_args=[
-                _as_others(*one) for one in listed(cells, "server_args", "speculative_config")
-            ]
-        )
+        # Without the arguments that make the engine an equal one.
+        args = []
+        for stated, config in listed(cells, "server_args", "speculative_config"):
+            switched = config_of(config).get(EQUAL_ENGINE, ())
+            rest = {name: v for name, v in config_of(stated).items() if name not in switched}
+            args.append(json.dumps(rest, sort_keys=True) if switched else stated)
+        cells = cells.assign(server_args=args)
     elif equal.any():
         cells = cells[~equal]
     if arm == BASELINE:
@@ -37,10 +38,3 @@ def against(cells: pd.DataFrame, arm: str) -> pd.DataFrame:
     method = cells["spec_method"].astype(object)
     method = method.mask(method == "none", _PLAIN).mask(cells["arm_label"] == arm, "none")
     return cells.assign(spec_method=method)
-
-
-def _as_others(args: Any, config: Any) -> Any:
-    """Return server arguments (JSON text) without those that make the engine an equal one."""
-    switched = config_of(config).get(EQUAL_ENGINE, ())
-    told = {name: value for name, value in config_of(args).items() if name not in switched}
-    return json.dumps(told, sort_keys=True) if switched else args

@@ -124,22 +124,16 @@ def usd_per_million(tokens_per_second: float, basis: Basis) -> float:
 
 def cost(output: float | None, total: float | None, basis: Basis) -> Cost:
     """Return the cost at an output and a total throughput (tokens/s); input is their difference."""
-    return Cost(
-        None if output is None else usd_per_million(output, basis),
-        _input_cost(output, total, basis),
-        None if total is None else usd_per_million(total, basis),
-    )
-
-
-def _input_cost(output: float | None, total: float | None, basis: Basis) -> float | None:
-    if output is None or total is None or total == output:
-        return None
-    if total < output:
+    rest = None if output is None or total is None or total == output else total - output
+    if rest is not None and rest < 0:
         raise InvalidInput(
             f"Total throughput counts output too, so {total:g} tokens/s cannot be below the "
             f"output's {output:g}."
         )
-    return usd_per_million(total - output, basis)
+    output_usd, input_usd, total_usd = (
+        None if rate is None else usd_per_million(rate, basis) for rate in (output, rest, total)
+    )
+    return Cost(output_usd, input_usd, total_usd)
 
 
 def saving(baseline: float, other: float) -> float:
@@ -210,20 +204,17 @@ def energy(
     power = rows.groupby("at", sort=True)["value"].sum().rename("watts").reset_index()
     begin, end = window
     at, watts = power["at"].to_numpy(), power["watts"].to_numpy()
-    covered = len(at) >= 2 and _covers(at, begin, end)
-    if not covered or not end > begin or not output_tokens > 0:
+    if len(at) < 2 or not end > begin or not output_tokens > 0:
+        return None
+    # The samples reach over the window, give or take their own spacing.
+    gap = float(np.median(np.diff(at)))
+    if at[0] > begin + gap or at[-1] < end - gap:
         return None
     inside = (at > begin) & (at < end)
     times = np.concatenate([[begin], at[inside], [end]])
     joules = float(np.trapezoid(np.interp(times, at, watts), times))
     per_token = joules / output_tokens
     return Energy(joules, joules / (end - begin), per_token, per_token * MILLION / JOULES_PER_KWH)
-
-
-def _covers(at: "np.ndarray[tuple[int], np.dtype[np.float64]]", begin: float, end: float) -> bool:
-    """Return whether the samples reach over the window, give or take their own spacing."""
-    gap = float(np.median(np.diff(at)))
-    return bool(at[0] <= begin + gap and at[-1] >= end - gap)
 
 
 # --- From tokens a day to replicas, GPUs and money.
@@ -263,12 +254,12 @@ class Demand:
 @dataclass(frozen=True)
 class Fleet:
     """What a demand takes: whole replicas, and what they cost around the clock (USD). ``busy``: the
-    share of the paid time in which they serve (0-1), over an average day."""
+    share of the paid time in which they serve (0-1), over an average day; ``instances``: whole ones
+    rented, None where single GPUs of an instance can be."""
 
     replicas: int
     gpus: int
     instances: int | None
-    """Whole instances rented; None where single GPUs of an instance can be."""
     usd_per_hour: float
     usd_per_day: float
     usd_per_month: float

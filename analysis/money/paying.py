@@ -51,18 +51,11 @@ _HYPERSTACK = "hyperstack.cloud/gpu-pricing"
 _EC2 = "us-east-1, Linux, 2 vCPU and 8 GiB, aws.amazon.com/ec2/pricing/on-demand"
 
 
-def _price_of(name: str, gpu: str, usd: float, at: str, source: str) -> Price:
+def _price_of(name: str, gpu: str, usd: float, at: str, source: str, unit: str = "GPU") -> Price:
     gpus, instance = gpu.split(" x ") if " x " in gpu else ("1", gpu)
     kind, _, where = source.partition(": ")
     values = {"name": name, "gpu": instance, "gpus_per_instance": int(gpus), "usd_per_hour": usd}
-    return Price.model_validate({**values, "kind": kind, "date": at, "source": where})
-
-
-def _machine(name: str, cpu: str, usd: float) -> Price:
-    """Return the price of a machine without a GPU: what the laptop lab would cost as a cloud
-    instance of its size."""
-    price = _price_of(name, cpu, usd, "2026-11", f"on-demand: {_EC2}")
-    return price.model_copy(update={"unit": "CPU machine"})
+    return Price.model_validate({**values, "kind": kind, "date": at, "source": where, "unit": unit})
 
 
 #: One instance each; USD per hour of the whole instance.
@@ -82,8 +75,11 @@ PRICES: tuple[Price, ...] = (
     _price_of("hyperstack b200", "B200", 6.00, "2026-08-26", f"on-demand: {_HYPERSTACK}"),
     _price_of("hyperstack h200", "H200", 3.99, "2026-08-26", f"on-demand: {_HYPERSTACK}"),
     _price_of("hyperstack h100", "H100", 3.20, "2026-08-26", f"on-demand: {_HYPERSTACK}"),
-    _machine("CPU lab price, aws m7a.large", "EPYC", 0.11592),
-    _machine("CPU lab price, aws m7i.large", "Xeon", 0.1008),
+    # Machines without a GPU: what the laptop lab would cost as a cloud instance of its size.
+    _price_of("CPU lab price, aws m7a.large", "EPYC", 0.11592, "2026-11", f"on-demand: {_EC2}",
+           "CPU machine"),
+    _price_of("CPU lab price, aws m7i.large", "Xeon", 0.1008, "2026-11", f"on-demand: {_EC2}",
+           "CPU machine"),
 )  # fmt: skip
 
 
@@ -196,10 +192,24 @@ def basis_of(paying: Paying, on: Hardware) -> Basis | Refusal:
     Raises UnknownKey for a price that is not on the list, InvalidInput for a value that cannot be
     (a price of zero, a utilisation of 60).
     """
-    price = _price(paying, on)
-    if isinstance(price, Refusal):
-        return price
-    used = _charged(paying, on, price.gpus_per_instance)
+    if paying.usd_per_hour is not None:
+        bought = 1 if paying.gpus_per_instance is None else paying.gpus_per_instance
+        price = Basis(paying.usd_per_hour, bought)
+    elif paying.price is not None:
+        price = by_name(paying.price, paying.prices).basis(1)
+    else:
+        listed = for_gpu(on.gpu, paying.prices)
+        if listed is None:
+            return Refusal(
+                f"No price is known for {on.gpu or 'an unknown GPU'}; give --usd-per-hour (and "
+                "--gpus-per-instance), or --price NAME from draftboard cost --list-prices."
+            )
+        price = listed.basis(1)
+    # GPUs behind the throughput: stated, recorded, or obvious where the price buys one.
+    stated = (paying.gpus_used, on.gpu_count, on.tensor_parallel_size)
+    used = next((gpus for gpus in stated if gpus is not None), None)
+    if used is None and price.gpus_per_instance <= 1:
+        used = 1
     if used is None:
         return Refusal(
             f"The price buys {price.gpus_per_instance} GPUs, but how many of them the throughput "
@@ -219,28 +229,3 @@ def basis_or_raise(paying: Paying, on: Hardware) -> Basis:
     if isinstance(found, Refusal):
         raise InvalidInput(found.sentence)
     return found
-
-
-def _price(paying: Paying, on: Hardware) -> Basis | Refusal:
-    """Return the stated price, the one that was named, or the first of the GPU; one GPU charged."""
-    if paying.usd_per_hour is not None:
-        bought = 1 if paying.gpus_per_instance is None else paying.gpus_per_instance
-        return Basis(paying.usd_per_hour, bought)
-    if paying.price is not None:
-        return by_name(paying.price, paying.prices).basis(1)
-    found = for_gpu(on.gpu, paying.prices)
-    if found is None:
-        return Refusal(
-            f"No price is known for {on.gpu or 'an unknown GPU'}; give --usd-per-hour (and "
-            "--gpus-per-instance), or --price NAME from draftboard cost --list-prices."
-        )
-    return found.basis(1)
-
-
-def _charged(paying: Paying, on: Hardware, bought: int) -> int | None:
-    """Return how many GPUs are behind a throughput: stated, recorded, or obvious where the price
-    buys one."""
-    for value in (paying.gpus_used, on.gpu_count, on.tensor_parallel_size):
-        if value is not None:
-            return value
-    return 1 if bought <= 1 else None

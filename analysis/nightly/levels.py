@@ -7,7 +7,7 @@ nights around their levels. Where nights are not shown to differ by more than th
 the repeats lend their degrees of freedom; they never make the variance smaller.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log2, sqrt
 from statistics import fmean
@@ -65,12 +65,9 @@ class Levels:
         """
         starts = self.starts if cut is None else (*self.starts, cut)
         nights = self._nights(tuple(sorted(set(starts))), cut)
-        if nights is None or self.repeats is None:
+        if nights is None or self.repeats is None or not _alike(nights, self.repeats):
             return nights
-        if not _alike(nights, self.repeats):
-            return nights
-        variance = max(nights.variance, self.repeats.variance)
-        return Noise(variance, nights.dof + self.repeats.dof)
+        return Noise(max(nights.variance, self.repeats.variance), nights.dof + self.repeats.dof)
 
     def beyond_repeats(self) -> float | None:
         """Return the share of a night's variance that its repeats do not explain, which more
@@ -99,7 +96,11 @@ class Levels:
 def levels(nights: Sequence[SeriesNight]) -> Levels:
     """Cut a series, oldest night first, into its levels."""
     means = np.array([night.mean for night in nights], dtype=np.float64)
-    repeats = _repeats(nights)
+    dof, repeats = [night.repeats - 1 for night in nights], None
+    if sum(dof):
+        within = sum(d * night.variance for d, night in zip(dof, nights, strict=True) if d)
+        each = fmean(1 / night.repeats for night in nights)
+        repeats = Noise(max(LEAST_VARIANCE, within / sum(dof) * each), sum(dof))
     if len(means) < FEWEST_NIGHTS:
         return Levels(means, (0,), repeats)
     # The steps between neighbouring nights tell the noise; their median ignores a move.
@@ -110,39 +111,25 @@ def levels(nights: Sequence[SeriesNight]) -> Levels:
     # Too small a guess of the noise gives too many levels: tell them anew with a larger one.
     starts = _partition(means, found) if found > variance else starts
     known = Levels(means, starts, repeats, starts[1:])
-    return replace(known, chosen=tuple(_starts_by_chance(known)))
-
-
-def _starts_by_chance(known: Levels) -> Iterator[int]:
-    noise, spans = known.noise(), known.spans(0)
+    chosen, noise, spans = [], known.noise(), known.spans(0)
     for before, after in zip(spans, spans[1:], strict=False):
-        move = known.means[slice(*after)].mean() - known.means[slice(*before)].mean()
+        move = means[slice(*after)].mean() - means[slice(*before)].mean()
         error = sum(1 / (end - first) for first, end in (before, after)) ** 0.5
-        chance = 2 * len(known.means)
-        if noise is None or chance * stdtr(
-            noise.dof, -abs(move) / error / noise.variance**0.5) > _SURE:  # fmt: skip
-            yield after[0]
+        if noise is not None:
+            chance = stdtr(noise.dof, -abs(move) / error / noise.variance**0.5)
+        if noise is None or 2 * len(means) * chance > _SURE:
+            chosen.append(after[0])
+    return replace(known, chosen=tuple(chosen))
 
 
 def _squares_around(means: Floats, starts: Sequence[int]) -> float:
-    """Return the sum of the squared distances of the nights from their levels."""
     ends = [*starts[1:], len(means)]
     parts = [means[start:end] for start, end in zip(starts, ends, strict=True)]
     return float(sum(((part - part.mean()) ** 2).sum() for part in parts))
 
 
-def _repeats(nights: Sequence[SeriesNight]) -> Noise | None:
-    dof = [night.repeats - 1 for night in nights]
-    if not sum(dof):
-        return None
-    within = sum(d * night.variance for d, night in zip(dof, nights, strict=True) if d)
-    each = fmean(1 / night.repeats for night in nights)
-    return Noise(max(LEAST_VARIANCE, within / sum(dof) * each), sum(dof))
-
-
 def _alike(nights: Noise, repeats: Noise) -> bool:
-    ratio = nights.variance / repeats.variance
-    return float(fdtrc(nights.dof, repeats.dof, ratio)) >= ALIKE
+    return float(fdtrc(nights.dof, repeats.dof, nights.variance / repeats.variance)) >= ALIKE
 
 
 def _partition(means: Floats, variance: float) -> tuple[int, ...]:
@@ -260,13 +247,32 @@ def stand(known: Levels, reference: ReferenceNights, budget: float) -> SeriesSta
     now = _against_best(known, reference, first, end) if first < end else None
     if now is None:
         return None
-    looks = sorted(_looks(known, reference), key=lambda look: look[0])
+    # Each look's p value, corrected for the number of looks, and what it sees.
+    places = [(end - nights, 1 / share) for nights, share in WINDOWS if end - nights >= level]
+    seen_from = [*places, (level, (end - 1) / LEVEL_SHARE)]
+    steps = [(_against_best(known, reference, at, end), price) for at, price in seen_from
+             if at > reference.through]  # fmt: skip
+    looks = sorted(
+        ((min(1.0, step.p_value * price), step) for step, price in steps if step is not None),
+        key=lambda look: look[0],
+    )
     losses = [look for look in looks if look[1].gain < -budget and look[0] <= FALSE_ALARMS]
     past = _past(known, reference, budget)
     if losses:
         # Of several losses that of the last whole level tells best since when it is worse.
         seen = next((step for _, step in losses if step.after == (level, end)), losses[0][1])
-        since = _since(known, reference, _began(known, reference, seen), past, budget)
+        # The last level is as it is in the nights that were seen from the cut on that leaves the
+        # least squares around what was before and what is now.
+        before = known.means[slice(*seen.before)] if seen.before[1] <= level else known.means[:0]
+
+        def left(cut: int) -> float:
+            old = np.concatenate([before, known.means[level:cut]])
+            whole = np.concatenate([old, known.means[cut:end]])
+            return _squares_around(whole, (0, len(old)))
+
+        earliest = max(level + (not before.size), reference.through + 1)
+        began = min(range(earliest, seen.after[0] + 1), key=left)
+        since = _since(known, reference, began, past, budget)
         return SeriesStanding(seen, True, False, since, losses[0][0])
     lows = [now.low]
     if end - first > LEVEL_NIGHTS:
@@ -290,32 +296,6 @@ def _against_best(
         long, key=lambda span: known.means[slice(*span)].mean(), default=(spans[0][0], first)
     )
     return compare(known, before, (first, end))
-
-
-def _began(known: Levels, reference: ReferenceNights, seen: LevelStep) -> int:
-    """Return the night from which the last level is as it is in the nights that were seen: the cut
-    that leaves the least squares around what was before and what is now."""
-    level, end = known.spans(reference.first)[-1]
-    before = known.means[slice(*seen.before)] if seen.before[1] <= level else known.means[:0]
-    first = max(level + (not before.size), reference.through + 1)
-
-    def left(cut: int) -> float:
-        old = np.concatenate([before, known.means[level:cut]])
-        return _squares_around(np.concatenate([old, known.means[cut:end]]), (0, len(old)))
-
-    return min(range(first, seen.after[0] + 1), key=left)
-
-
-def _looks(known: Levels, reference: ReferenceNights) -> Iterator[tuple[float, LevelStep]]:
-    """Yield each look's p value, corrected for the number of looks, and what it sees."""
-    level, end = known.spans(reference.first)[-1]
-    places = [(end - nights, 1 / share) for nights, share in WINDOWS if end - nights >= level]
-    places.append((level, (end - 1) / LEVEL_SHARE))
-    for first, price in places:
-        if first > reference.through:
-            step = _against_best(known, reference, first, end)
-            if step is not None:
-                yield min(1.0, step.p_value * price), step
 
 
 def _past(known: Levels, reference: ReferenceNights, budget: float) -> tuple[int, float] | None:
@@ -347,8 +327,7 @@ def _since(
     worse once more."""
     if past is None:
         return start
-    spans = [span for span in known.spans(reference.first) if span[0] < start]
-    first, end = spans[-1]
+    first, end = [span for span in known.spans(reference.first) if span[0] < start][-1]
     again = compare(known, (first, min(end, start)), (start, len(known.means)))
     return start if again is not None and again.gain < -budget else past[0]
 
@@ -405,21 +384,17 @@ def _of_stretch(known: Levels, start: int, stretches: int) -> Slope | None:
     before = np.arange(1, count)
     sums = np.cumsum(values)[:-1]
     by_one_step = float((sums**2 * (1 / before + 1 / (count - before))).max())
-    if rest > total - by_one_step + _CLEARLY * variance or rest > _by_levels(known, start):
+    if rest > total - by_one_step + _CLEARLY * variance:
         return None
+    # Nor may three levels or more explain them better, at the price of those beyond the first two.
+    levels_from, noise = [0, *(one - start for one in known.starts if one > start)], known.noise()
+    if len(levels_from) > 2 and noise is not None:
+        price = PRICE * float(np.log(len(known.means))) * noise.variance
+        by_levels = _squares_around(known.means[start:], levels_from)
+        if rest > by_levels + price * (len(levels_from) - 2):
+            return None
     t = sqrt(float(explained[place]) / variance)
     # Slopes that begin within the same doubling of length are nearly the same one.
     looks = stretches * (1 + 2 * log2(count / DRIFT_NIGHTS))
     p_value = min(1.0, 2 * float(stdtr(count - 3, -t)) * looks)
     return Slope(start + int(begins[place]), float(rates[place]), p_value)
-
-
-def _by_levels(known: Levels, start: int) -> float:
-    """Return the squares that a slope may leave unexplained: those that the levels leave, and the
-    price of the levels beyond the first two. Infinite where there are fewer than three."""
-    starts = [0, *(one - start for one in known.starts if one > start)]
-    noise = known.noise()
-    if len(starts) < 3 or noise is None:
-        return float("inf")
-    price = PRICE * float(np.log(len(known.means))) * noise.variance
-    return _squares_around(known.means[start:], starts) + price * (len(starts) - 2)

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.frames import listed
 from analysis.matching.reference import BASELINE
 from warehouse.catalogue import METRICS, Metric, percentile_label
 from warehouse.loads import load_of
@@ -133,26 +134,32 @@ def series_over_nights(cells: pd.DataFrame, measurements: pd.DataFrame) -> list[
         return []
     placed = _placed(good, by)
     found = _points(placed, values[row >= 0], row[row >= 0])
-    nights, first = _nights(placed, found), found["cell"].tolist()
-    facts = _facts(good[by], found["cell"].drop_duplicates().to_numpy())
+    facts = _facts(placed.drop(columns=["series", "point"]), found["cell"].unique())
+    at = {cell: record.pop("at") for cell, record in facts.items()}
+    labels = {}
+    for cell, record in facts.items():
+        day, version = record.pop("night"), record.get("engine_version")
+        labels[cell] = f"{day} ({version})" if version else day
     # All lines of a setting share one record.
-    abouts = {cell: {name: known.get(name) for name in by} for cell, known in facts.items()}
-    series: dict[tuple[int, str, str], list[int]] = {}
-    names = (found[name].tolist() for name in ("series", "metric", "statistic"))
-    for at, key in enumerate(zip(*names, strict=True)):
-        series.setdefault(key, []).append(at)
+    abouts = {cell: {name: record.get(name) for name in by} for cell, record in facts.items()}
+    series: dict[tuple[int, str, str], list[SeriesNight]] = {}
+    first: dict[tuple[int, str, str], int] = {}
+    names = ("series", "metric", "statistic", "cell", "mean", "variance", "repeats")
+    for *key, cell, mean, variance, repeats in listed(found, *names):
+        line = (key[0], key[1], key[2])
+        night = SeriesNight(labels[cell], at[cell], mean, variance, repeats, facts[cell])
+        series.setdefault(line, []).append(night)
+        first.setdefault(line, cell)
     return [
         NightSeries(
-            abouts[first[own[0]]], intern(metric), intern(statistic),
-            tuple(sorted((nights[at] for at in own), key=lambda night: night.at)),
+            abouts[first[line]], intern(line[1]), intern(line[2]),
+            tuple(sorted(nights, key=lambda night: night.at)),
         )
-        for (_, metric, statistic), own in series.items()
+        for line, nights in series.items()
     ]  # fmt: skip
 
 
 def _placed(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Return the cells with at, night, and numbers: ``series`` of its setting, ``point`` of its
-    night and versions."""
     at = pd.to_datetime(cells["started_at"], utc=True)
     placed = cells.assign(at=at, night=(at - NOON).dt.strftime("%Y-%m-%d"))
     versions = [name for name in VERSION_FIELDS if name in cells]
@@ -175,24 +182,12 @@ def _points(placed: pd.DataFrame, values: pd.DataFrame, row: NDArray[np.intp]) -
     # The first start of a night comes first; of equal ones any, as they come.
     rows = rows.sort_values("at", kind="stable")
     grouped = rows.groupby(["series", "metric", "statistic", "point"], sort=True)
-    told = grouped.agg(cell=("cell", "first"), mean=("log", "mean"), variance=("log", "var"),
-                       repeats=("log", "size"))  # fmt: skip
-    return told.reset_index()
-
-
-def _nights(placed: pd.DataFrame, found: pd.DataFrame) -> list[SeriesNight]:
-    facts = _facts(placed.drop(columns=["series", "point"]), found["cell"].unique())
-    at = {cell: record.pop("at") for cell, record in facts.items()}
-    days = {cell: record.pop("night") for cell, record in facts.items()}
-    versions = {cell: record.get("engine_version") for cell, record in facts.items()}
-    labels = {
-        cell: f"{day} ({versions[cell]})" if versions[cell] else day for cell, day in days.items()
-    }
-    columns = (found[name].tolist() for name in ("cell", "mean", "variance", "repeats"))
-    return [
-        SeriesNight(labels[cell], at[cell], mean, variance, repeats, facts[cell])
-        for cell, mean, variance, repeats in zip(*columns, strict=True)
-    ]
+    return grouped.agg(
+        cell=("cell", "first"),
+        mean=("log", "mean"),
+        variance=("log", "var"),
+        repeats=("log", "size"),
+    ).reset_index()
 
 
 def _facts(cells: pd.DataFrame, rows: NDArray[Any]) -> dict[int, dict[str, Any]]:
@@ -233,20 +228,15 @@ _OF_THE_ARM = ("arm_label", "draft_model")
 def gains(series: Sequence[NightSeries]) -> Iterator[NightSeries]:
     """Yield each arm's gain over the baseline of the same cells, in the nights that have both:
     logs, more is better, with the baseline's nights in ``over``."""
-    known: dict[tuple[Any, ...], NightSeries] = {}
-    keys = [
-        (
-            *(x for x in sorted(one.about.items()) if x[0] not in _OF_THE_ARM),
-            one.metric,
-            one.statistic,
-        )
-        for one in series
-    ]
-    for key, one in zip(keys, series, strict=True):
+    baselines: dict[tuple[Any, ...], NightSeries] = {}
+    keyed = []
+    for one in series:
+        setting = (pair for pair in sorted(one.about.items()) if pair[0] not in _OF_THE_ARM)
+        keyed.append(((*setting, one.metric, one.statistic), one))
         if one.about.get("arm_label") == BASELINE:
-            known[key] = one
-    for key, one in zip(keys, series, strict=True):
-        base = known.get(key)
+            baselines[keyed[-1][0]] = one
+    for key, one in keyed:
+        base = baselines.get(key)
         if base is None or base is one:
             continue
         there = {night.label: night for night in base.nights}
@@ -274,8 +264,15 @@ def otava_files(series: list[NightSeries]) -> dict[str, str]:
     Columns: time (UTC), version, then each metric in its unit. Configuration is JSON, which is
     YAML; ``OTAVA_CONFIG=otava.yaml otava analyze NAME`` in that folder reads both (0.8.0).
     """
-    tests, told = {}, {}
-    for name, lines in _by_setting(series).items():
+    tests: dict[str, dict[str, object]] = {}
+    files = {}
+    settings: dict[str, list[NightSeries]] = defaultdict(list)
+    for one in series:
+        settings[repr(one.about)].append(one)
+    for lines in settings.values():
+        plain = re.sub(r"[^a-z0-9]+", "-", lines[0].name.lower()).strip("-")
+        same = sum(known == plain or known.startswith(f"{plain}--") for known in tests)
+        name = f"{plain}--{same + 1}" if same else plain
         metrics: dict[str, dict[str, object]] = {}
         rows: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
         for one in lines:
@@ -292,17 +289,5 @@ def otava_files(series: list[NightSeries]) -> dict[str, str]:
         }  # fmt: skip
         table = [{"time": key[0], "version": key[1], **rows[key]} for key in sorted(rows)]
         frame = pd.DataFrame(table, columns=["time", "version", *metrics])
-        told[f"{name}.csv"] = frame.to_csv(index=False, lineterminator="\n")
-    return {"otava.yaml": json.dumps({"tests": tests}, indent=2) + "\n", **told}
-
-
-def _by_setting(series: list[NightSeries]) -> dict[str, list[NightSeries]]:
-    settings: dict[str, list[NightSeries]] = defaultdict(list)
-    for one in series:
-        settings[repr(one.about)].append(one)
-    named: dict[str, list[NightSeries]] = {}
-    for lines in settings.values():
-        name = re.sub(r"[^a-z0-9]+", "-", lines[0].name.lower()).strip("-")
-        same = sum(known == name or known.startswith(f"{name}--") for known in named)
-        named[f"{name}--{same + 1}" if same else name] = lines
-    return named
+        files[f"{name}.csv"] = frame.to_csv(index=False, lineterminator="\n")
+    return {"otava.yaml": json.dumps({"tests": tests}, indent=2) + "\n", **files}

@@ -7,7 +7,7 @@ is judged with them, as a series of its own (``gains``).
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import sqrt
@@ -190,19 +190,14 @@ class Assessment:
     accepted: AcceptedNight | None = None
 
 
-#: What differs between two nights, by their cells: all lines of a setting share these.
-_Changes = dict[tuple[int, int], tuple[Change, ...]]
-
-
 def assess(
     series: Sequence[NightSeries], budgets: Budgets, accepted: Iterable[AcceptedNight] = ()
 ) -> list[Assessment]:
     """Judge every series, then the gains of the arms over their baselines; a regression must also
     stand among all that are judged."""
-    changes: _Changes = {}
-    said = tuple(accepted)
+    agreed = tuple(accepted)
     found = [
-        _assess(one, budgets.allowed(one.metric, one.statistic), said, changes)
+        _assess(one, budgets.allowed(one.metric, one.statistic), agreed)
         for one in (*series, *gains(series))
     ]
     p_values = np.sort([one.p_value for one in found if one.p_value is not None])
@@ -220,18 +215,15 @@ def assess(
 def worst(found: Iterable[Status]) -> Status:
     """Return the status of all series together: a regression anywhere, else what could not be
     settled, else fine."""
-    said = set(found)
-    if REGRESSION in said:
+    every = set(found)
+    if REGRESSION in every:
         return REGRESSION
-    return FINE if said == {FINE} else OPEN
+    return FINE if every == {FINE} else OPEN
 
 
-def _assess(
-    series: NightSeries, budget: float, accepted: tuple[AcceptedNight, ...], changes: _Changes
-) -> Assessment:
-    allowed, known, nights = (
-        as_log_loss(budget, series.metric), levels(series.nights), series.nights,
-    )  # fmt: skip
+def _assess(series: NightSeries, budget: float, accepted: tuple[AcceptedNight, ...]) -> Assessment:
+    nights, known = series.nights, levels(series.nights)
+    allowed = as_log_loss(budget, series.metric)
     since, by = _reference(series, accepted, allowed)
     bare = Assessment(series, OPEN, "no noise", budget, known, accepted=by)
     if by is not None and since.through >= len(nights) - 1:
@@ -243,12 +235,17 @@ def _assess(
         return bare
     status, reason = _verdict(known, standing, allowed)
     improvement, low, high = standing.step.improvements(series.metric)
-    drift = slope(known, since)
+    drift, spans, moves = slope(known, since), known.spans(since.first), []
+    for before, after in zip(spans, spans[1:], strict=False):
+        step = compare(known, before, after)
+        if step is not None:
+            first, last_before = nights[after[0]].label, nights[after[0] - 1].label
+            moves.append(Move(first, last_before, *step.improvements(series.metric)))
     return replace(
         bare, status=status, reason=reason, improvement=improvement, low=low, high=high,
         p_value=standing.p_value, now=standing.step.after[0], against=standing.step.before,
-        since=standing.since, changed=_changed_with(series, standing.since, changes),
-        moves=tuple(_moves(series, known, since)),
+        since=standing.since, changed=_changed_with(series, standing.since),
+        moves=tuple(moves),
         drift=None if drift is None else SeriesDrift(
             nights[drift.first].label, as_improvement(drift.per_night, series.metric),
             as_improvement(drift.per_night * (len(nights) - 1 - drift.first), series.metric),
@@ -270,27 +267,14 @@ def _verdict(known: Levels, standing: SeriesStanding, allowed: float) -> tuple[S
     return OPEN, "more repeats" if repeats else "more nights"
 
 
-def _changed_with(series: NightSeries, since: int | None, changes: _Changes) -> tuple[Change, ...]:
+def _changed_with(series: NightSeries, since: int | None) -> tuple[Change, ...]:
     if since is None:
         return ()
-    told: list[Change] = []
+    found: list[Change] = []
     for one in (series, series.over):
         if one is not None:
-            before, after = one.nights[max(0, since - 1)].cell, one.nights[since].cell
-            key = (id(before), id(after))
-            if key not in changes:
-                changes[key] = differences(before, after)
-            told += changes[key]
-    return tuple(change for at, change in enumerate(told) if change not in told[:at])
-
-
-def _moves(series: NightSeries, known: Levels, since: ReferenceNights) -> Iterator[Move]:
-    spans = known.spans(since.first)
-    for before, after in zip(spans, spans[1:], strict=False):
-        step = compare(known, before, after)
-        if step is not None:
-            first, last_before = (series.nights[at].label for at in (after[0], after[0] - 1))
-            yield Move(first, last_before, *step.improvements(series.metric))
+            found += differences(one.nights[max(0, since - 1)].cell, one.nights[since].cell)
+    return tuple(change for at, change in enumerate(found) if change not in found[:at])
 
 
 # --- A series over nights as a run chart: its levels, the noise around them, and what changed when.
@@ -325,8 +309,8 @@ def points(one: Assessment) -> tuple[RunPoint, ...]:
     known, nights = one.known, one.series.nights
     sign = -1.0 if METRICS[one.series.metric].better == "lower" else 1.0
 
+    # Turned logs (more is better) back to the metric's unit.
     def natural(logs: Floats) -> Floats:
-        """Convert turned logs (more is better) back to the metric's unit."""
         return np.asarray(np.exp(sign * logs))
 
     parts = np.searchsorted(known.starts, np.arange(len(nights)), side="right") - 1
@@ -416,8 +400,7 @@ def between_releases(series: Iterable[NightSeries], before: str, after: str) -> 
         # Each version counts as one level, however the series moved within it.
         known = Levels(every.means, (0, len(old)), every.repeats)
         step = compare(known, (0, len(old)), (len(old), len(old) + len(new)))
-        effect = () if step is None else step.improvements(one.metric)
-        found.append(ReleaseEffect(one, *effect))
+        found.append(ReleaseEffect(one, *(() if step is None else step.improvements(one.metric))))
     return found
 
 

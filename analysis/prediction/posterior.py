@@ -52,29 +52,22 @@ class Mixture:
         return np.asarray((self.weights * self.means).sum(axis=0))
 
     def spread(self) -> Spread:
-        """Return the median of each row and the ends of its band; above zero, as times are."""
-        tail = (1 - LEVEL) / 2
-        quantiles = self._quantiles(np.array([tail, 0.5, 1 - tail]))
-        low, middle, high = np.maximum(quantiles, 1e-9)
-        return Spread(low, middle, high)
+        """Return the median of each row and the ends of its band; above zero, as times are.
 
-    def _quantiles(self, levels: Floats) -> Floats:
-        """Return quantiles, levels × rows, by halving the interval in which they must lie."""
+        Each is found by halving the interval in which it must lie."""
+        tail = (1 - LEVEL) / 2
+        levels = np.array([tail, 0.5, 1 - tail])[:, None]
         reach = 4 * EDGE * self.deviations
         shape = (len(levels), self.means.shape[1])
         low = np.broadcast_to((self.means - reach).min(axis=0), shape)
         high = np.broadcast_to((self.means + reach).max(axis=0), shape)
+        weights = np.broadcast_to(self.weights, self.means.shape)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            below = self._below(middle) < levels[:, None]
+            less = ndtr((middle[:, None, :] - self.means) / self.deviations)
+            below = np.einsum("cr,lcr->lr", weights, less) < levels
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return np.asarray((low + high) / 2)
-
-    def _below(self, values: Floats) -> Floats:
-        """Return the chance of less than each value; levels × rows."""
-        chances = ndtr((values[:, None, :] - self.means) / self.deviations)
-        weights = np.broadcast_to(self.weights, self.means.shape)
-        return np.asarray(np.einsum("cr,lcr->lr", weights, chances))
+        return Spread(*np.maximum((low + high) / 2, 1e-9))
 
 
 def mixed(parts: Sequence[tuple[float, Mixture]]) -> Mixture:
@@ -142,17 +135,16 @@ class Law:
         return np.concatenate([shaped, plain], axis=-1)
 
 
-def choices(columns: int) -> Mask:
-    """Return every choice of columns, candidates × columns: with and without each column but the
-    first."""
-    some = list(product((False, True), repeat=columns - 1))
-    return np.column_stack([np.ones(len(some), dtype=bool), np.array(some, dtype=bool)])
-
-
 def parts(lengths: tuple[Column, ...]) -> Law:
     """Return the law that is a sum of parts; ``lengths``: columns for prompts of several
     lengths."""
-    return Law("sum of parts", _experts, (*_DRAFTING, *_SEQUENCE, *_DRAFTED, *lengths))
+
+    def experts(at: Rows) -> Floats:
+        read = 1 - np.exp(-at.tokens / EXPERT_SCALES[:, None])
+        squares = np.broadcast_to(at.tokens**2, read.shape)
+        return np.stack([np.ones_like(read), read, squares], axis=-1)
+
+    return Law("sum of parts", experts, (*_DRAFTING, *_SEQUENCE, *_DRAFTED, *lengths))
 
 
 def roofline(rows: Rows, lengths: tuple[Column, ...]) -> Law:
@@ -161,21 +153,14 @@ def roofline(rows: Rows, lengths: tuple[Column, ...]) -> Law:
     low, high = float(rows.tokens.min()), float(rows.tokens.max()) * BEND_BEYOND
     steps = np.arange(0, np.log2(high / low) * BENDS_A_DOUBLING + 1)
     bends = low * 2 ** (steps / BENDS_A_DOUBLING)
-    return Law("roofline", lambda asked: _bent(asked, bends), (*_DRAFTING, *_SEQUENCE, *lengths))
 
+    def bent(at: Rows) -> Floats:
+        x = at.tokens / bends[:, None]
+        none, flat = np.zeros_like(x), np.ones_like(x)
+        shapes = [(np.maximum(x, 1), none), (np.sqrt(1 + x**2), none), (flat, np.maximum(x - 1, 0))]
+        return np.concatenate([np.stack(pair, axis=-1) for pair in shapes])
 
-def _experts(rows: Rows) -> Floats:
-    read = 1 - np.exp(-rows.tokens / EXPERT_SCALES[:, None])
-    return np.stack(
-        [np.ones_like(read), read, np.broadcast_to(rows.tokens**2, read.shape)], axis=-1
-    )
-
-
-def _bent(rows: Rows, bends: Floats) -> Floats:
-    x = rows.tokens / bends[:, None]
-    none, flat = np.zeros_like(x), np.ones_like(x)
-    bent = [(np.maximum(x, 1), none), (np.sqrt(1 + x**2), none), (flat, np.maximum(x - 1, 0))]
-    return np.concatenate([np.stack(pair, axis=-1) for pair in bent])
+    return Law("roofline", bent, (*_DRAFTING, *_SEQUENCE, *lengths))
 
 
 # --- What measurements say of one law: every candidate's coefficients, weighed by its evidence.
@@ -204,12 +189,7 @@ class _Fit:
     noise: Floats
     evidence: Floats
 
-    @property
-    def weights(self) -> Floats:
-        """Each candidate's share of the evidence, with candidates on the last axis."""
-        return self.shares(-1)
-
-    def shares(self, axis: int) -> Floats:
+    def shares(self, axis: int = -1) -> Floats:
         """Return each candidate's share of the evidence, with candidates on ``axis``."""
         relative = np.exp(self.evidence - self.evidence.max(axis=axis, keepdims=True))
         return np.asarray(relative / relative.sum(axis=axis, keepdims=True))
@@ -238,19 +218,26 @@ class Posterior:
 
     def at(self, rows: Rows) -> Mixture:
         """Return the predicted times at ``rows``."""
-        kept = self.fit.weights > _SMALL * self.fit.weights.max()
-        columns = self.law.columns(rows)[self.shape[kept]] * self.units[kept, None, :]
+        shares = self.fit.shares()
+        kept = shares > _SMALL * shares.max()
         fit = _Fit(*(values[kept][:, None] for values in vars(self.fit).values()))
-        return _mixture(columns, fit, fit.shares(axis=0))
+        return self._mixture(rows, kept, fit)
 
     def without(self, rows: Rows, group: Numbers) -> Mixture:
         """Return the times at ``rows``, each predicted without the group of that number."""
-        weights = self.left_out.weights
-        kept = (weights > _SMALL * weights.max(axis=1, keepdims=True)).any(axis=0)
-        columns = self.law.columns(rows)[self.shape[kept]] * self.units[kept, None, :]
+        shares = self.left_out.shares()
+        kept = (shares > _SMALL * shares.max(axis=1, keepdims=True)).any(axis=0)
         every = vars(self.left_out).values()
         fit = _Fit(*(np.moveaxis(values[:, kept][group], 0, 1) for values in every))
-        return _mixture(columns, fit, fit.shares(axis=0))
+        return self._mixture(rows, kept, fit)
+
+    def _mixture(self, rows: Rows, kept: Mask, fit: _Fit) -> Mixture:
+        """Return what the kept candidates predict, with the doubt about their coefficients and the
+        noise."""
+        columns = self.law.columns(rows)[self.shape[kept]] * self.units[kept, None, :]
+        means = (columns * fit.sizes).sum(axis=-1)
+        doubt = np.einsum("...p,...pq,...q->...", columns, fit.inverse, columns)
+        return Mixture(means, fit.noise * np.sqrt(means**2 + doubt), fit.shares(axis=0))
 
 
 def posterior(law: Law, rows: Rows, times: Floats, groups: Mask) -> Posterior:
@@ -260,32 +247,32 @@ def posterior(law: Law, rows: Rows, times: Floats, groups: Mask) -> Posterior:
     relative = columns / times[:, None]
     largest = relative.max(axis=1)
     scale = 1 / np.where(largest > 0, largest, 1.0)
-    masks = choices(columns.shape[-1])
-    shape, choice = _likely(relative * scale[:, None, :], masks, largest > 0)
+    some = list(product((False, True), repeat=columns.shape[-1] - 1))
+    masks = np.column_stack([np.ones(len(some), dtype=bool), np.array(some, dtype=bool)])
+    # Each candidate is a shape and a choice of its columns; those of no account are left out.
+    shape, choice = np.nonzero(~(masks & ~(largest > 0)[:, None, :]).any(axis=-1))
+    every, chosen = _sums(relative * scale[:, None, :], np.ones_like(times)), masks[choice]
+    pairs = every.columns[shape] * chosen[:, :, None] * chosen[:, None, :]
+    measured = every.measured[shape] * chosen
+    evidence = _solved(Sums(pairs, measured, every.total, every.count), chosen).evidence
+    likely = evidence >= evidence.max() - _UNLIKELY
+    shape, choice = shape[likely], choice[likely]
     units = scale[shape] * masks[choice]
     used = columns[shape] * units[:, None, :]
     sums = _sums(used / times[:, None], np.ones_like(times))
     first = _solved(sums, units > 0)
     # Errors are relative to a first fit: relative to the measurements, low ones would count most.
-    reference = first.weights @ (used @ first.sizes[..., None])[..., 0]
+    reference = first.shares() @ (used @ first.sizes[..., None])[..., 0]
     used, measured = used / reference[:, None], times / reference
     sums = _sums(used, measured)
-    rest = _without(sums, used, measured, groups)
+    withheld = used * groups[:, None, :, None]
+    rest = Sums(
+        sums.columns - withheld.transpose(0, 1, 3, 2) @ used,
+        sums.measured - measured @ withheld,
+        sums.total - (groups * measured**2).sum(axis=1)[:, None],
+        sums.count - groups.sum(axis=1)[:, None],
+    )
     return Posterior(law, shape, units, _solved(sums, units > 0), _solved(rest, units > 0))
-
-
-def _likely(relative: Floats, masks: Mask, there: Mask) -> tuple[Numbers, Numbers]:
-    """Return two numbers for each candidate whose evidence comes within ``_UNLIKELY`` of the best
-    one's: its shape, and its choice of columns."""
-    shape, choice = np.nonzero(~(masks & ~there[:, None, :]).any(axis=-1))
-    sums, used = _sums(relative, np.ones(relative.shape[1])), masks[choice]
-    chosen = Sums(
-        sums.columns[shape] * used[:, :, None] * used[:, None, :],
-        sums.measured[shape] * used, sums.total, sums.count,
-    )  # fmt: skip
-    evidence = _solved(chosen, used).evidence
-    likely = evidence >= evidence.max() - _UNLIKELY
-    return shape[likely], choice[likely]
 
 
 def _sums(columns: Floats, measured: Floats) -> Sums:
@@ -293,17 +280,6 @@ def _sums(columns: Floats, measured: Floats) -> Sums:
         columns.transpose(0, 2, 1) @ columns, measured @ columns,
         np.asarray(measured @ measured), np.asarray(float(len(measured))),
     )  # fmt: skip
-
-
-def _without(sums: Sums, columns: Floats, measured: Floats, groups: Mask) -> Sums:
-    """Return the sums without each of the groups."""
-    taken = columns * groups[:, None, :, None]
-    return Sums(
-        sums.columns - taken.transpose(0, 1, 3, 2) @ columns,
-        sums.measured - measured @ taken,
-        sums.total - (groups * measured**2).sum(axis=1)[:, None],
-        sums.count - groups.sum(axis=1)[:, None],
-    )
 
 
 def _solved(sums: Sums, used: Mask) -> _Fit:
@@ -321,19 +297,8 @@ def _solved(sums: Sums, used: Mask) -> _Fit:
     volume = np.linalg.slogdet(precision)[1] - (width - columns) * np.log(_RIDGE)
     evidence = gammaln(freedom / 2) - freedom / 2 * np.log(spread / 2) - volume / 2
     negative = ((sizes < 0) & used).any(axis=-1)
-    noise = np.sqrt(spread / freedom) * _wider(freedom)
+    # The band of Student's t, as the normal distribution that has one as wide.
+    degrees, where = np.unique(freedom, return_inverse=True)
+    wider = (stdtrit(degrees, (1 + LEVEL) / 2) / EDGE)[where].reshape(freedom.shape)
+    noise = np.sqrt(spread / freedom) * wider
     return _Fit(sizes, np.asarray(inverse), noise, evidence - _NEGATIVE * negative)
-
-
-def _wider(freedom: Floats) -> Floats:
-    """Return how much wider the band of Student's t is than that of a normal distribution."""
-    known, where = np.unique(freedom, return_inverse=True)
-    return np.asarray((stdtrit(known, (1 + LEVEL) / 2) / EDGE)[where].reshape(freedom.shape))
-
-
-def _mixture(columns: Floats, fit: _Fit, weights: Floats) -> Mixture:
-    """Return the candidates' predictions, each with the doubt about its coefficients and the
-    noise."""
-    means = (columns * fit.sizes).sum(axis=-1)
-    doubt = np.einsum("...p,...pq,...q->...", columns, fit.inverse, columns)
-    return Mixture(means, fit.noise * np.sqrt(means**2 + doubt), weights)

@@ -34,8 +34,10 @@ class DecodeShare:
 
         Raises InvalidInput outside 0-1.
         """
-        _check_share("The acceptance rate", acceptance)
-        _check_share("The decode share", self.decode_share)
+        shares = {"The acceptance rate": acceptance, "The decode share": self.decode_share}
+        for what, share in shares.items():
+            if not 0 <= share <= 1:
+                raise InvalidInput(f"{what} is a share between 0 and 1, not {share:g}.")
         k = self.num_speculative_tokens
         length = sum(acceptance**i for i in range(k + 1))
         speedup = min(self.cap, length / (1 + k * self.draft_cost))
@@ -88,11 +90,6 @@ def both(
     gain = model.gain(acceptance_rate)
     accepted = sum(acceptance_rate**i for i in range(1, k + 1))
     return Textbook(acceptance_rate, gain, single_stream_speedup(accepted, draft_cost), model)
-
-
-def _check_share(what: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise InvalidInput(f"{what} is a share between 0 and 1, not {value:g}.")
 
 
 # --- What may be asked: the measured range, a little beyond it with a warning, far beyond it nothing.
@@ -168,8 +165,15 @@ class Reach:
                 "No baseline was measured, and speculative arms do not tell what one would do; "
                 "measure it."
             )
-        told = (self._warning(name, value) for name, value in self._given(asked).items())
-        return tuple(sentence for sentence in told if sentence)
+        warnings = []
+        for name, value in self._given(asked).items():
+            measured: Range = getattr(self, name)
+            stated = f"{_ASKED[name]} of {value:,.4g} is {{}} what was measured ({measured})"
+            if not measured.near(value):
+                raise InvalidInput(f"{stated.format('too far from')} to be predicted; measure it.")
+            if not measured.holds(value):
+                warnings.append(f"{stated.format('outside')}.")
+        return tuple(warnings)
 
     def beyond(self, asked: Question) -> frozenset[str]:
         """Return the names of the question's fields that lie beyond what was measured."""
@@ -177,17 +181,8 @@ class Reach:
         return frozenset(name for name, value in given if not getattr(self, name).holds(value))
 
     def _given(self, asked: Question) -> dict[str, float]:
-        values = {name: getattr(asked, name) for name in _ASKED}
-        if asked.k == 0:
-            del values["k"]
+        values = {name: getattr(asked, name) for name in _ASKED if name != "k" or asked.k}
         return {name: float(value) for name, value in values.items() if value is not None}
-
-    def _warning(self, name: str, value: float) -> str | None:
-        known: Range = getattr(self, name)
-        told = f"{_ASKED[name]} of {value:,.4g} is {{}} what was measured ({known})"
-        if not known.near(value):
-            raise InvalidInput(f"{told.format('too far from')} to be predicted; measure it.")
-        return None if known.holds(value) else f"{told.format('outside')}."
 
 
 def reach_of(mine: Points, fitted: Points, knows_prompts: bool) -> Reach:

@@ -1,6 +1,7 @@
 """Measured points as arrays: what the fits of a step's time and of a first token read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -10,11 +11,27 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.intp]
 
+_TYPES = {"dataset": object, "position": np.int64}
+
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """What a step's time depends on, one value a row: sequences in flight, draft tokens, tokens of
-    a request, tokens that a step yields."""
+class Columns:
+    """Arrays of one length, one value a row."""
+
+    @classmethod
+    def of_frame(cls, frame: pd.DataFrame) -> Self:
+        names = (field.name for field in fields(cls))
+        return cls(*(frame[name].to_numpy(dtype=_TYPES.get(name, np.float64)) for name in names))
+
+    def where(self, chosen: Mask | Numbers) -> Self:
+        """Return the chosen rows, by whether or by number."""
+        return type(self)(*(values[chosen] for values in vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Columns):
+    """What a step's time depends on: sequences in flight, draft tokens, tokens of a request, tokens
+    that a step yields."""
 
     batch: Floats
     k: Floats
@@ -27,39 +44,21 @@ class Rows:
         """The tokens that a step verifies: those drafted and one more for each sequence."""
         return self.batch * (self.k + 1)
 
-    def where(self, chosen: Mask | Numbers) -> "Rows":
-        """Return the chosen rows, by whether or by number."""
-        return Rows(*(values[chosen] for values in vars(self).values()))
-
 
 @dataclass(frozen=True, eq=False)
-class Points:
-    """What was measured, one value a row; times in ms, throughput in tokens/s."""
+class Points(Rows):
+    """What was measured; times in ms, throughput in tokens/s."""
 
     dataset: NDArray[np.object_]
     concurrency: Floats
-    k: Floats
     repeats: Floats
-    batch: Floats
-    length: Floats
     step: Floats
     itl: Floats
     ttft: Floats
     output_throughput: Floats
-    prompt_tokens: Floats
-    output_tokens: Floats
 
     def __len__(self) -> int:
         return len(self.k)
-
-    @property
-    def rows(self) -> Rows:
-        """What the fits read of the points."""
-        return Rows(self.batch, self.k, self.prompt_tokens, self.output_tokens, self.length)
-
-    def where(self, chosen: Mask | Numbers) -> "Points":
-        """Return the chosen points."""
-        return Points(*(values[chosen] for values in vars(self).values()))
 
     def of(self, dataset: str) -> "Points":
         """Return the points of one dataset."""
@@ -68,17 +67,12 @@ class Points:
 
 def points_of(frame: pd.DataFrame) -> Points:
     """Return the frame of ``load_points.of_family`` as arrays."""
-    known = frame.rename(columns={"achieved_concurrency": "batch"})
-    names = [name for name in Points.__annotations__ if name != "dataset"]
-    return Points(
-        known["dataset"].to_numpy(dtype=object),
-        *(known[name].to_numpy(dtype=np.float64) for name in names),
-    )
+    return Points.of_frame(frame.rename(columns={"achieved_concurrency": "batch"}))
 
 
 @dataclass(frozen=True, eq=False)
-class Positions:
-    """Draft tokens accepted at a position and drafts that reached it, one value a row."""
+class Positions(Columns):
+    """Draft tokens accepted at a position and drafts that reached it."""
 
     dataset: NDArray[np.object_]
     concurrency: Floats
@@ -87,19 +81,7 @@ class Positions:
     accepted: Floats
     reached: Floats
 
-    def where(self, chosen: Mask | Numbers) -> "Positions":
-        """Return the chosen rows."""
-        return Positions(*(values[chosen] for values in vars(self).values()))
-
 
 def positions_of(frame: pd.DataFrame) -> Positions:
     """Return the frame of ``acceptance_tables.position_counts`` as arrays."""
-    numbers = {
-        name: frame[name].to_numpy(dtype=np.float64)
-        for name in ("concurrency", "k", "accepted", "reached")
-    }
-    return Positions(
-        frame["dataset"].to_numpy(dtype=object),
-        position=frame["position"].to_numpy(dtype=np.int64),
-        **numbers,
-    )
+    return Positions.of_frame(frame)

@@ -14,7 +14,6 @@ from analysis.prediction.posterior import (
     FIRST_TOKEN_LENGTHS,
     STEP_LENGTHS,
     Column,
-    Law,
     Mixture,
     Posterior,
     mixed,
@@ -57,20 +56,15 @@ class Fit:
 
     def at(self, rows: Rows) -> Mixture:
         """Predict the times (ms) at ``rows``."""
-        return self._mixed([law.at(rows) for law in self.laws])
+        shares = (choice.share for choice in self.choices)
+        return mixed([(s, law.at(rows)) for s, law in zip(shares, self.laws, strict=True)])
 
     def without(self, rows: Rows, group: Numbers) -> Mixture:
         """Predict the times (ms) at ``rows``, each from all points but those of its group."""
-        return self._mixed([law.without(rows, group) for law in self.laws])
-
-    @property
-    def best(self) -> Choice:
-        """The law that predicts withheld points best."""
-        return max(self.choices, key=lambda one: one.share)
-
-    def _mixed(self, found: Sequence[Mixture]) -> Mixture:
-        shares = (one.share for one in self.choices)
-        return mixed(list(zip(shares, found, strict=True)))
+        shares = (choice.share for choice in self.choices)
+        return mixed(
+            [(s, law.without(rows, group)) for s, law in zip(shares, self.laws, strict=True)]
+        )
 
 
 def fit_step_time(rows: Rows, times: Floats, groups: Mask) -> Fit:
@@ -96,34 +90,30 @@ def _fit(rows: Rows, times: Floats, groups: Mask, lengths: tuple[Column, ...]) -
     prompts = rows.prompt_tokens
     differ = bool(prompts.max() >= LENGTHS_APART * prompts.min())
     more = lengths if differ else ()
-    laws: tuple[Law, ...] = (roofline(rows, more), parts(more))
-    found = tuple(posterior(law, rows, times, groups) for law in laws)
-    chosen = _chosen(found, rows, times, groups)
-    fitted = mixed([(c.share, law.at(rows)) for c, law in zip(chosen, found, strict=True)])
+    laws = tuple(posterior(law, rows, times, groups) for law in (roofline(rows, more), parts(more)))
+    choices = _choices(laws, rows, times, groups)
+    fitted = mixed([(c.share, law.at(rows)) for c, law in zip(choices, laws, strict=True)])
     errors = np.abs(fitted.mean() / times - 1)
     residual = float(np.sqrt(np.mean(errors**2)))
-    return Fit(found, chosen, residual, float(errors.max()), differ)
+    return Fit(laws, choices, residual, float(errors.max()), differ)
 
 
-def _chosen(
-    found: Sequence[Posterior], rows: Rows, times: Floats, groups: Mask
+def _choices(
+    laws: Sequence[Posterior], rows: Rows, times: Floats, groups: Mask
 ) -> tuple[Choice, ...]:
     """Share the prediction among the laws by withheld error: the likelihood of normal errors with
-    each law's own deviation."""
+    each law's own deviation. In the root mean square (of logarithms) each group counts once."""
     group, row = np.nonzero(groups)
     if not len(group):
-        return tuple(Choice(law.law.name, None, 1 / len(found)) for law in found)
-    errors = [_error(law.without(rows.where(row), group), times[row], group) for law in found]
+        return tuple(Choice(law.law.name, None, 1 / len(laws)) for law in laws)
+    errors = []
+    for law in laws:
+        predicted = np.maximum(law.without(rows.where(row), group).mean(), 1e-9)
+        missed = np.minimum(np.abs(np.log(predicted / times[row])), _WORST)
+        squares = np.bincount(group, missed**2) / np.bincount(group)
+        errors.append(float(np.sqrt(squares.mean())))
     # Every point is withheld twice, with its K and with its load: half as many errors as groups.
     shares = (np.array(errors) ** 2 + _FINEST**2) ** (-len(groups) / 4)
     shares /= shares.sum()
-    told = zip(found, errors, shares, strict=True)
-    return tuple(Choice(law.law.name, error, float(share)) for law, error, share in told)
-
-
-def _error(withheld: Mixture, measured: Floats, group: Numbers) -> float:
-    """Return the root mean square of the logarithms of predicted / measured; each group counts
-    once."""
-    missed = np.abs(np.log(np.maximum(withheld.mean(), 1e-9) / measured))
-    squares = np.bincount(group, np.minimum(missed, _WORST) ** 2) / np.bincount(group)
-    return float(np.sqrt(squares.mean()))
+    each = zip(laws, errors, shares.tolist(), strict=True)
+    return tuple(Choice(law.law.name, error, share) for law, error, share in each)

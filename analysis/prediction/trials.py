@@ -4,7 +4,6 @@ All points of one K are withheld together, and all of one load: what a question 
 neighbour of its own kind either.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from analysis.prediction.posterior import Spread
 from analysis.prediction.reach import range_of
-from analysis.prediction.rows import Floats, Mask, Numbers, Points, Rows
+from analysis.prediction.rows import Floats, Mask, Numbers, Points
 from analysis.prediction.step_time import Fit
 from analysis.prediction.usual import Asked, Timing, Usual, asked_of, deviations, timing, widened
 
@@ -39,17 +38,16 @@ class Group:
 def groups_of(mine: Points, fitted: Points) -> tuple[Group, ...]:
     """Return every K above 0 and every load of a dataset, where there are several and without it a
     speculative point is left."""
-    return tuple(_groups(mine, fitted))
-
-
-def _groups(mine: Points, fitted: Points) -> Iterator[Group]:
+    groups = []
     names: tuple[LeftOut, ...] = ("k", "concurrency")
     for name in names:
         values: Floats = getattr(mine, name)
-        known = np.unique(values[values > 0])
-        for value in known if len(known) > 1 else ():
+        levels = np.unique(values[values > 0])
+        for value in levels if len(levels) > 1 else ():
             if ((mine.k > 0) & (values != value)).any():
-                yield Group(name, float(value), values == value, getattr(fitted, name) == value)
+                same = getattr(fitted, name) == value
+                groups.append(Group(name, float(value), values == value, same))
+    return tuple(groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,67 +58,44 @@ class Trial:
     groups: tuple[Group, ...]
     group: Numbers
     points: Points
-    found: Timing
+    predicted: Timing
 
     def widths(self) -> dict[str, float]:
         """Return by metric how many times as wide its band must be to suit the errors that were
         found, moderated (Smyth 2004, doi:10.2202/1544-6115.1027)."""
-        return {metric: self._width(metric) for metric in COMPARED}
-
-    def _width(self, metric: str) -> float:
-        if metric == "mean_length":
-            return 1.0  # Counted, not timed: it has no noise of its own.
-        known: Spread = getattr(self.found, metric)
-        squares = deviations(known, getattr(self.points, COMPARED[metric])) ** 2
-        means = np.bincount(self.group, squares) / np.bincount(self.group)
-        return float(np.sqrt((TRUSTED + means.sum()) / (TRUSTED + len(means))))
+        widths = {"mean_length": 1.0}  # Counted, not timed: it has no noise of its own.
+        for metric in [name for name in COMPARED if name not in widths]:
+            band: Spread = getattr(self.predicted, metric)
+            squares = deviations(band, getattr(self.points, COMPARED[metric])) ** 2
+            means = np.bincount(self.group, squares) / np.bincount(self.group)
+            widths[metric] = float(np.sqrt((TRUSTED + means.sum()) / (TRUSTED + len(means))))
+        return widths
 
 
-def trial(usual: Usual, groups: Sequence[Group], fits: tuple[Fit, Fit], alone: bool) -> Trial:
-    """Predict what was withheld, with the times of a step and of a first token (``fits``) and the
-    acceptance of the rest. ``alone``: the fits saw this dataset and no other."""
-    sizes = [int(one.chosen.sum()) for one in groups]
-    group = np.repeat(np.arange(len(groups)), sizes)
-    order = np.concatenate([np.flatnonzero(one.chosen) for one in groups] or [group])
-    points = usual.points.where(order)
-    asked = _joined([_asked(usual, one) for one in groups])
-    step, first = (fit.without(asked.rows, group).spread() for fit in fits)
+def trial(usual: Usual, groups: tuple[Group, ...], fits: tuple[Fit, Fit], alone: bool) -> Trial:
+    """Predict what was withheld, with the times of a step and of a first token (``fits``) and with
+    what the remaining points say of acceptance, lengths and ramp. ``alone``: the fits saw this
+    dataset and no other."""
+    mine, counted = usual.points, usual.positions
+    asked = []
+    for each in groups:
+        others = getattr(counted, each.left_out) != each.value
+        rest = Usual(mine.where(~each.chosen), counted.where(others))
+        asked.append(asked_of(rest, mine.k[each.chosen], mine.concurrency[each.chosen]))
+    columns = zip(*(vars(each).values() for each in asked), strict=True)
+    every = Asked(*(np.concatenate(column) for column in columns))
+    group, row = np.nonzero([each.chosen for each in groups])
+    step, first = (fit.without(every, group).spread() for fit in fits)
     if not alone:
-        scales = _scales(usual.points, groups, fits)
+        # How long steps and first tokens of the rest take relative to the fits, which saw others.
+        left, at = np.nonzero([~each.chosen for each in groups])
+        rest_of = mine.where(at)
+        scales = []
+        for fit, times in zip(fits, (rest_of.step, rest_of.ttft), strict=True):
+            missed = np.log(times / fit.without(rest_of, left).mean())
+            scales.append(np.exp(np.bincount(left, missed) / np.bincount(left)))
         step, first = step.times(scales[0][group]), first.times(scales[1][group])
-    return Trial(tuple(groups), group, points, timing(step, first, asked))
-
-
-def _asked(usual: Usual, group: Group) -> Asked:
-    """Ask for the points of a group with what the remaining points say of acceptance, lengths and
-    ramp."""
-    counted, mine = usual.positions, usual.points
-    others = getattr(counted, group.left_out) != group.value
-    rest = Usual(mine.where(~group.chosen), counted.where(others))
-    return asked_of(rest, mine.k[group.chosen], mine.concurrency[group.chosen])
-
-
-def _joined(parts: Sequence[Asked]) -> Asked:
-    rows = (np.concatenate(c) for c in zip(*(vars(p.rows).values() for p in parts), strict=True))
-    return Asked(
-        Rows(*rows),
-        np.concatenate([part.concurrency for part in parts]),
-        np.concatenate([part.kept for part in parts]),
-        np.concatenate([part.doubt for part in parts]),
-    )
-
-
-def _scales(mine: Points, groups: Sequence[Group], fits: tuple[Fit, Fit]) -> tuple[Floats, Floats]:
-    """Return by group how long a step and a first token of the rest of the dataset take, relative
-    to the fits, which saw other datasets too."""
-    group, row = np.nonzero([~one.chosen for one in groups])
-    rest = mine.where(row)
-    step, first = (fit.without(rest.rows, group).mean() for fit in fits)
-    counts = np.bincount(group)
-    missed = np.log(rest.step / step), np.log(rest.ttft / first)
-    return np.exp(np.bincount(group, missed[0]) / counts), np.exp(
-        np.bincount(group, missed[1]) / counts
-    )
+    return Trial(groups, group, mine.where(row), timing(step, first, every))
 
 
 # --- The withheld points that a user could have asked for, with the bands that he would have got.
@@ -159,45 +134,28 @@ def withheld(trial: Trial, mine: Points, widths: dict[str, float]) -> tuple[With
 
     ``mine``: the dataset's points; ``widths``: as ``Trial.widths`` says.
     """
-    if not trial.groups:
-        return ()
-    near, inside = _places(trial, mine)
-    return tuple(
-        one
-        for metric in COMPARED
-        for one in _rows(trial, metric, _band(trial, metric, widths, inside), (near, inside))
-    )
-
-
-def widening(width: float, beyond: Mask) -> Floats:
-    """Return how many times as wide each band is made; beyond the measured range never narrower."""
-    return np.where(beyond, max(width, 1.0), width)
-
-
-def _band(trial: Trial, metric: str, widths: dict[str, float], inside: Mask) -> Spread:
-    return widened(getattr(trial.found, metric), widening(widths[metric], ~inside))
-
-
-def _places(trial: Trial, mine: Points) -> tuple[Mask, Mask]:
-    """Return which withheld points lie near the remaining ones, and which lie between two of
-    them."""
     near, inside = [], []
     for group in trial.groups:
         rest = range_of(getattr(mine, group.left_out)[~group.chosen & (mine.k > 0)])
         near.append(rest.near(group.value))
         inside.append(rest.low < group.value < rest.high)
-    return np.array(near)[trial.group], np.array(inside)[trial.group]
+    askable, surrounded = np.array(near)[trial.group], np.array(inside)[trial.group]
+    points, rows = trial.points, []
+    for metric, measure in COMPARED.items():
+        factors = widening(widths[metric], ~surrounded)
+        band = widened(getattr(trial.predicted, metric), factors)
+        # A baseline yields one token a step by definition: it would flatter the average.
+        counted = askable & ((points.k > 0) | (metric != "mean_length"))
+        for row in np.flatnonzero(counted):
+            rows.append(Withheld(
+                trial.groups[trial.group[row]].left_out,
+                int(points.k[row]), int(points.concurrency[row]), bool(surrounded[row]), metric,
+                float(getattr(points, measure)[row]),
+                *(float(values[row]) for values in (band.middle, band.low, band.high)),
+            ))  # fmt: skip
+    return tuple(rows)
 
 
-def _rows(trial: Trial, metric: str, band: Spread, places: tuple[Mask, Mask]) -> Iterator[Withheld]:
-    near, inside = places
-    measured = getattr(trial.points, COMPARED[metric])
-    # A baseline yields one token a step by definition: it would flatter the average.
-    counted = near & ((trial.points.k > 0) | (metric != "mean_length"))
-    for row in np.flatnonzero(counted):
-        yield Withheld(
-            trial.groups[trial.group[row]].left_out,
-            int(trial.points.k[row]), int(trial.points.concurrency[row]), bool(inside[row]), metric,
-            float(measured[row]),
-            *(float(values[row]) for values in (band.middle, band.low, band.high)),
-        )  # fmt: skip
+def widening(width: float, beyond: Mask) -> Floats:
+    """Return how many times as wide each band is made; beyond the measured range never narrower."""
+    return np.where(beyond, max(width, 1.0), width)

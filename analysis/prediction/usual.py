@@ -1,35 +1,108 @@
-"""What the server does besides computing: sequences in flight, ramp and drain, lengths, acceptance."""
+"""What the server does besides computing: acceptance, sequences in flight, ramp and drain, lengths."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.optimize import least_squares
 
-from analysis.prediction.decay import Decay, from_lengths, from_positions
 from analysis.prediction.posterior import EDGE, Spread
 from analysis.prediction.rows import Floats, Points, Positions, Rows
+from warehouse.errors import InvalidInput
+
+# --- Acceptance by draft position, carried on to positions that were not measured.
+#
+# With p_i the chance that a draft's i-th token is accepted given that those before it were,
+# r_i = p_1 · … · p_i of the drafts have it accepted and a step yields L = 1 + Σ r_i tokens
+# (Leviathan et al. 2023, with one p for all positions). Here p_i = p_(i-1) · g beyond the measured
+# positions: g, the conditional decay, is fitted and never above 1, because a p that rises within a
+# draft (easy texts survive longest) cannot be trusted to go on rising.
+
+
+@dataclass(frozen=True)
+class Decay:
+    """How acceptance falls from one draft position to the next. ``conditional``: p_1 … p_n,
+    measured or fitted. ``ratio``: g, in (0, 1]."""
+
+    conditional: tuple[float, ...]
+    ratio: float
+
+    def by_position(self, k: int) -> tuple[float, ...]:
+        """Return r_1 … r_k: the share of drafts whose token at each position is accepted (0-1)."""
+        steps = max(k - len(self.conditional), 0)
+        beyond = self.conditional[-1] * self.ratio ** np.arange(1, steps + 1)
+        return tuple(np.cumprod([*self.conditional, *beyond])[:k].tolist())
+
+    def mean_length(self, k: int) -> float:
+        """Return L: the tokens of a verification step with k draft tokens, bonus token included."""
+        return 1 + sum(self.by_position(k))
+
+
+def conditional(by_position: Sequence[float]) -> tuple[float, ...]:
+    """Return p_i = r_i / r_(i-1), with p_1 = r_1; the list ends where nothing was accepted any
+    more."""
+    rates = [1.0]
+    for rate in by_position:
+        if rates[-1] <= 0:
+            break
+        rates.append(rate)
+    return tuple(b / a for a, b in zip(rates, rates[1:], strict=False))
+
+
+def from_positions(by_position: Sequence[float]) -> Decay:
+    """Fit a decay to measured r_1, r_2, …; raises InvalidInput for none.
+
+    g is the slope of log p over the position, weighted by r_(i-1): only drafts that got so far say
+    anything about position i.
+    """
+    p = [share for share in conditional(by_position) if share > 0]
+    if not p:
+        raise InvalidInput(
+            "No draft token was accepted at any position, so there is no decay to fit; "
+            "check the draft model."
+        )
+    if len(p) == 1:
+        return Decay(tuple(p), 1.0)
+    reached = np.cumprod([1.0, *p[:-1]])
+    slope = np.polyfit(np.arange(len(p)), np.log(p), 1, w=np.sqrt(reached))[0]
+    return Decay(tuple(p), float(min(np.exp(slope), 1.0)))
+
+
+def from_lengths(lengths: Mapping[int, float]) -> Decay:
+    """Fit a decay to mean acceptance lengths by K, where positions were not recorded.
+
+    Least squares over (p_1, g), both in (0, 1]; two K are met exactly where any p_1 and g can, one
+    K takes g = 1. Raises InvalidInput for no K, or for a length that K cannot have.
+    """
+    if not lengths:
+        raise InvalidInput("No mean acceptance length is known, so there is no decay to fit.")
+    for k, length in lengths.items():
+        if not 1 < length <= k + 1:
+            raise InvalidInput(
+                f"A mean acceptance length of {length:g} is impossible with K = {k}: it lies above "
+                f"1 and at most at {k + 1}."
+            )
+    ks, beyond_first = np.array(list(lengths)), np.array(list(lengths.values())) - 1
+    steps = np.arange(ks.max())
+
+    def misses(guess: np.ndarray) -> np.ndarray:
+        ratio = guess[1] if len(guess) > 1 else 1.0
+        by_position = np.cumprod(guess[0] * ratio**steps)
+        return np.asarray(np.cumsum(by_position)[ks - 1] - beyond_first)
+
+    start = [0.6, 0.9][: len(lengths)]
+    # Far tighter than the default: with two K the answer is exact and tests say so.
+    fit = least_squares(misses, start, bounds=(1e-6, 1.0), xtol=1e-12, ftol=1e-12, gtol=1e-12).x
+    first, ratio = float(fit[0]), float(fit[1]) if len(fit) > 1 else 1.0
+    return Decay(tuple(first * ratio**i for i in range(max(lengths))), ratio)
+
+
+# --- What was measured of a dataset, carried on to loads and K that were not.
+
 
 #: Relative doubt (standard deviation) about tokens accepted at positions that no arm drafted.
 DOUBT = 0.2
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Values at loads, in between on a logarithmic scale of the load, level outside."""
-
-    loads: Floats
-    values: Floats
-
-    def at(self, loads: Floats) -> Floats:
-        """Return the values at ``loads``."""
-        return np.interp(np.log(loads), np.log(self.loads), self.values)
-
-
-def curve(loads: Floats, values: Floats) -> Curve:
-    """Return a curve through the geometric mean of the values at each load."""
-    known, where = np.unique(loads, return_inverse=True)
-    sums = np.bincount(where, np.log(values))
-    return Curve(known, np.exp(sums / np.bincount(where)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,31 +155,29 @@ class Usual:
 
     def batch(self, loads: Floats) -> Floats:
         """Return the sequences in flight at each load (requests at once)."""
-        return loads * self._share.at(loads)
+        return loads * self._at(loads, self.points.batch / self.points.concurrency)
 
     def kept(self, loads: Floats) -> Floats:
         """Return the share of Little's law that ramp and drain leave: throughput / (c·O /
         latency)."""
-        return self._kept.at(loads)
-
-    @cached_property
-    def _share(self) -> Curve:
-        return curve(self.points.concurrency, self.points.batch / self.points.concurrency)
-
-    @cached_property
-    def _kept(self) -> Curve:
         p = self.points
         latency = (p.ttft + (p.output_tokens - 1) * p.itl) / 1000
         ideal = p.concurrency * p.output_tokens / latency
-        return curve(p.concurrency, p.output_throughput / ideal)
+        return self._at(loads, p.output_throughput / ideal)
+
+    def _at(self, loads: Floats, values: Floats) -> Floats:
+        """Return the geometric means of the points' values at ``loads``: in between on a logarithmic
+        scale of the load, level outside."""
+        measured, where = np.unique(self.points.concurrency, return_inverse=True)
+        means = np.exp(np.bincount(where, np.log(values)) / np.bincount(where))
+        return np.interp(np.log(loads), np.log(measured), means)
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Asked(Rows):
     """Questions as the fits and the formulas read them, one a row. ``doubt``: relative, about the
     tokens of a step."""
 
-    rows: Rows
     concurrency: Floats
     kept: Floats
     doubt: Floats
@@ -114,12 +185,12 @@ class Asked:
 
 def asked_of(usual: Usual, k: Floats, concurrency: Floats) -> Asked:
     """Ask for points (K and concurrency) with the lengths and the acceptance that were measured."""
-    known = [(usual.length(int(one)), usual.doubt(int(one))) for one in k]
-    length, doubt = np.array(known, dtype=np.float64).reshape(-1, 2).T
-    prompt = np.full(len(k), usual.prompt_tokens)
-    output = np.full(len(k), usual.output_tokens)
-    rows = Rows(usual.batch(concurrency), k, prompt, output, length)
-    return Asked(rows, concurrency, usual.kept(concurrency), doubt)
+    drafts = [int(each) for each in k]
+    return Asked(
+        usual.batch(concurrency), k, np.full(len(k), usual.prompt_tokens),
+        np.full(len(k), usual.output_tokens), np.array([usual.length(each) for each in drafts]),
+        concurrency, usual.kept(concurrency), np.array([usual.doubt(each) for each in drafts]),
+    )  # fmt: skip
 
 
 # --- From the time of a step and of a first token to what a user of the server sees, with bands.
@@ -148,48 +219,36 @@ class Timing:
 
 def timing(step: Spread, first: Spread, asked: Asked) -> Timing:
     """Return what follows from the times (ms) of a step and of a first token."""
-    rows = asked.rows
-    length = _around(rows.length, EDGE * asked.doubt, EDGE * asked.doubt)
-    itl = _quotient(step, length)
-    gaps = np.maximum(rows.output_tokens - 1, 0.0)
-    latency = _sum(first, itl.times(gaps)).times(1 / 1000)
-    work = asked.kept * asked.concurrency * rows.output_tokens
+    length = _around(asked.length, EDGE * asked.doubt, EDGE * asked.doubt)
+    (down, up), (under, over) = _widths(step), _widths(length)
+    itl = _around(step.middle / length.middle, np.hypot(down, over), np.hypot(up, under))
+    rest = itl.times(np.maximum(asked.output_tokens - 1, 0.0))
+    total = first.middle + rest.middle
+    low = np.hypot(first.middle - first.low, rest.middle - rest.low)
+    high = np.hypot(first.high - first.middle, rest.high - rest.middle)
+    latency = _around(total, -np.log1p(-low / total), np.log1p(high / total)).times(1 / 1000)
+    work = asked.kept * asked.concurrency * asked.output_tokens
     down, up = _widths(latency)
-    throughput = _around(work / latency.middle, up, down)
-    return Timing(step, length, itl, first, latency, throughput)
+    return Timing(step, length, itl, first, latency, _around(work / latency.middle, up, down))
 
 
 def _around(middle: Floats, down: Floats, up: Floats) -> Spread:
     return Spread(middle * np.exp(-down), middle, middle * np.exp(up))
 
 
-def _widths(known: Spread) -> tuple[Floats, Floats]:
-    """Return how far a band reaches down and up, as logarithms."""
-    return np.log(known.middle / known.low), np.log(known.high / known.middle)
+def _widths(band: Spread) -> tuple[Floats, Floats]:
+    return np.log(band.middle / band.low), np.log(band.high / band.middle)
 
 
-def _quotient(one: Spread, other: Spread) -> Spread:
-    (down, up), (under, over) = _widths(one), _widths(other)
-    middle = one.middle / other.middle
-    return _around(middle, np.hypot(down, over), np.hypot(up, under))
-
-
-def _sum(one: Spread, other: Spread) -> Spread:
-    middle = one.middle + other.middle
-    low = np.hypot(one.middle - one.low, other.middle - other.low)
-    high = np.hypot(one.high - one.middle, other.high - other.middle)
-    return _around(middle, -np.log1p(-low / middle), np.log1p(high / middle))
-
-
-def deviations(known: Spread, measured: Floats) -> Floats:
+def deviations(band: Spread, measured: Floats) -> Floats:
     """Return how far off ``measured`` lies, in deviations of the normal distribution with that
     band."""
-    missed = np.log(measured / known.middle)
-    down, up = _widths(known)
+    missed = np.log(measured / band.middle)
+    down, up = _widths(band)
     return np.asarray(EDGE * missed / np.maximum(np.where(missed > 0, up, down), 1e-9))
 
 
-def widened(known: Spread, factor: Floats) -> Spread:
+def widened(band: Spread, factor: Floats) -> Spread:
     """Return the band so many times as wide, on a logarithmic scale."""
-    down, up = _widths(known)
-    return _around(known.middle, down * factor, up * factor)
+    down, up = _widths(band)
+    return _around(band.middle, down * factor, up * factor)

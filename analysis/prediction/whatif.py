@@ -1,8 +1,8 @@
 """What if: throughput and latencies of a K, load, acceptance or length that was not measured.
 
 Steps and first tokens are fitted (``analysis.prediction.step_time``), the tokens of a step come
-from the acceptance by position and its decay (``analysis.prediction.decay``), what a user sees
-follows from both (``analysis.prediction.usual``). Outside the measured range a prediction says so;
+from the acceptance by position and its decay and what a user sees follows from both
+(``analysis.prediction.usual``). Outside the measured range a prediction says so;
 far outside there is none.
 """
 
@@ -12,19 +12,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from analysis.matching.comparison import improvement
-from analysis.prediction.posterior import Spread
 from analysis.prediction.reach import Question, Reach, reach_of
-from analysis.prediction.rows import Floats, Mask, Points, Positions, Rows
+from analysis.prediction.rows import Floats, Points, Positions, Rows
 from analysis.prediction.step_time import Fit, fit_first_token, fit_step_time
 from analysis.prediction.trials import Withheld, groups_of, trial, widening, withheld
-from analysis.prediction.usual import PREDICTED, Asked, Timing, Usual, asked_of, timing, widened
+from analysis.prediction.usual import PREDICTED, Asked, Usual, asked_of, timing, widened
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 
 
 @dataclass(frozen=True)
 class Band:
-    """Between ``low`` and ``high`` lie as many measurements as ``mixture.LEVEL`` says."""
+    """Between ``low`` and ``high`` lie as many measurements as ``posterior.LEVEL`` says."""
 
     low: float
     high: float
@@ -74,24 +73,27 @@ class Model:
         if not questions:
             return []
         asked = self._asked(questions)
-        step, first = self.step_time.at(asked.rows), self.first_token.at(asked.rows)
-        found = timing(
-            step.spread().times(self.scales[0]), first.spread().times(self.scales[1]), asked
-        )
         beyond = np.array([bool(self.reach.beyond(question)) for question in questions])
-        bands = {name: self._banded(name, getattr(found, name), beyond) for name in PREDICTED}
-        return [
-            _prediction(
-                question, found, bands if self.why_no_band(question) is None else {}, at, told
-            )
-            for at, (question, told) in enumerate(zip(questions, warnings, strict=True))
-        ]
-
-    def _banded(self, metric: str, known: Spread, beyond: Mask) -> Spread:
+        found = timing(
+            self.step_time.at(asked).spread().times(self.scales[0]),
+            self.first_token.at(asked).spread().times(self.scales[1]),
+            asked,
+        )
         # The latency of a request is not compared; its errors are those of the throughput.
         usual = self.widths.get("output_throughput", 1.0)
-        width = self.widths.get(metric, usual)
-        return widened(known, widening(width, beyond))
+        bands = {
+            metric: widened(
+                getattr(found, metric), widening(self.widths.get(metric, usual), beyond)
+            )
+            for metric in PREDICTED
+        }
+        predictions = []
+        for at, question in enumerate(questions):
+            middles = {name: float(band.middle[at]) for name, band in vars(found).items()}
+            known = bands if self.why_no_band(question) is None else {}
+            ends = {name: Band(float(b.low[at]), float(b.high[at])) for name, b in known.items()}
+            predictions.append(Prediction(question, **middles, bands=ends, warnings=warnings[at]))
+        return predictions
 
     def why_no_band(self, question: Question) -> str | None:
         """Return why nothing is known of the error of such a prediction; None where something
@@ -118,16 +120,14 @@ class Model:
     def _asked(self, questions: Sequence[Question]) -> Asked:
         k = np.array([question.k for question in questions], dtype=np.float64)
         usual = asked_of(self.usual, k, np.array([float(q.concurrency) for q in questions]))
-        rows, stated = usual.rows, [self._length(question) for question in questions]
-        return Asked(
-            Rows(
-                rows.batch, k, _or_else([q.prompt_tokens for q in questions], rows.prompt_tokens),
-                _or_else([q.output_tokens for q in questions], rows.output_tokens),
-                _or_else(stated, rows.length),
-            ),
-            usual.concurrency, usual.kept,
-            np.where([length is None for length in stated], usual.doubt, 0.0),
-        )  # fmt: skip
+        lengths = [self._length(question) for question in questions]
+        return replace(
+            usual,
+            prompt_tokens=_or_else([q.prompt_tokens for q in questions], usual.prompt_tokens),
+            output_tokens=_or_else([q.output_tokens for q in questions], usual.output_tokens),
+            length=_or_else(lengths, usual.length),
+            doubt=np.where([length is None for length in lengths], usual.doubt, 0.0),
+        )
 
     def _length(self, question: Question) -> float | None:
         """Return the tokens of a step that the question states; None where it leaves them to the
@@ -152,14 +152,6 @@ def _or_else(values: Sequence[float | None], usual: Floats) -> Floats:
     return np.array([other if value is None else value for value, other in given])
 
 
-def _prediction(
-    question: Question, found: Timing, bands: dict[str, Spread], at: int, warnings: tuple[str, ...]
-) -> Prediction:
-    middles = {name: float(known.middle[at]) for name, known in vars(found).items()}
-    told = {name: Band(float(b.low[at]), float(b.high[at])) for name, b in bands.items()}
-    return Prediction(question, **middles, bands=told, warnings=warnings)
-
-
 def build(points: Points, positions: Positions, dataset: str, lengths: bool = False) -> Model:
     """Build the model of ``dataset``: its acceptance, and the times of its steps and first tokens.
 
@@ -167,23 +159,6 @@ def build(points: Points, positions: Positions, dataset: str, lengths: bool = Fa
     fitted to all datasets, which together tell what a prompt token costs, and scaled to this one;
     without, to this one alone. Raises InvalidInput where the dataset has no speculative point.
     """
-    mine = _of_dataset(points, dataset)
-    usual = Usual(mine, positions.where(positions.dataset == dataset))
-    fitted = points if lengths else mine
-    groups = groups_of(mine, fitted)
-    masks = np.array([group.fitted for group in groups]).reshape(len(groups), len(fitted))
-    step = fit_step_time(fitted.rows, fitted.step, masks)
-    first = fit_first_token(fitted.rows, fitted.ttft, masks)
-    tried = trial(usual, groups, (step, first), alone=not lengths) if groups else None
-    scales = (_scale(step, mine.rows, mine.step), _scale(first, mine.rows, mine.ttft))
-    reach = reach_of(mine, fitted, step.knows_prompts)
-    if tried is None:
-        return Model(usual, step, first, scales, reach, {}, ())
-    widths = tried.widths()
-    return Model(usual, step, first, scales, reach, widths, withheld(tried, mine, widths))
-
-
-def _of_dataset(points: Points, dataset: str) -> Points:
     mine = points.of(dataset)
     if not len(mine):
         known = ", ".join(sorted({str(name) for name in points.dataset})) or "none"
@@ -192,7 +167,19 @@ def _of_dataset(points: Points, dataset: str) -> Points:
         raise InvalidInput(
             f"Only the baseline was measured on {dataset!r}; measure a speculative arm as well."
         )
-    return mine
+    usual = Usual(mine, positions.where(positions.dataset == dataset))
+    fitted = points if lengths else mine
+    groups = groups_of(mine, fitted)
+    masks = np.array([group.fitted for group in groups]).reshape(len(groups), len(fitted))
+    step = fit_step_time(fitted, fitted.step, masks)
+    first = fit_first_token(fitted, fitted.ttft, masks)
+    scales = (_scale(step, mine, mine.step), _scale(first, mine, mine.ttft))
+    reach = reach_of(mine, fitted, step.knows_prompts)
+    if not groups:
+        return Model(usual, step, first, scales, reach, {}, ())
+    tried = trial(usual, groups, (step, first), alone=not lengths)
+    widths = tried.widths()
+    return Model(usual, step, first, scales, reach, widths, withheld(tried, mine, widths))
 
 
 def _scale(fit: Fit, rows: Rows, times: Floats) -> float:

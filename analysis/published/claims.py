@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import product
+from math import isclose
 from typing import Any
 
 from analysis.matching.comparison import geometric_mean, improvement
@@ -52,16 +53,15 @@ _ARMS = {"baseline": ("baseline_", ""), "speculative": ("speculative_",)}
 
 @dataclass(frozen=True)
 class _Bill:
-    """A row's price and throughputs, and what is known of the GPUs behind both."""
+    """A row's price and throughputs, and what is known of the GPUs behind both: how many are
+    ``priced`` and how many ``measured``."""
 
     row: Row
     price: float
     rates: Mapping[str, PrintedRange]
     tokens_per_day: float
     priced: int | None
-    """GPUs that the price buys."""
     measured: int | None
-    """GPUs behind the throughput."""
 
     def usd_per_million(self, rate: PrintedRange) -> PrintedRange:
         """Return an arm's cost at the whole price, as a printed formula has it that knows no
@@ -100,13 +100,13 @@ def _cost_findings(
             _Bill(
                 row, float(decimal(price)), rates, float(decimal(daily)),
                 _stated(row, "gpus_per_instance") or _listed(row, price, prices),
-                _stated(row, "gpus_used") or _stated(row, "tp") or _gpus_of(row, tables),
+                _stated(row, "gpus_used") or _stated(row, "tp") or _tp_beside(row, tables),
             )
         )  # fmt: skip
-    return [finding for bill in bills for finding in (*_costs(bill), *_savings(bill))]
+    return [finding for bill in bills for finding in _judged_bill(bill)]
 
 
-def _costs(bill: _Bill) -> Iterator[Finding]:
+def _judged_bill(bill: _Bill) -> Iterator[Finding]:
     for arm, rate in bill.rates.items():
         for prefix, (cost, convert) in product(_ARMS[arm], _COSTS.items()):
             name = f"{prefix}{cost}"
@@ -114,10 +114,7 @@ def _costs(bill: _Bill) -> Iterator[Finding]:
                 follows = propagated(
                     lambda usd, c=convert: c(usd, bill.tokens_per_day), bill.usd_per_million(rate)
                 )
-                yield _judged_sum(bill, name, follows, "USD")
-
-
-def _savings(bill: _Bill) -> Iterator[Finding]:
+                yield _judged_sum(bill, name, follows)
     if len(bill.rates) < len(_ARMS):
         return
     old, new = (bill.usd_per_million(bill.rates[arm]) for arm in _ARMS)
@@ -128,14 +125,14 @@ def _savings(bill: _Bill) -> Iterator[Finding]:
         reason = "Follows from the throughputs, whatever the price and its basis."
         yield figure.finding(reason) if figure.agrees else figure.differs()
     if "saving_usd" in bill.row.fields:
-        yield _judged_sum(bill, "saving_usd", saved, "USD")
+        yield _judged_sum(bill, "saving_usd", saved)
     if "usd_saved_per_year" in bill.row.fields and bill.tokens_per_day:
         yearly = saved.scaled(bill.tokens_per_day / MILLION * DAYS_PER_YEAR)
-        yield _judged_sum(bill, "usd_saved_per_year", yearly, "USD")
+        yield _judged_sum(bill, "usd_saved_per_year", yearly)
 
 
-def _judged_sum(bill: _Bill, name: str, follows: PrintedRange, unit: str) -> Finding:
-    figure = bill.figure(name, follows, unit)
+def _judged_sum(bill: _Bill, name: str, follows: PrintedRange) -> Finding:
+    figure = bill.figure(name, follows, "USD")
     if not figure.agrees:
         return figure.differs()
     if bill.priced is None or bill.measured is None:
@@ -147,9 +144,9 @@ def _judged_sum(bill: _Bill, name: str, follows: PrintedRange, unit: str) -> Fin
     share = follows.value * bill.measured / bill.priced
     gpus = f"{bill.measured} GPU" + ("" if bill.measured == 1 else "s")
     return figure.finding(
-        f"{shown(figure.printed.value, unit)} is on the instance basis: {bill.price:,.2f} USD/h "
+        f"{shown(figure.printed.value, 'USD')} is on the instance basis: {bill.price:,.2f} USD/h "
         f"buys {bill.priced} GPUs, and the throughput is that of {gpus}. On the per-GPU basis "
-        f"it is {share:,.3f} {unit}.",
+        f"it is {share:,.3f} USD.",
         "basis",
     )
 
@@ -168,23 +165,24 @@ def _listed(row: Row, price: Decimal, prices: Sequence[Price]) -> int | None:
     of the same sum, among those of the row's ``gpu`` where it names one. None for a round sum,
     which may be anybody's, and where the list says different numbers."""
     named = str(row.fields.get("price", "")).casefold()
-    digits = decimals(price)
-    found = [p for p in prices if p.name.casefold() == named]
-    found = found or (instances_at(float(decimal(price)), digits, prices) if digits else [])
+    listed = [p for p in prices if p.name.casefold() == named]
+    if not listed and decimals(price):
+        listed = instances_at(float(decimal(price)), decimals(price), prices)
     gpu = row.fields.get("gpu")
-    counts = {p.gpus_per_instance for p in found if gpu is None or is_gpu(str(gpu), p)}
+    counts = {p.gpus_per_instance for p in listed if gpu is None or is_gpu(str(gpu), p)}
     return counts.pop() if len(counts) == 1 else None
 
 
-def _gpus_of(row: Row, tables: Sequence[Row]) -> int | None:
+def _tp_beside(row: Row, tables: Sequence[Row]) -> int | None:
     """Return the ``tp`` of a table row that prints the same throughputs; None without one."""
     names = [f"{prefix}tok_s" for prefixes in _ARMS.values() for prefix in prefixes]
     rates = {row.fields[name] for name in names if name in row.fields}
-    for table in tables:
-        values = {table.fields.get("baseline"), table.fields.get("speculative")}
-        if rates and rates <= values and "tp" in table.fields:
-            return _stated(table, "tp")
-    return None
+    same = (
+        table for table in tables
+        if rates and rates <= {table.fields.get(arm) for arm in _VALUES} and "tp" in table.fields
+    )  # fmt: skip
+    table = next(same, None)
+    return None if table is None else _stated(table, "tp")
 
 
 # --- Published improvements and geometric means, recomputed from their rows.
@@ -248,14 +246,10 @@ def _mean_findings(rows: Sequence[Row]) -> Iterator[Finding]:
             continue
         for row, arm in product(group[True], _VALUES):
             values = [printed(positive(level, arm)) for level in levels]
-            value, low, high = (
-                geometric_mean([getattr(one, end) for one in values])
-                for end in ("value", "low", "high")
-            )
-            mean = float("nan") if value is None else value
-            follows = exactly(mean)
-            if low is not None:
-                follows = PrintedRange(mean, low, float("nan") if high is None else high)
+            mean = geometric_mean([one.value for one in values]) or float("nan")
+            low = geometric_mean([one.low for one in values])
+            high = geometric_mean([one.high for one in values]) or float("nan")
+            follows = exactly(mean) if low is None else PrintedRange(mean, low, high)
             named = {**row.about, "arm": arm, "levels": str(len(levels))}
             claimed = printed(positive(row, arm))
             name = f"geometric mean of {row.name}"
@@ -269,13 +263,13 @@ def better_of(row: Row) -> Better:
     told = row.fields.get("better")
     if told in ("higher", "lower"):
         return "higher" if told == "higher" else "lower"
-    known = read_metric(row.name)
-    if known is None:
+    metric = read_metric(row.name)
+    if metric is None:
         raise InvalidInput(
             f"{row.place}: {row.name!r} is no metric of the catalogue; add better: higher or "
             "better: lower to the row."
         )
-    return known.better
+    return metric.better
 
 
 def _judge(figure: Figure, others: Sequence[Figure]) -> Finding:
@@ -339,17 +333,22 @@ def _beyond_drafts(rows: Sequence[Row], acceptance: Sequence[Row]) -> Iterator[F
     ``acceptance``: the rows that say the tokens of a step, by themselves or of the same server.
     """
     for row in rows:
-        named, loads = read_metric(row.name), {v for n, v in _labels(row).items() if _is_load(n)}
+        named, labels = read_metric(row.name), _labels(row)
+        loads = {text for label, text in labels.items() if _is_load(label)}
         if loads != {"1"} or named is None or named.metric in _NOT_DRAFTED:
             continue
         values = [printed(positive(row, name)) for name in _VALUES]
         speedup = NAMED["factor"].follows(values, better_of(row))
         steps: list[PrintedRange] = []
-        for those in ([row], [other for other in acceptance if _same_server(row, other)]):
+        same = [
+            other for other in acceptance
+            if all(labels.get(n, v) == v for n, v in _labels(other).items() if not _is_load(n))
+        ]  # fmt: skip
+        for those in ([row], same):
             # The tokens of a step as rows print them, else as they follow.
             measured = [measures(one.fields) for one in those]
-            found = [told.get("length", follows(told).get("length")) for told in measured]
-            steps = steps or [step for step in found if step is not None and step.value > 1]
+            lengths = [each.get("length", follows(each).get("length")) for each in measured]
+            steps = steps or [step for step in lengths if step is not None and step.value > 1]
         most = max(steps, key=lambda step: step.high, default=speedup)
         if speedup.low > most.high:
             yield Figure(row.section, row.about, row.name, speedup, most, "x").finding(
@@ -361,11 +360,6 @@ def _beyond_drafts(rows: Sequence[Row], acceptance: Sequence[Row]) -> Iterator[F
 
 def _is_load(label: str) -> bool:
     return label.casefold().endswith(("concurrency", "batch_size", "batch size"))
-
-
-def _same_server(one: Row, other: Row) -> bool:
-    ours, theirs = _labels(one), _labels(other)
-    return all(ours[n] == theirs[n] for n in ours.keys() & theirs.keys() if not _is_load(n))
 
 
 # --- The errors behind flagged figures: one wrong price is one error, whatever was calculated with it.
@@ -386,23 +380,16 @@ class Error:
 
 
 def _same_error(first: Finding, other: Finding) -> bool:
-    """Return whether both figures stand in one row or table and were made wrong by the same
-    thing."""
     if (first.section, first.about, first.kind) != (other.section, other.about, other.kind):
         return False
     if first.kind == "swapped":
-        return first.low <= other.published <= first.high or _near(
-            first.recomputed, other.published
-        )
+        near = isclose(first.recomputed, other.published, rel_tol=_SAME_FACTOR)
+        return near or first.low <= other.published <= first.high
     if first.kind == "basis":
         return True
-    money = (one.unit == "USD" and one.kind == "arithmetic" and one.recomputed
-             for one in (first, other))  # fmt: skip
-    return all(money) and _near(*(one.published / one.recomputed for one in (first, other)))
-
-
-def _near(one: float, other: float) -> bool:
-    return abs(one - other) <= _SAME_FACTOR * max(abs(one), abs(other))
+    both = (first, other)
+    money = all(one.unit == "USD" and one.kind == "arithmetic" and one.recomputed for one in both)
+    return money and isclose(*(x.published / x.recomputed for x in both), rel_tol=_SAME_FACTOR)
 
 
 def _error(group: tuple[Finding, ...]) -> Error:
@@ -411,13 +398,13 @@ def _error(group: tuple[Finding, ...]) -> Error:
     if not count or kind == "swapped":
         return Error(kind, first.reason, group)
     if kind == "basis":
-        told = first.reason.partition(" On the per-GPU basis")[0]
+        basis = first.reason.partition(" On the per-GPU basis")[0]
         figures = "figure stands" if count == 1 else "figures stand"
-        return Error(kind, f"{told} {count} more {figures} on the same price.", group)
+        return Error(kind, f"{basis} {count} more {figures} on the same price.", group)
     more = "figure of this row is" if count == 1 else "figures of this row are"
     factor = first.published / first.recomputed
-    told = f"That is {factor:.3g} times what follows, and {count} more {more} wrong"
-    return Error(kind, f"{first.reason} {told} by the same factor.", group)
+    times = f"That is {factor:.3g} times what follows, and {count} more {more} wrong"
+    return Error(kind, f"{first.reason} {times} by the same factor.", group)
 
 
 # --- Published tables, judged: which figures do not follow from their own row, and why.

@@ -39,78 +39,65 @@ def beside(
     laptop's numbers never stand beside those of another model. A claim at one concurrency takes
     that load, one about a peak none, any other the mean over the loads, which has no word.
     """
-    ours, told = _Ours(found, sure), []
+    idle = {setting for setting, _ in kept_up(found)}
+    keys = dict(zip(found.keys.index, records(found.keys), strict=True))
+    # Our means of a line are looked up once for all figures that are about it.
+    lines: dict[tuple[Named, str | None], list[dict[str, Any]]] = {}
+    judged = []
     for finding in findings:
         named = read_metric(finding.metric)
         other = {"arm", "arms"} & set(finding.about)
         if finding.better is None or named is None or named.peak or other:
-            told.append(finding)
+            judged.append(finding)
             continue
         wanted = {_KEYS[name]: text for name, text in finding.about.items() if name in _KEYS}
         if model is not None:
             wanted.setdefault("model", model)
-        measured = ours.measured(named, finding.about.get("concurrency"), wanted)
-        told.append(replace(finding, measured=tuple(measured)))
-    return tuple(told)
+        line = (named, finding.about.get("concurrency"))
+        if line not in lines:
+            lines[line] = records(_means(found, sure, idle, *line))
+        measured = []
+        for row in lines[line]:
+            facts = keys[row["setting"], row["arm_id"]]
+            if all(_text(facts.get(x)) == y.strip().casefold() for x, y in wanted.items()):
+                measured.append(_mean_of(facts, row))
+        judged.append(replace(finding, measured=tuple(measured)))
+    return tuple(judged)
 
 
-class _Ours:
-    """Our own means; those of a line are looked up once for all figures that are about it."""
+def _mean_of(facts: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    known = {name: plain(facts.get(name)) for name in ("model", "gpu", "evidence")}
+    ends = {
+        name: None if pd.isna(row[name]) else 100 * float(row[name]) for name in ("low", "high")
+    }
+    word = plain(row["word"])
+    return {
+        "arm": str(facts.get("arm_label")),
+        **{name: None if value is None else str(value) for name, value in known.items()},
+        "loads": list(row["loads"]), "improvement": 100 * float(row["improvement"]), **ends,
+        "word": None if word is None else str(word),
+    }  # fmt: skip
 
-    def __init__(self, found: Comparison, sure: Effects) -> None:
-        self._found, self._sure = found, sure
-        self._idle = {setting for setting, _ in kept_up(found)}
-        self._rows: dict[tuple[Named, str | None], list[dict[str, Any]]] = {}
-        self._keys: dict[Any, dict[str, Any]] = dict(
-            zip(found.keys.index, records(found.keys), strict=True)
-        )
 
-    def measured(
-        self, named: Named, concurrency: str | None, wanted: Mapping[str, str]
-    ) -> Iterator[dict[str, Any]]:
-        """Yield our means of a line over the loads, or at one concurrency, of the settings and arms whose
-        facts are the wanted ones."""
-        if (named, concurrency) not in self._rows:
-            self._rows[named, concurrency] = records(self._of(named, concurrency))
-        for row in self._rows[named, concurrency]:
-            keys = self._keys[row["setting"], row["arm_id"]]
-            if any(_text(keys.get(x)) != y.strip().casefold() for x, y in wanted.items()):
-                continue
-            facts = {name: plain(keys.get(name)) for name in ("model", "gpu", "evidence")}
-            facts["word"] = plain(row["word"])
-            texts = {name: None if x is None else str(x) for name, x in facts.items()}
-            word = texts.pop("word")
-            ends = {
-                name: None if pd.isna(row[name]) else 100 * float(row[name])
-                for name in ("low", "high")
-            }
-            yield {
-                "arm": str(keys.get("arm_label")), **texts, "loads": list(row["loads"]),
-                "improvement": 100 * float(row["improvement"]), **ends, "word": word,
-            }  # fmt: skip
-
-    def _of(self, named: Named, concurrency: str | None) -> pd.DataFrame:
-        """Return the measured means with their intervals; no throughput at rates that are kept up
-        with."""
-        by = ["setting", "arm_id", "metric", "statistic"]
-        table = self._found.geomean
-        known = self._sure.means[[*by, "low", "high"]].assign(word=None)
-        if concurrency is not None and concurrency.isdigit():
-            by = [*by, "load"]
-            table = self._at(int(concurrency))
-            known = self._sure.levels[[*by, "low", "high", "word"]]
-        table = table.astype({"metric": object, "statistic": object})
-        chosen = (table["metric"] == named.metric) & (table["statistic"] == named.statistic)
-        if named.metric in THROUGHPUTS:
-            chosen &= ~table["setting"].isin(self._idle)
-        kept = table[chosen & table["improvement"].notna()]
-        return kept.merge(known, on=by, how="left")
-
-    def _at(self, concurrency: int) -> pd.DataFrame:
-        load = Load("concurrency", float(concurrency))
-        place = self._found.loads.index(load) if load in self._found.loads else -2
-        levels = self._found.levels[self._found.levels["load"] == place]
-        return levels.assign(loads=objects([(load.short,)] * len(levels), levels.index))
+def _means(
+    found: Comparison, sure: Effects, idle: set[int], named: Named, concurrency: str | None
+) -> pd.DataFrame:
+    """Return our means of a line with their intervals, over the loads or at one concurrency; no
+    throughput of the settings ``idle``, whose rates are kept up with."""
+    by = ["setting", "arm_id", "metric", "statistic"]
+    table, known = found.geomean, sure.means[[*by, "low", "high"]].assign(word=None)
+    if concurrency is not None and concurrency.isdigit():
+        load = Load("concurrency", float(int(concurrency)))
+        place = found.loads.index(load) if load in found.loads else -2
+        table = found.levels[found.levels["load"] == place]
+        table = table.assign(loads=objects([(load.short,)] * len(table), table.index))
+        by = [*by, "load"]
+        known = sure.levels[[*by, "low", "high", "word"]]
+    table = table.astype({"metric": object, "statistic": object})
+    chosen = (table["metric"] == named.metric) & (table["statistic"] == named.statistic)
+    if named.metric in THROUGHPUTS:
+        chosen &= ~table["setting"].isin(idle)
+    return table[chosen & table["improvement"].notna()].merge(known, on=by, how="left")
 
 
 def _text(value: Any) -> str | None:

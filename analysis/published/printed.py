@@ -32,8 +32,7 @@ class PrintedRange:
 
     def scaled(self, factor: float) -> "PrintedRange":
         """Return the range in another unit; ``factor`` may be negative."""
-        ends = sorted((self.low * factor, self.high * factor))
-        return PrintedRange(self.value * factor, *ends)
+        return PrintedRange(self.value * factor, *sorted((self.low * factor, self.high * factor)))
 
 
 def exactly(value: float) -> PrintedRange:
@@ -45,8 +44,7 @@ def printed(value: Any) -> PrintedRange:
     """Return a printed number (Decimal, int or text, ``+20.7 %``, ``1.65x`` and ``1,171.7`` too) as
     a range, give or take half of its last digit. Raises ValueError for what is no finite number."""
     number = decimal(value)
-    exponent = number.as_tuple().exponent
-    half = float(Decimal(5).scaleb(int(exponent) - 1))
+    half = float(Decimal(5).scaleb(int(number.as_tuple().exponent) - 1))
     return PrintedRange(float(number), float(number) - half, float(number) + half)
 
 
@@ -168,7 +166,11 @@ def measures(fields: Mapping[str, Any]) -> dict[str, PrintedRange]:
     for name, value in fields.items():
         what = meaning(name)
         if what is not None:
-            parts = _parts(value) if what == "positions" else [value]
+            parts = [value]
+            if what == "positions" and isinstance(value, Mapping | list):
+                parts = list(value.values()) if isinstance(value, Mapping) else value
+            elif what == "positions":
+                parts = re.split(r"[,;/|\s]+(?=[\d.])", str(value).strip("[] "))
             numbers = (_measure(name, part, what) for part in parts)
             found.setdefault(what, []).extend(one for one in numbers if one is not None)
     shares = found.pop("positions", [])
@@ -181,14 +183,6 @@ def measures(fields: Mapping[str, Any]) -> dict[str, PrintedRange]:
         each = propagated(lambda drafted, drafts: drafted / drafts, told["drafted"], told["drafts"])
         told = told if each.meets(told["k"]) else {n: v for n, v in told.items() if n != "k"}
     return told
-
-
-def _parts(value: Any) -> list[Any]:
-    if isinstance(value, Mapping):
-        return list(value.values())
-    if isinstance(value, list):
-        return value
-    return re.split(r"[,;/|\s]+(?=[\d.])", str(value).strip("[] "))
 
 
 def _measure(name: str, value: Any, what: str) -> PrintedRange | None:
@@ -273,10 +267,6 @@ class Printed:
         """The sign that is printed with the number: ``%``, ``x``, or empty."""
         return "x" if _TIMES.search(self.text) else "%" * self.text.rstrip().endswith("%")
 
-    def fits(self, convention: Convention) -> bool:
-        """Whether the gain follows from its values under a convention."""
-        return printed(self.text).meets(convention.follows(self.values, self.better))
-
 
 def gains(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that print a gain: ``published_pct``, ``speedup``, ``Change (%)`` …"""
@@ -296,7 +286,9 @@ def convention_of(rows: Sequence[Printed]) -> Convention:
         known.sort(key=lambda one: one.unit != "x")
 
     def votes(by: Convention) -> int:
-        fitting = [row for row in rows if row.fits(by)]
+        fitting = [
+            row for row in rows if printed(row.text).meets(by.follows(row.values, row.better))
+        ]
         rises = (
             row.better == "lower" and row.values[1].value > row.values[0].value for row in fitting
         )

@@ -53,7 +53,14 @@ def acceptance_lengths(
     mean[BASELINE] = 1.0
     for family in space.families().values():
         counted = [arm for arm in family if arm in measured]
-        derived = {arm: _derived(space, own, by_position, arm, counted) for arm in family}
+        derived = {}
+        for arm in family:
+            # By the positions of the measured arms that draft more.
+            k, tokens = space.arms[arm].k, np.full(own.shape[1], np.nan)
+            for longer in (x for x in reversed(counted) if space.arms[x].k > k):
+                first = 1 + by_position[longer][:, :k].sum(axis=1)
+                tokens = np.where(np.isfinite(tokens), tokens, first)
+            derived[arm] = _near(space, tokens)
         # Judged by the arms that were measured; what is assumed counts as one of these.
         apart = [np.log(own[arm] / derived[arm]) for arm in counted]
         squares = [float(np.nanmean(x**2)) for x in apart if np.isfinite(x).any()]
@@ -63,19 +70,6 @@ def acceptance_lengths(
             doubt[arm] = 0.0 if arm in counted else off
     untold = ~np.isfinite(mean)
     return AcceptanceLengths(np.where(untold, _GUESS, mean), np.where(untold, _UNTOLD, doubt))
-
-
-def _derived(
-    space: Space, own: Floats, by_position: Floats, arm: int, counted: list[int]
-) -> Floats:
-    """Return the lengths (places,) of an arm by the positions of the measured arms that draft
-    more."""
-    k = space.arms[arm].k
-    told = np.full(own.shape[1], np.nan)
-    for longer in (x for x in reversed(counted) if space.arms[x].k > k):
-        first = 1 + by_position[longer][:, :k].sum(axis=1)
-        told = np.where(np.isfinite(told), told, first)
-    return _near(space, told)
 
 
 def _near(space: Space, told: Floats) -> Floats:
@@ -140,7 +134,6 @@ def unmixed(space: Space, mix: Mix, loads: NDArray[np.bool_]) -> NDArray[np.bool
 
 
 def _places(space: Space, mix: Mix) -> NDArray[np.int64]:
-    """Return (datasets, loads): the numbers of the places."""
     at = space.at
     loads = sorted({place.load for place in space.places})
     common = [load for load in loads if all((name, load) in at for name in mix.share)]
@@ -349,7 +342,13 @@ def _tally(
         there = np.flatnonzero(launch.measured)
         cells = launch.arm * len(space.places) + there
         mine = np.array([place_of[int(cell)] for cell in cells] + [states - 1])
-        weight, det = _weights(noise[:, there], shared)
+        # The inverse covariance of the launch's values, and the logarithm of its determinant (Sherman
+        # and Morrison 1950).
+        inverse = 1 / noise[:, there]
+        spread = 1 + shared * inverse.sum(axis=1)
+        weight = -(inverse[:, :, None] * inverse[:, None, :] * (shared / spread)[:, None, None])
+        weight[:, np.arange(len(there)), np.arange(len(there))] += inverse
+        det = np.log(spread) - np.log(inverse).sum(axis=1)
         value = launch.speed[there] - level[there] - centre[cells]
         when = float(turn - (len(seen.launches) - 1) / 2)
         rows = np.hstack([np.eye(len(there)), np.full((len(there), 1), when)])
@@ -361,21 +360,9 @@ def _tally(
 
 
 def _first_speeds(seen: SeenLaunches) -> Floats:
-    """Return the baseline's first value at each place: all speeds are relative to these."""
     rows = np.array([one.speed for one in seen.launches if one.arm == BASELINE])
     first = np.isfinite(rows).argmax(axis=0)
     return np.asarray(np.take_along_axis(rows, first[None], axis=0)[0])
-
-
-def _weights(noise: Floats, shared: Floats) -> tuple[Floats, Floats]:
-    """Return the inverse covariance of a launch's values at some places, and the logarithm of its
-    determinant (Sherman and Morrison 1950)."""
-    inverse = 1 / noise
-    spread = 1 + shared * inverse.sum(axis=1)
-    weight = -(inverse[:, :, None] * inverse[:, None, :] * (shared / spread)[:, None, None])
-    places = np.arange(noise.shape[1])
-    weight[:, places, places] += inverse
-    return weight, np.log(spread) - np.log(inverse).sum(axis=1)
 
 
 def _posterior(

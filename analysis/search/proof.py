@@ -56,7 +56,7 @@ def standing(belief: Belief, seen: SeenLaunches, aim: Aim) -> PlaceLeaders:
     places = np.arange(expected.shape[1])
     apart = belief.mean - belief.mean[:, lead, places][:, None, :]
     stake = float(np.log1p(aim.stake))
-    sd = np.sqrt(np.maximum(_variance_to_lead(belief, lead), 1e-18))
+    sd = np.sqrt(np.maximum(variance_to_lead(belief.cov, lead), 1e-18))
     risk = np.tensordot(belief.weight, ndtr((apart - stake) / sd), 1)
     risk[lead, places] = 0.0
     risk[shut] = 0.0
@@ -68,14 +68,13 @@ def standing(belief: Belief, seen: SeenLaunches, aim: Aim) -> PlaceLeaders:
     return PlaceLeaders(lead, risk, behind, of_place, anywhere)
 
 
-def _variance_to_lead(belief: Belief, lead: NDArray[np.int64]) -> Floats:
-    """Return (sizes, arms, places): the variance of each arm's distance to the lead."""
-    arms, places = belief.mean.shape[1:]
-    at = np.arange(arms * places).reshape(arms, places)
-    best = at[lead, np.arange(places)]
-    own = belief.cov[:, at, at]
-    both = belief.cov[:, at, np.broadcast_to(best, at.shape)]
-    return np.asarray(own + belief.cov[:, best, best][:, None, :] - 2 * both)
+def variance_to_lead(cov: Floats, lead: NDArray[np.int64]) -> Floats:
+    """Return (…, arms, places): the variance of each arm's distance to the lead, of one covariance
+    or several (…, arms x places, squared)."""
+    at = np.arange(cov.shape[-1]).reshape(-1, len(lead))
+    best = at[lead, np.arange(len(lead))]
+    own, both = cov[..., at, at], cov[..., at, np.broadcast_to(best, at.shape)]
+    return np.asarray(own + cov[..., best, best][..., None, :] - 2 * both)
 
 
 def _together(belief: Belief, lead: NDArray[np.int64], risk: Floats, stake: float) -> float:
@@ -192,7 +191,7 @@ def _ahead(
     expects."""
     places = np.arange(len(lead))
     mean = belief.mean[:, lead, places] - belief.mean[:, rival, places]
-    variance = _variance_to_lead(belief, lead)[:, rival, places]
+    variance = variance_to_lead(belief.cov, lead)[:, rival, places]
     return mean, np.sqrt(np.maximum(variance, 1e-12))
 
 

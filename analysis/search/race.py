@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from analysis.search.belief import Belief, believe
-from analysis.search.proof import PlaceLeaders, standing
+from analysis.search.proof import PlaceLeaders, standing, variance_to_lead
 from analysis.search.space import BASELINE, Aim, Floats, SeenLaunches, Space
 
 # --- What one more launch would tell, for the minutes that it takes.
@@ -36,19 +36,11 @@ class Option:
     worth: float
 
 
-@dataclass(frozen=True)
-class NormalBelief:
-    """The belief as one normal distribution: means and covariance over the sizes of the noise, and
-    the covariance of a launch's values."""
-
-    cov: Floats
-    launch: Floats
-
-
-def _as_normal(belief: Belief) -> NormalBelief:
-    noise = belief.weight @ belief.noise
-    shared = float(belief.weight @ belief.shared)
-    return NormalBelief(np.tensordot(belief.weight, belief.cov, 1), np.diag(noise) + shared)
+def _as_normal(belief: Belief) -> tuple[Floats, Floats]:
+    """Return the belief as one normal distribution: its covariance over the sizes of the noise, and
+    that of a launch's values."""
+    launch = np.diag(belief.weight @ belief.noise) + float(belief.weight @ belief.shared)
+    return np.tensordot(belief.weight, belief.cov, 1), launch
 
 
 def options(
@@ -67,22 +59,22 @@ def options(
 
 
 def _options_by_worth(
-    space: Space, known: NormalBelief, seen: SeenLaunches, now: PlaceLeaders, aim: Aim
+    space: Space, cov: Floats, launch: Floats, seen: SeenLaunches, now: PlaceLeaders, aim: Aim
 ) -> list[Option]:
     width = len(space.places)
     arm, place = np.nonzero(now.risk > _FAINT)
     rival, lead = arm * width + place, now.lead[place] * width + place
     # Of every rival that matters: its covariances with all states less those of its lead.
-    contrast = known.cov[rival] - known.cov[lead]
+    contrast = cov[rival] - cov[lead]
     spread = contrast[np.arange(len(arm)), rival] - contrast[np.arange(len(arm)), lead]
     before = np.maximum(np.sqrt(np.maximum(spread, 0)) ** 2, 1e-12)
     far = now.behind[arm, place] - np.log1p(aim.stake)
     found = []
     for number, places in options(space, seen, now, aim):
         cells = number * width + np.flatnonzero(places)
-        inner = known.cov[np.ix_(cells, cells)] + known.launch[np.ix_(places, places)]
-        told = contrast[:, cells]
-        gone = np.minimum((told @ np.linalg.inv(inner) * told).sum(axis=1), before)
+        inner = cov[np.ix_(cells, cells)] + launch[np.ix_(places, places)]
+        shown = contrast[:, cells]
+        gone = np.minimum((shown @ np.linalg.inv(inner) * shown).sum(axis=1), before)
         # The variance goes and the mean stays: a normal tail falls as exp(-distance^2 / (2 variance)).
         after = np.maximum(before - gone, 1e-12)
         removed = np.asarray(-np.expm1(-0.5 * far**2 * (1 / after - 1 / before)))
@@ -92,24 +84,21 @@ def _options_by_worth(
     return sorted(found, key=lambda option: -option.worth)
 
 
-def _known_after(known: NormalBelief, option: Option) -> NormalBelief:
+def _cov_after(cov: Floats, launch: Floats, option: Option) -> Floats:
     places = option.places
     cells = option.arm * len(places) + np.flatnonzero(places)
-    seen = known.cov[:, cells]
-    inner = known.cov[np.ix_(cells, cells)] + known.launch[np.ix_(places, places)]
-    return replace(known, cov=known.cov - seen @ np.linalg.solve(inner, seen.T))
+    seen = cov[:, cells]
+    inner = cov[np.ix_(cells, cells)] + launch[np.ix_(places, places)]
+    return np.asarray(cov - seen @ np.linalg.solve(inner, seen.T))
 
 
 def _standing_at(cov: Floats, now: PlaceLeaders, aim: Aim) -> PlaceLeaders:
     """Return the standing if what is known has this covariance and the means of now; ``open`` is as it
     was."""
-    arms, places = now.risk.shape
-    at = np.arange(arms * places).reshape(arms, places)
-    best = at[now.lead, np.arange(places)]
-    variance = cov[at, at] + cov[best, best][None] - 2 * cov[at, best[None]]
+    variance = variance_to_lead(cov, now.lead)
     far = now.behind - np.log1p(aim.stake)
     risk = np.where(np.isfinite(far), ndtr(far / np.sqrt(np.maximum(variance, 1e-12))), 0.0)
-    risk[now.lead, np.arange(places)] = 0.0
+    risk[now.lead, np.arange(len(now.lead))] = 0.0
     return replace(now, risk=risk, of_place=risk.sum(axis=0))
 
 
@@ -137,15 +126,15 @@ def settling(
     Each launch takes away variance as the belief says; the noise is taken at its mean size. It is at
     least one launch: give what is still open.
     """
-    known, minutes = _as_normal(belief), 0.0
+    (cov, launch), minutes = _as_normal(belief), 0.0
     for count in range(MOST + 1):
-        then = _standing_at(known.cov, now, aim)
+        then = _standing_at(cov, now, aim)
         if count and then.risk.sum() <= aim.error:
             return Settling(count, minutes)
-        every = _options_by_worth(space, known, seen, then, aim)
+        every = _options_by_worth(space, cov, launch, seen, then, aim)
         if not every or not every[0].worth > 0:
             break
-        known, minutes = _known_after(known, every[0]), minutes + every[0].minutes
+        cov, minutes = _cov_after(cov, launch, every[0]), minutes + every[0].minutes
     return Settling(None, None)
 
 
@@ -167,7 +156,19 @@ def chance_of_deciding(
 
     It is rather too small: the race chooses anew after every launch.
     """
-    ahead = _launches_within(space, seen, belief, now, aim, left)
+    ahead: Ahead = []
+    guessed, launch = _as_normal(belief)
+    alike = max(1, int(left // (_ROUNDS * (space.start_min + float(space.cell_min.min())))))
+    while True:
+        then = _standing_at(guessed, now, aim)
+        every = _options_by_worth(space, guessed, launch, seen, then, aim)
+        best = next((one for one in every if one.minutes <= left and one.worth > 0), None)
+        if best is None:
+            break
+        for _ in range(min(alike, int(left // best.minutes))):
+            left -= best.minutes
+            ahead.append((best.arm, np.flatnonzero(best.places)))
+            guessed = _cov_after(guessed, launch, best)
     if not ahead:
         return 0.0
     cells = sum(len(places) for _, places in ahead)
@@ -188,24 +189,6 @@ def chance_of_deciding(
 Ahead = list[tuple[int, NDArray[np.int64]]]
 
 
-def _launches_within(
-    space: Space, seen: SeenLaunches, belief: Belief, now: PlaceLeaders, aim: Aim, left: float
-) -> Ahead:
-    guessed = _as_normal(belief)
-    chosen: Ahead = []
-    cheapest = space.start_min + float(space.cell_min.min())
-    alike = max(1, int(left // (_ROUNDS * cheapest)))
-    while True:
-        every = _options_by_worth(space, guessed, seen, _standing_at(guessed.cov, now, aim), aim)
-        best = next((one for one in every if one.minutes <= left and one.worth > 0), None)
-        if best is None:
-            return chosen
-        for _ in range(min(alike, int(left // best.minutes))):
-            left -= best.minutes
-            chosen.append((best.arm, np.flatnonzero(best.places)))
-            guessed = _known_after(guessed, best)
-
-
 def _decided(
     belief: Belief, size: int, ahead: Ahead, drawn: Floats, shut: NDArray[np.bool_], aim: Aim
 ) -> NDArray[np.bool_]:
@@ -222,9 +205,9 @@ def _decided(
     root = np.linalg.solve(np.linalg.cholesky(inner), cov[state])
     over = np.zeros(len(drawn), dtype=np.bool_)
     for until in np.cumsum(many)[looks[looks >= 0]]:
-        told = root[:until]
-        future = mean + drawn[:, :until] @ told
-        over |= _risk(future, cov - told.T @ told, shut, aim) <= aim.error
+        known = root[:until]
+        future = mean + drawn[:, :until] @ known
+        over |= _risk(future, cov - known.T @ known, shut, aim) <= aim.error
     return over
 
 
@@ -419,10 +402,10 @@ def _raced(
     Each further one is weighed as if those before it were measured and every mean stayed, so that it
     tells something else; none is added once those before it are expected to be enough.
     """
-    guessed, then, rest = _as_normal(belief), now, seen
+    (guessed, launch), then, rest = _as_normal(belief), now, seen
     chosen: list[Next] = []
     while len(chosen) < at_once:
-        every = _options_by_worth(space, guessed, rest, then, aim)
+        every = _options_by_worth(space, guessed, launch, rest, then, aim)
         best = next((one for one in every if one.minutes <= left), None)
         if best is None or (chosen and not best.worth > 0):
             break
@@ -431,8 +414,8 @@ def _raced(
             arms = [one.arm for one in chosen]
             gone = {arm for arm in arms if arms.count(arm) >= seen.left[arm]}
             rest = replace(seen, closed=seen.closed.union(gone))
-        left, guessed = left - best.minutes, _known_after(guessed, best)
-        then = _standing_at(guessed.cov, now, aim)
+        left, guessed = left - best.minutes, _cov_after(guessed, launch, best)
+        then = _standing_at(guessed, now, aim)
         if then.risk.sum() <= aim.error:
             break
     if chosen:

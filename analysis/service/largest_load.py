@@ -1,12 +1,15 @@
 """The largest load that meets an SLO: every level up to it must meet it too."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.frames import numbered, objects
 from analysis.matching.arms import ArmLevels, means
 from analysis.service.slo import Bound, Slo
 from warehouse.catalogue import METRICS
@@ -37,7 +40,7 @@ def points(levels: ArmLevels) -> pd.DataFrame:
     table = _placed(levels)
     table["tokens_per_second_per_user"] = 1000 / table["itl"]
     table["tokens_per_second_per_gpu"] = table["output_throughput"] / table["gpus"]
-    table["group"] = _groups(table)
+    table["group"] = numbered(table, GROUP)
     names = [levels.loads[place].short for place in table["load"]]
     table["load_short"] = pd.Series(names, index=table.index, dtype="str")
     columns = [
@@ -45,9 +48,20 @@ def points(levels: ArmLevels) -> pd.DataFrame:
         "load_short", "repeats",
         "tokens_per_second_per_user", "tokens_per_second_per_gpu",
     ]  # fmt: skip
-    marked = _marked(table[columns])
-    order = ["group", "tokens_per_second_per_user", "tokens_per_second_per_gpu"]
-    return marked.sort_values(order, ascending=[True, False, False], ignore_index=True)
+    parts = []
+    rates = ["tokens_per_second_per_user", "tokens_per_second_per_gpu"]
+    for _, rows in table[columns].groupby("group", sort=True):
+        by = dominators(*(rows[name].to_numpy(dtype=np.float64) for name in rates))
+        names = []
+        for row in rows.to_dict("records"):
+            tp = row["tensor_parallel_size"]
+            size = "" if pd.isna(tp) else f" TP {int(tp)}"
+            names.append(f"{row['arm_label']}{size} at {row['load_short']}")
+        dominating = objects([names[at] if at >= 0 else None for at in by.tolist()], rows.index)
+        parts.append(rows.assign(dominated=by >= 0, dominated_by=dominating))
+    empty = table[columns].assign(dominated=False, dominated_by=None)
+    marked = pd.concat(parts, ignore_index=True) if parts else empty
+    return marked.sort_values(["group", *rates], ascending=[True, False, False], ignore_index=True)
 
 
 def unplaced(levels: ArmLevels) -> int:
@@ -58,8 +72,11 @@ def unplaced(levels: ArmLevels) -> int:
 
 
 def _placed(levels: ArmLevels) -> pd.DataFrame:
-    """Return the levels that can be a point, with the fields of their setting and arm."""
-    table = _wide(levels).merge(levels.keys.reset_index(), on=["setting", "arm_id"])
+    by = ["setting", "arm_id", "load"]
+    long = means(levels.values[levels.values["statistic"] == "mean"])
+    wide = long.pivot_table(index=by, columns="metric", values="value", observed=True)
+    wide = wide.reindex(columns=list(METRICS_READ)).join(long.groupby(by)["repeats"].max())
+    table = wide.reset_index().merge(levels.keys.reset_index(), on=["setting", "arm_id"])
     table["gpus"] = table["gpu_count"].fillna(table["tensor_parallel_size"])
     table = table.dropna(subset=["gpus", "output_throughput", "itl"])
     known = (table["itl"] > 0) & (table["output_throughput"] > 0)
@@ -77,44 +94,6 @@ def dominators(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int
     rank = np.lexsort((x, y)).argsort()
     best = np.where(better, rank[None, :], -1)
     return np.where(better.any(axis=1), best.argmax(axis=1), -1)
-
-
-def _marked(table: pd.DataFrame) -> pd.DataFrame:
-    parts = []
-    for _, rows in table.groupby("group", sort=True):
-        x, y = (
-            rows[name].to_numpy(dtype=np.float64)
-            for name in ("tokens_per_second_per_user", "tokens_per_second_per_gpu")
-        )
-        by = dominators(x, y)
-        names = [_name(row) for row in rows.to_dict("records")]
-        told: list[Any] = [names[at] if at >= 0 else None for at in by.tolist()]
-        parts.append(
-            rows.assign(
-                dominated=by >= 0, dominated_by=pd.Series(told, index=rows.index, dtype=object)
-            )
-        )
-    empty = table.assign(dominated=False, dominated_by=None)
-    return pd.concat(parts, ignore_index=True) if parts else empty
-
-
-def _name(row: dict[Any, Any]) -> str:
-    tp = row["tensor_parallel_size"]
-    size = "" if pd.isna(tp) else f" TP {int(tp)}"
-    return f"{row['arm_label']}{size} at {row['load_short']}"
-
-
-def _wide(levels: ArmLevels) -> pd.DataFrame:
-    table = means(levels.values[levels.values["statistic"] == "mean"])
-    by = ["setting", "arm_id", "load"]
-    wide = table.pivot_table(index=by, columns="metric", values="value", observed=True)
-    repeats = table.groupby(by)["repeats"].max()
-    return wide.reindex(columns=list(METRICS_READ)).join(repeats).reset_index()
-
-
-def _groups(table: pd.DataFrame) -> NDArray[np.int64]:
-    codes = pd.DataFrame({name: pd.factorize(table[name])[0] for name in GROUP}, index=table.index)
-    return np.asarray(codes.groupby(list(GROUP), sort=False).ngroup(), dtype=np.int64)
 
 
 # --- The largest load that meets an SLO: every level up to it must meet it too.
@@ -159,39 +138,34 @@ def largest_loads(levels: ArmLevels, slo: Slo) -> dict[Keys, Reach]:
     cells = values[[*_LEVEL, "cell_id"]].drop_duplicates(ignore_index=True)
     holds = pd.Series(True, index=cells.index)
     there = cells.groupby(_LEVEL, sort=True).size().rename("repeats").reset_index()
-    judged: list[_Judged] = []
+    # By level: the bounds that do not hold, and those that are not measured.
+    broken: list[list[str]] = [[] for _ in range(len(there))]
+    missing: list[list[str]] = [[] for _ in range(len(there))]
+    each = [*_LEVEL, "cell_id"]
     for bound in slo.bounds:
         rows = values[(values["metric"] == bound.metric) & (values["statistic"] == bound.statistic)]
-        judged.append(_Judged(bound, *_beside(there, means(rows), _LEVEL)))
-        own, _ = _beside(cells, rows.drop_duplicates([*_LEVEL, "cell_id"], keep="last"),
-                         [*_LEVEL, "cell_id"])  # fmt: skip
+        mean, known = _beside(there, means(rows), _LEVEL)
+        for at, (value, measured) in enumerate(zip(mean, known, strict=True)):
+            if not measured:
+                missing[at].append(bound.text)
+            elif not bound.holds(value):
+                broken[at].append(f"{bound.text} ({_shown(bound, value)})")
+        own, _ = _beside(cells, rows.drop_duplicates(each, keep="last"), each)
         holds &= bound.holds_each(own)
     meeting = cells.assign(holds=holds).groupby(_LEVEL, sort=True)["holds"].sum()
     found: dict[Keys, list[Level]] = {}
-    rows_of = zip(there.itertuples(index=False), meeting.tolist(), strict=True)
-    for at, ((setting, arm_id, place, repeats), count) in enumerate(rows_of):
+    rows_of = zip(there.itertuples(index=False), meeting.tolist(), broken, missing, strict=True)
+    for (setting, arm_id, place, repeats), count, broke, lacks in rows_of:
+        met = False if broke else None if lacks else True
         load = levels.loads[int(place)]
-        level = _level(load, [one.told(at) for one in judged], (int(repeats), count))
+        level = Level(load, met, tuple(broke), tuple(lacks), int(repeats), count)
         found.setdefault((int(setting), int(arm_id)), []).append(level)
-    return {key: _reach(tuple(own)) for key, own in found.items()}
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """A bound at every level: the mean there, and whether there is one."""
-
-    bound: Bound
-    mean: Floats
-    there: NDArray[np.bool_]
-
-    def told(self, level: int) -> tuple[str, str]:
-        """Return how the bound is broken, and the bound where it is not measured; each empty
-        otherwise."""
-        if not self.there[level]:
-            return "", self.bound.text
-        if self.bound.holds(self.mean[level]):
-            return "", ""
-        return f"{self.bound.text} ({_shown(self.bound, self.mean[level])})", ""
+    reaches = {}
+    for key, mine in found.items():
+        up_to = list(takewhile(lambda level: level.met, mine))
+        largest = up_to[-1].load if up_to else None
+        reaches[key] = Reach(largest, tuple(mine), _sentence(largest, mine))
+    return reaches
 
 
 def _beside(
@@ -203,22 +177,6 @@ def _beside(
     return both["value"].to_numpy(dtype=np.float64), (both["which"] == "both").to_numpy()
 
 
-def _level(load: Load, told: list[tuple[str, str]], repeats: tuple[int, int]) -> Level:
-    broken = tuple(text for text, _ in told if text)
-    missing = tuple(text for _, text in told if text)
-    met = False if broken else None if missing else True
-    return Level(load, met, broken, missing, *repeats)
-
-
-def _reach(levels: tuple[Level, ...]) -> Reach:
-    largest = None
-    for found in levels:
-        if not found.met:
-            break
-        largest = found.load
-    return Reach(largest, levels, _sentence(largest, levels))
-
-
 def _shown(bound: Bound, value: Any) -> str:
     metric = METRICS[bound.metric]
     if metric.unit == "ratio":
@@ -226,7 +184,7 @@ def _shown(bound: Bound, value: Any) -> str:
     return f"{value:,.{metric.decimals}f} {metric.unit}"
 
 
-def _sentence(largest: Load | None, levels: tuple[Level, ...]) -> str:
+def _sentence(largest: Load | None, levels: Sequence[Level]) -> str:
     beyond = [one for one in levels if largest is None or one.load.order > largest.order]
     if largest is not None and not beyond:
         return f"Every measured load meets it, up to {largest.text}."

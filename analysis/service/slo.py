@@ -106,23 +106,24 @@ def _bound(part: str) -> Bound:
     match = _BOUND.fullmatch(part.lower())
     if match is None:
         raise InvalidInput(f"{part!r} is no bound; write one like {EXAMPLE.split(';')[0]}.")
-    metric = _metric(match["metric"], part)
+    word = match["metric"].strip()
+    key = word.replace(" ", "_")
+    metric = METRICS.get(ALIASES.get(key, key))
+    if metric is None:
+        known = [key for key, metric in METRICS.items() if metric.better != "neither"]
+        raise InvalidInput(f"{part!r}: there is no metric {word!r}; use one of {', '.join(known)}.")
     statistic = _statistic(metric, match["statistic"], part)
-    _direction(metric, match["sign"], part)
+    if metric.better == "neither":
+        raise InvalidInput(f"{part!r}: {metric.key} is neither better high nor low; no SLO on it.")
+    wanted = "<" if metric.better == "lower" else ">"
+    if match["sign"][0] != wanted:
+        raise InvalidInput(
+            f"{part!r}: {metric.key} is better when {metric.better}, so the bound is written "
+            f"with {wanted}."
+        )
     limit, unit = _limit(metric, match["value"], (match["unit"] or "").strip(), part)
     named = f"{metric.key}:{statistic}" if metric.distribution else metric.key
     return Bound(metric.key, statistic, match["sign"], limit, f"{named}{match['sign']}{unit}")
-
-
-def _metric(word: str, part: str) -> Metric:
-    key = word.strip().replace(" ", "_")
-    key = ALIASES.get(key, key)
-    if key not in METRICS:
-        known = [key for key, metric in METRICS.items() if metric.better != "neither"]
-        raise InvalidInput(
-            f"{part!r}: there is no metric {word.strip()!r}; use one of {', '.join(known)}."
-        )
-    return METRICS[key]
 
 
 def _statistic(metric: Metric, word: str | None, part: str) -> str:
@@ -141,19 +142,7 @@ def _statistic(metric: Metric, word: str | None, part: str) -> str:
     return statistic
 
 
-def _direction(metric: Metric, sign: str, part: str) -> None:
-    if metric.better == "neither":
-        raise InvalidInput(f"{part!r}: {metric.key} is neither better high nor low; no SLO on it.")
-    wanted = "<" if metric.better == "lower" else ">"
-    if sign[0] != wanted:
-        raise InvalidInput(
-            f"{part!r}: {metric.key} is better when {metric.better}, so the bound is written "
-            f"with {wanted}."
-        )
-
-
 def _limit(metric: Metric, number: str, unit: str, part: str) -> tuple[float, str]:
-    """Return the limit in the catalogue's unit, and how it is written."""
     try:
         value = float(number)
     except ValueError:
@@ -208,11 +197,16 @@ def goodput(
     either, except ``itl`` of a single token, which has no gap to be late. None where no request
     is known. Raises InvalidInput where a bound is on something that one request does not have.
     """
-    _only_per_request(slo)
-    begin, finish = window or _extent(requests)
+    for bound in slo.bounds:
+        if bound.metric not in JUDGED_PER_REQUEST:
+            raise InvalidInput(
+                f"{bound.text!r} is not a property of one request, so goodput cannot count it; "
+                f"use bounds on {', '.join(JUDGED_PER_REQUEST)}."
+            )
+    ends = requests["end"].fillna(requests["last_token"]).astype("float64")
+    begin, finish = window or (float(requests["start"].min()), float(ends.max()))
     if not finish > begin:
         return None
-    ends = requests["end"].fillna(requests["last_token"]).astype("float64")
     inside = (ends >= begin - _CLOCK) & (ends <= finish + _CLOCK)
     ended = requests[inside & requests["status"].isin([COMPLETED, ERRORED])]
     done = (ended["status"] == COMPLETED).to_numpy(dtype=bool)
@@ -242,20 +236,6 @@ def _within(rows: pd.DataFrame, bound: Bound) -> "np.ndarray[Any, np.dtype[np.bo
     if bound.metric == "itl":
         met |= np.isnan(values) & (rows["output_tokens"] <= 1).fillna(False).to_numpy(dtype=bool)
     return met
-
-
-def _extent(requests: pd.DataFrame) -> tuple[float, float]:
-    ends = requests["end"].fillna(requests["last_token"])
-    return float(requests["start"].min()), float(ends.max())
-
-
-def _only_per_request(slo: Slo) -> None:
-    for bound in slo.bounds:
-        if bound.metric not in JUDGED_PER_REQUEST:
-            raise InvalidInput(
-                f"{bound.text!r} is not a property of one request, so goodput cannot count it; "
-                f"use bounds on {', '.join(JUDGED_PER_REQUEST)}."
-            )
 
 
 @dataclass(frozen=True)

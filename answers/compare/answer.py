@@ -62,14 +62,13 @@ def pair_lines(reader: Reader, question: CompareQuestion) -> tuple[PairLine, ...
     """Return every pair behind ``compare`` in every line that is shown, unrounded."""
     known = _cut(_ground(reader, question), question)
     names = _Names(known)
-    rows = known.pairs.sort_values(["setting", "arm_id", "load", "line"])
     return tuple(
         PairLine(
             names.settings[row["setting"]], names.arms[row["arm_id"]], names.pair(row),
             row["metric"], row["statistic"], row["baseline"], row["speculative"],
             plain(row["improvement"]), tuple(row["allowed"]),
         )
-        for row in records(rows)
+        for row in records(known.pairs.sort_values(["setting", "arm_id", "load", "line"]))
     )  # fmt: skip
 
 
@@ -109,10 +108,8 @@ def _cut(known: Ground, question: CompareQuestion) -> _CutComparison:
     lines = {line: place for place, line in enumerate(names)}
     table = {line: place for line, place in lines.items() if line in STUDY_TABLE}
     found = known.found
-    there = found.pairs[found.pairs["speculative_id"].astype(object).isin(known.shown)]
-    arms = pd.MultiIndex.from_frame(there[_ARM].drop_duplicates())
-    pairs, levels = (_of_arms(rows, arms, lines) for rows in (found.pairs, found.levels))
-    means = _of_arms(found.geomean, arms, table)
+    pairs, levels = (_placed(known, rows, lines) for rows in (found.pairs, found.levels))
+    means = _placed(known, found.geomean, table)
     ends = pairs.groupby(_KEYS, sort=False).agg(**_ENDS).reset_index()
     judged = known.sure.levels[[*_KEYS, "launches", *_JUDGED, "independent"]]
     rows = levels.merge(ends, on=_KEYS, how="left").merge(judged, on=_KEYS, how="left")
@@ -129,8 +126,8 @@ def _cut(known: Ground, question: CompareQuestion) -> _CutComparison:
     )  # fmt: skip
 
 
-def _of_arms(rows: pd.DataFrame, arms: pd.MultiIndex, lines: dict[MetricLine, int]) -> pd.DataFrame:
-    mine = rows[pd.MultiIndex.from_frame(rows[_ARM]).isin(arms)]
+def _placed(known: Ground, rows: pd.DataFrame, lines: dict[MetricLine, int]) -> pd.DataFrame:
+    mine = known.of_shown_arms(rows)
     named = mine.assign(**{n: mine[n].astype(object) for n in ("metric", "statistic")})
     places = [lines.get(x, -1) for x in zip(named["metric"], named["statistic"], strict=True)]
     placed = named.assign(line=places)
@@ -322,9 +319,8 @@ def answer_uploads(
     known = ground_of(both.rows, shown, question.allow, question.reference)
     if question.reference == BASELINE:
         known = known.with_answers(both.answers)
-    flags = listed(mine.rows.flags, "name", "severity", "sentence")
     return UploadAnswer(
-        tuple(Flag(*flag) for flag in flags),
+        tuple(Flag(*flag) for flag in listed(mine.rows.flags, "name", "severity", "sentence")),
         compare_on(known, replace(question, filters=Filters())),
         decide_on(known, DecideQuestion(allow=question.allow)),
     )

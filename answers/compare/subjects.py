@@ -1,20 +1,17 @@
 """What was compared, by subject: one model on one hardware with one engine, its settings, and a pair of cells in depth."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
-
-import pandas as pd
 
 from analysis.evidence.output_check import COLUMNS, check_outputs
 from analysis.frames import records
 from analysis.matching.difference import differences
 from answers.compare.values import (
     ArmComparison,
-    ComparedArm,
     ComparedSetting,
     CompareQuestion,
-    GeometricMean,
     load_name,
     metric_name,
 )
@@ -23,9 +20,9 @@ from answers.decide.overview import (
     SubjectsQuestion,
     System,
     names_apart,
+    subjects,
     system,
 )
-from answers.decide.overview import subjects as named
 from answers.decide.tables import greedy
 from answers.decide.values import Decision
 from answers.wording import percent
@@ -76,7 +73,7 @@ def offered(reader: Reader, question: CompareQuestion) -> tuple[NamedSubject, ..
 
 def _ranked(reader: Reader, question: CompareQuestion) -> list[NamedSubject]:
     asked = SubjectsQuestion(question.filters, question.allow, question.reference, lonely=True)
-    return sorted(named(reader, asked), key=lambda one: one.lonely)
+    return sorted(subjects(reader, asked), key=lambda one: one.lonely)
 
 
 def _system(one: NamedSubject) -> System:
@@ -89,12 +86,11 @@ def compared(found: ArmComparison, about: NamedSubject) -> ComparedSubject | Non
     return _subject(about.name, mine) if mine else None
 
 
-def subjects(found: ArmComparison) -> tuple[ComparedSubject, ...]:
+def compared_subjects(found: ArmComparison) -> tuple[ComparedSubject, ...]:
     """Return every subject of a comparison, two of one name told apart by their study."""
-    names = names_apart(one.subject for one in found.settings)
     return tuple(
         _subject(name, [one for one in found.settings if system(one.subject) == at])
-        for at, name in names.items()
+        for at, name in names_apart(one.subject for one in found.settings).items()
     )
 
 
@@ -107,30 +103,27 @@ def answer(
     setting: ComparedSetting, decisions: Sequence[Decision], reference: str
 ) -> SettingAnswer:
     """Return the decision on a setting, as every page tells it; without one, what the means say."""
-    gains = {arm.name: _speed(arm) for arm in setting.arms}
-    fastest = max(setting.arms, key=lambda arm: _gain(gains[arm.name]))
+    gains = {
+        arm.name: (mean.improvement, mean.loads)
+        for arm in setting.arms
+        for mean in arm.means
+        if (mean.metric, mean.statistic) == _SPEED and mean.improvement is not None
+    }
+    fastest = max(setting.arms, key=lambda arm: gains.get(arm.name, (-inf, ()))[0]).name
     for one in decisions:
         same = (one.subject, one.traffic.dataset) == (setting.subject, setting.dataset)
         if same and not one.traffic.mix:
             names = {arm.label: arm.name for arm in setting.arms}
             against = tuple(loss.sentence for loss in one.against[:_LISTED])
-            return SettingAnswer(one.headline, names.get(one.arm, fastest.name), against)
-    mean, headline = gains[fastest.name], f"{fastest.name} beside {reference}: nothing is decided."
-    if mean is not None and mean.improvement is not None:
+            return SettingAnswer(one.headline, names.get(one.arm, fastest), against)
+    headline = f"{fastest} beside {reference}: nothing is decided."
+    if fastest in gains:
+        gain, loads = gains[fastest]
         headline = (
-            f"{fastest.name} against {reference}: {metric_name(*_SPEED).lower()} "
-            f"{percent(mean.improvement)} on average over the loads {', '.join(mean.loads)}; "
-            "nothing is decided."
+            f"{fastest} against {reference}: {metric_name(*_SPEED).lower()} {percent(gain)} on average "
+            f"over the loads {', '.join(loads)}; nothing is decided."
         )
-    return SettingAnswer(headline, fastest.name, ())
-
-
-def _speed(arm: ComparedArm) -> GeometricMean | None:
-    return next((one for one in arm.means if (one.metric, one.statistic) == _SPEED), None)
-
-
-def _gain(mean: GeometricMean | None) -> float:
-    return float("-inf") if mean is None or mean.improvement is None else mean.improvement
+    return SettingAnswer(headline, fastest, ())
 
 
 # --- One pair of cells in depth: what differs in their configuration, and how their requests fared.
@@ -242,16 +235,9 @@ def requests(reader: Reader, pair: NamedPair) -> PairRequests:
     missing."""
     columns = list(dict.fromkeys(("status", "prompt_tokens", "ttft", *COLUMNS)))
     rows = {arm: queries.requests(reader, cell, columns).to_pandas() for arm, cell in pair.cells}
-    reference, arm = rows.values()
-    check = check_outputs(reference, arm, greedy(reader, [cell for _, cell in pair.cells]))
-    return PairRequests(
-        tuple(_distributions(reader, pair)),
-        tuple(_first_tokens(name, of_arm) for name, of_arm in rows.items()),
-        check.sentences,
-    )
-
-
-def _distributions(reader: Reader, pair: NamedPair) -> Iterator[RequestDistribution]:
+    reference, other = rows.values()
+    check = check_outputs(reference, other, greedy(reader, [cell for _, cell in pair.cells]))
+    distributions = []
     for metric in DISTRIBUTIONS:
         found = []
         for arm, cell in pair.cells:
@@ -259,10 +245,11 @@ def _distributions(reader: Reader, pair: NamedPair) -> Iterator[RequestDistribut
             shares, values = (table.column(name).to_pylist() for name in ("share", "value"))
             found.append((arm, tuple(zip(shares, values, strict=True))))
         if any(points for _, points in found):
-            yield RequestDistribution(metric, tuple(found))
-
-
-def _first_tokens(arm: str, rows: pd.DataFrame) -> FirstTokens:
-    done = rows[rows["status"] == COMPLETED][["prompt_tokens", "ttft"]].dropna().astype("float64")
-    some = done.iloc[:: len(done) // MOST_REQUESTS + 1]
-    return FirstTokens(arm, tuple(some.itertuples(index=False, name=None)), len(done))
+            distributions.append(RequestDistribution(metric, tuple(found)))
+    first_tokens = []
+    for arm, of_arm in rows.items():
+        done = of_arm.loc[of_arm["status"] == COMPLETED, ["prompt_tokens", "ttft"]].dropna()
+        some = done.astype("float64").iloc[:: len(done) // MOST_REQUESTS + 1]
+        points = tuple(some.itertuples(index=False, name=None))
+        first_tokens.append(FirstTokens(arm, points, len(done)))
+    return PairRequests(tuple(distributions), tuple(first_tokens), check.sentences)

@@ -191,7 +191,7 @@ class ArmComparison:
 SCHEMA_VERSION = 1
 
 
-def as_json(found: ArmComparison) -> dict[str, Any]:
+def comparison_json(found: ArmComparison) -> dict[str, Any]:
     """Return ``schema_version``, ``settings`` with their arms, ``unmatched`` and ``excluded``
     cells, as a dict for JSON."""
     return {
@@ -202,7 +202,18 @@ def as_json(found: ArmComparison) -> dict[str, Any]:
                 "name": setting.name,
                 **to_builtins(setting.subject),
                 "dataset": setting.dataset,
-                "arms": [_arm(arm) for arm in setting.arms],
+                "arms": [
+                    {
+                        "arm": arm.name,
+                        "badges": list(arm.badges),
+                        "levels": [_change(change) for change in arm.changes],
+                        "means": to_builtins(arm.means),
+                        "pairs": to_builtins(arm.pairs),
+                        "allowed": list(arm.allowed),
+                        "flags": to_builtins(arm.doubts),
+                    }
+                    for arm in setting.arms
+                ],
             }
             for setting in found.settings
         ],
@@ -212,25 +223,13 @@ def as_json(found: ArmComparison) -> dict[str, Any]:
     }
 
 
-def _arm(arm: ComparedArm) -> dict[str, Any]:
-    return {
-        "arm": arm.name,
-        "badges": list(arm.badges),
-        "levels": [_change(change) for change in arm.changes],
-        "means": to_builtins(arm.means),
-        "pairs": to_builtins(arm.pairs),
-        "allowed": list(arm.allowed),
-        "flags": to_builtins(arm.doubts),
-    }
-
-
 def _change(change: ArmChange) -> dict[str, Any]:
-    told: dict[str, Any] = to_builtins(change)
-    reference, arm = change.cells
-    for name in ("reference", "arm", "cells"):
-        del told[name]
-    cells = {"reference": reference, "arm": arm}
-    return told | {"reference": change.reference.mean, "arm": change.arm.mean, "cells": cells}
+    last = {
+        "reference": change.reference.mean,
+        "arm": change.arm.mean,
+        "cells": dict(zip(("reference", "arm"), change.cells, strict=True)),
+    }
+    return {k: value for k, value in to_builtins(change).items() if k not in last} | last
 
 
 # --- A comparison in words and lines of text: what a terminal and a page show of each number.
@@ -298,9 +297,7 @@ def sure(change: ArmChange) -> str:
 
 def word(change: ArmChange) -> str:
     """Return one of the five words of certainty, or say why there is none."""
-    if not change.compared:
-        return KEPT_UP
-    return change.word or "not judged"
+    return KEPT_UP if not change.compared else change.word or "not judged"
 
 
 def level_row(change: ArmChange) -> TextRow:
@@ -354,13 +351,11 @@ def doubts(arm: ComparedArm) -> Iterator[str]:
 
 def title(setting: ComparedSetting, arm: ComparedArm, reference: str) -> str:
     """Return what a table is about, in one line."""
-    about = setting.subject
-    parts = [
-        known(setting.dataset), known(about.model), f"TP {known(about.tensor_parallel_size)}",
-        known(about.gpu),
-    ]  # fmt: skip
-    badges = "".join(f" [{badge}]" for badge in arm.badges)
-    return f"{arm.name} against {reference}: {', '.join(parts)}{badges}"
+    about, badges = setting.subject, "".join(f" [{badge}]" for badge in arm.badges)
+    return (
+        f"{arm.name} against {reference}: {known(setting.dataset)}, {known(about.model)}, "
+        f"TP {known(about.tensor_parallel_size)}, {known(about.gpu)}{badges}"
+    )
 
 
 def unmatched_rows(found: ArmComparison) -> list[TextRow]:

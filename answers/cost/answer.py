@@ -6,16 +6,8 @@ from math import exp, inf, log
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, Word
 from analysis.frames import records
-from analysis.money.cost import (
-    HOURS_PER_YEAR,
-    Basis,
-    Fleet,
-    break_even,
-    energy,
-    fleet,
-    usd_per_million,
-)
-from analysis.money.cost import cost as cost_of
+from analysis.money import cost as money
+from analysis.money.cost import HOURS_PER_YEAR, Basis, Fleet, break_even, energy, usd_per_million
 from analysis.money.paying import Hardware, Refusal, basis_of
 from answers.cost import words as said
 from answers.cost.values import ArmCost, CostPoint, Costs, DecisionCost, SavedAmount, Terms
@@ -95,7 +87,7 @@ def cost(decisions: Decisions, terms: Terms) -> Costs:
     """
     rows = tuple(_money(one, terms) for one in decisions.decisions)
     headline = rows[0].headline if rows else said.NOTHING
-    return Costs(rows, terms, headline, tuple(said.notes(rows)), decisions.why_none)
+    return Costs(rows, terms, headline, said.notes(rows), decisions.why_none)
 
 
 def _money(decision: Decision, terms: Terms) -> DecisionCost:
@@ -181,13 +173,13 @@ class _Paid:
             return None
         # Fewer tokens in all than output tokens is a report's mistake: then they are unknown.
         total = None if total is not None and output is not None and total < output else total
-        priced = None if self.basis is None else cost_of(output, total, self.basis)
+        priced = None if self.basis is None else money.cost(output, total, self.basis)
         return ArmCost(output, total, priced, self.fleet(output))
 
     def fleet(self, output: float | None) -> Fleet | None:
         if self.basis is None or self.terms.demand is None or output is None:
             return None
-        return fleet(self.terms.demand, output, self.basis, self.terms.whole_instances)
+        return money.fleet(self.terms.demand, output, self.basis, self.terms.whole_instances)
 
     def saved_of_fleets(
         self, old: float, ends: _Ends, figure: Callable[[Fleet], float]

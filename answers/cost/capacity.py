@@ -35,7 +35,7 @@ from analysis.service.slo import (
     window,
 )
 from answers.cost.values import DecisionCost
-from answers.decide.overview import known_or_unknown, narrowed
+from answers.decide.overview import narrowed
 from answers.decide.values import Decision
 from answers.wording import badges, known
 from warehouse import queries
@@ -97,11 +97,10 @@ def _bounds(rows: pd.DataFrame, metric: str, statistic: str, shares: Sequence[fl
 def kept_to(one: Decision, chosen: Filters) -> Filters:
     """Return the chosen filters, kept to a decision's subject and datasets; arms keep the
     baseline."""
-    names = tuple(name for name, _ in one.traffic.mix)
     return replace(
         narrowed(one.subject, chosen),
-        dataset=names or (known_or_unknown(one.traffic.dataset),),
-        tensor_parallel_size=(known_or_unknown(one.subject.tensor_parallel_size),),
+        dataset=tuple(name for name, _ in one.traffic.mix) or (known(one.traffic.dataset),),
+        tensor_parallel_size=(known(one.subject.tensor_parallel_size),),
     )
 
 
@@ -140,8 +139,7 @@ class ArmPlace:
 def _places(levels: ArmLevels, cells: pd.DataFrame) -> Mapping[Keys, ArmPlace]:
     keys = levels.keys
     marked = cells.loc[cells["synthetic_acceptance"].fillna(False).astype(bool), "cell_id"]
-    mine = levels.values["cell_id"].isin(set(marked))
-    rows = levels.values.loc[mine, ["setting", "arm_id"]]
+    rows = levels.values.loc[levels.values["cell_id"].isin(set(marked)), ["setting", "arm_id"]]
     by_hand = set(rows.itertuples(index=False, name=None))
     setting, arm = (keys.index.get_level_values(name) for name in ("setting", "arm_id"))
     settings = setting_names(keys[~setting.duplicated()].droplevel("arm_id"))
@@ -374,8 +372,7 @@ def capacity(
         loads, output = [], None
         for level in reach.levels:
             where = (*key, levels.loads.index(level.load))
-            good = filter(None, (goodputs.get(cell) for cell in cells_of[where]))
-            found = pooled(list(good))
+            found = pooled(list(filter(None, (goodputs.get(cell) for cell in cells_of[where]))))
             loads.append(
                 LoadService(level, in_flight.get(where), found, frozenset(cells_of[where]))
             )

@@ -108,7 +108,7 @@ class Costs:
 SCHEMA_VERSION = 1
 
 
-def as_json(found: Costs) -> dict[str, Any]:
+def costs_json(found: Costs) -> dict[str, Any]:
     """Return ``schema_version`` and ``costs`` as a dict for JSON; names and meanings only ever
     grow."""
     return {
@@ -144,11 +144,10 @@ def money_json(one: DecisionCost) -> dict[str, Any]:
 
 
 def _arm_json(side: ArmCost) -> dict[str, Any]:
-    cost = Cost(None, None, None) if side.cost is None else side.cost
     return {
         "output_throughput": side.output_throughput,
         "total_throughput": side.total_throughput,
-        **cost.as_json(),
+        **(Cost(None, None, None) if side.cost is None else side.cost).as_json(),
         "fleet": None if side.fleet is None else side.fleet.as_json(),
         "joules_per_output_token": side.joules_per_output_token,
     }

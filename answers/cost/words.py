@@ -1,6 +1,6 @@
 """Costs in sentences and as rows of text, the same on a terminal, on a page and in a report."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
@@ -152,17 +152,17 @@ def paid_back(found: BreakEven) -> str:
     return f"{spent} are paid back after {tokens}, or {found.hours:,.0f} hours"
 
 
-def notes(rows: Sequence[DecisionCost]) -> Iterator[str]:
-    """Yield the bases of the costs, what cannot be told, what was left out, and whether no GPU was
+def notes(rows: Sequence[DecisionCost]) -> tuple[str, ...]:
+    """Return the bases of the costs, what cannot be told, what was left out, and whether no GPU was
     measured; each once."""
-    yield from dict.fromkeys(f"Basis: {one.basis.sentence}" for one in rows if one.basis)
-    yield from dict.fromkeys(sentence for one in rows for sentence in one.missing)
     excluded = dict.fromkeys(one.why for row in rows for one in row.decision.excluded)
-    yield from (f"Left out: {why}" for why in list(excluded)[:_MOST_EXCLUDED])
     kinds = dict.fromkeys(one.decision.subject.evidence for one in rows)
-    for kind in kinds:
-        if kind in ORIGINS:
-            yield f"{ORIGINS[kind]}: this is no price of a GPU's work."
+    return (
+        *dict.fromkeys(f"Basis: {one.basis.sentence}" for one in rows if one.basis),
+        *dict.fromkeys(sentence for one in rows for sentence in one.missing),
+        *(f"Left out: {why}" for why in list(excluded)[:_MOST_EXCLUDED]),
+        *(f"{ORIGINS[x]}: this is no price of a GPU's work." for x in kinds if x in ORIGINS),
+    )
 
 
 # --- The arithmetic behind a cost, step by step, so that a reader can check it with a calculator.
@@ -229,13 +229,12 @@ def _views(side: ArmCost | None) -> list[str]:
     return [usd(value) for value in costs]
 
 
-def _fleet_steps(row: DecisionCost, basis: Basis, demand: Demand) -> Iterator[CostStep]:
+def _fleet_steps(row: DecisionCost, basis: Basis, demand: Demand) -> tuple[CostStep, ...]:
     busiest = (
         f"{demand.tokens_per_day:,.0f} / {SECONDS_PER_DAY:,} × {demand.peak_to_mean:g} = "
         f"{demand.tokens_per_second:,.1f} tok/s"
     )
     formula = "tokens a day / 86,400 s × peak to mean"
-    yield CostStep("demand at the busiest moment", formula, busiest, busiest)
     unit, figures = basis.unit, []
     for side in (row.baseline, row.speculative):
         one = None if side is None else side.fleet
@@ -251,11 +250,16 @@ def _fleet_steps(row: DecisionCost, basis: Basis, demand: Demand) -> Iterator[Co
         ("fleet an hour", f"{unit}s × price of one, or whole instances × their price"),
         ("fleet a year", "an hour × 24 × 365"),
     )
-    for (what, how), old, new in zip(names, figures[0], figures[1], strict=True):
-        yield CostStep(what, how, old, new)
     yearly = row.usd_saved_per_year
     told = UNKNOWN if yearly is None else f"{yearly.value:,.0f} USD"
-    yield CostStep("saved a year", "fleet of the baseline − fleet with speculation", "", told)
+    return (
+        CostStep("demand at the busiest moment", formula, busiest, busiest),
+        *(
+            CostStep(what, how, old, new)
+            for (what, how), old, new in zip(names, figures[0], figures[1], strict=True)
+        ),
+        CostStep("saved a year", "fleet of the baseline − fleet with speculation", "", told),
+    )
 
 
 # --- Costs as rows of text.
@@ -386,9 +390,8 @@ def _good(at: LoadService | None) -> tuple[str, ...]:
 
 def why(level: Level) -> str:
     """Say which bounds a load misses, and which were not measured there; empty where all hold."""
-    parts = [f"misses {', '.join(level.broken)}"] if level.broken else []
-    parts += [f"not measured: {', '.join(level.missing)}"] if level.missing else []
-    return "; ".join(parts)
+    told = (("misses", level.broken), ("not measured:", level.missing))
+    return "; ".join(f"{how} {', '.join(bounds)}" for how, bounds in told if bounds)
 
 
 def trade_points(points: Sequence[TradePoint]) -> TextRows:

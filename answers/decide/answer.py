@@ -1,7 +1,7 @@
 """From judged settings to decisions: the only place where an answer is made."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -16,7 +16,7 @@ from analysis.choice.pick import taken
 from analysis.drafts.dynamic_k import DynamicTable
 from analysis.drafts.serve_line import serve_line, speculative_config, stated_config
 from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
-from analysis.frames import numbered, plain
+from analysis.frames import listed, numbered, plain
 from analysis.matching.arms import SYSTEM
 from analysis.matching.comparison import Comparison
 from analysis.matching.guess import SOME_METHOD
@@ -62,8 +62,8 @@ def decide(reader: Reader, question: DecideQuestion) -> Decisions:
     Raises InvalidInput for an SLO, a load or a mix that does not fit the results, and UnknownKey for a
     field in ``question.allow`` that pairs need not share anyway.
     """
-    bounds = () if question.slo is None else parse(question.slo).bounds
-    also = tuple((bound.metric, bound.statistic) for bound in bounds)
+    slo = None if question.slo is None else parse(question.slo)
+    also = () if slo is None else tuple((one.metric, one.statistic) for one in slo.bounds)
     found = ground(reader, question.filters, question.allow, also)
     return decide_on(replace(found, server_of=partial(_server_of, reader)), question)
 
@@ -76,17 +76,18 @@ def _server_of(reader: Reader, cell_id: str) -> dict[str, Any]:
 
 def decide_on(known: Ground, question: DecideQuestion) -> Decisions:
     """Decide as ``decide`` does, on results that were read already."""
-    slo, load = None if question.slo is None else parse(question.slo), wish(question.load)
-    arms = frozenset(question.filters.arm) - {"baseline"}
-    pairs = known.found.pairs.drop_duplicates("speculative_id")
-    kept = pairs["speculative_id"].astype(object).isin(known.shown)
-    asked = {int(setting) for setting in pairs.loc[kept, "setting"]}
+    slo = None if question.slo is None else parse(question.slo)
+    asked = {int(setting) for setting in known.shown_pairs["setting"].unique()}
+    systems = _systems(known.found)[1]
+    wanted = {systems[one] for one in asked}
     # The others cost time and say nothing of what is asked.
-    found, sure = only(_of_systems(known.found, asked), known.found, known.sure)
+    settings = frozenset(one for one, number in systems.items() if number in wanted)
+    found, sure = only(settings, known.found, known.sure)
+    arms = frozenset(question.filters.arm) - {"baseline"}
     terms = Terms(question.objective == "latency", slo, arms)
     every = judged_settings(found, sure, known.cells, known.acceptance, terms)
     judged = {setting: _as_measured(known, setting, one) for setting, one in every.items()}
-    deciding = _Deciding(known, question, judged, slo, load)
+    deciding = _Deciding(known, question, judged, slo, wish(question.load))
     shown = sorted(asked & set(judged))
     single = [one for setting in shown for one in deciding.on_dataset(setting)]
     blends = list(deciding.on_mixes(shown))
@@ -141,9 +142,9 @@ class _Deciding:
 
     def on_dataset(self, setting: int) -> Iterator[Decision]:
         dataset = self._keys(setting).get("dataset")
-        name = None if dataset is None else str(dataset)
         for loads, part in self._by_kind(self.judged[setting]):
-            yield self._decision((setting,), part, DecidedTraffic(name, (), loads), {})
+            traffic = DecidedTraffic(None if dataset is None else str(dataset), (), loads)
+            yield self._decision((setting,), part, traffic, {})
 
     def on_mixes(self, shown: list[int]) -> Iterator[Decision]:
         mix = self.question.mix
@@ -180,10 +181,9 @@ class _Deciding:
         once = self.known.found.pairs.drop_duplicates("speculative_id")
         names = ("setting", "arm_id", "load", "baseline_id", "speculative_id")
         made: CellPairs = {}
-        for setting, arm, load, old, new in zip(*(once[n].tolist() for n in names), strict=True):
-            if load >= 0:
-                place = (setting, arm, self.known.found.loads[load])
-                made.setdefault(place, []).append((old, new))
+        for setting, arm, load, old, new in listed(once[once["load"] >= 0], *names):
+            place = (setting, arm, self.known.found.loads[load])
+            made.setdefault(place, []).append((old, new))
         return made
 
     @cached_property
@@ -226,10 +226,9 @@ class _Deciding:
             excluded=tuple(excluded_beside(known, keys)), saving=_saving(operating), forgone=lost,
             doubts=(*unreal, *engines, *others), config=config, serve=serve, headline="", paragraph="",
         )  # fmt: skip
-        barred, how = barred_arms(known, case), ""
-        if named.chooser is not None:
-            how = named.label.removeprefix(method).strip()
-        once, why = not bool(judged.field.tails.known.any()), self._why(case, barred)
+        barred, once = barred_arms(known, case), not bool(judged.field.tails.known.any())
+        how = "" if named.chooser is None else named.label.removeprefix(method).strip()
+        why = self._why(case, barred)
         headline = said.headline(decision, how, why, said.best_on_each_side(case), once)
         extra = [
             *said.beside(case, engines, once),
@@ -240,8 +239,8 @@ class _Deciding:
             *unreal,
             *list(others)[:1],
         ]
-        first = [text for text in barred if text not in why]
         decision = replace(decision, headline=headline)
+        first = [text for text in barred if text not in why]
         return replace(decision, paragraph=said.paragraph(decision, first, extra))
 
     def _why(self, case: DecisionCase, barred: tuple[str, ...]) -> str:
@@ -276,8 +275,7 @@ class _Deciding:
         choose the arm. Another engine has no such value."""
         server, settled = case.choice.server, case.judged.grounds.settled
         pays = any(at is not None and settled[at, load] for load, at in enumerate(server.at))
-        chosen = set(self.question.filters.arm) - {"baseline"}
-        if server.arm is None or not (pays or chosen):
+        if server.arm is None or not (pays or (set(self.question.filters.arm) - {"baseline"})):
             return None, None
         arm, pairs = case.judged.field.candidates[server.arm], self.known.pairs[case.settings[0]]
         mine = pairs.loc[pairs["arm_id"] == arm.arm_id, "speculative_id"]
@@ -357,12 +355,6 @@ def _mixes_of(
         named = {d: one for one in parts if isinstance(d := datasets[one], str)}
         if len(named) > 1 and len(named) == len(parts):
             yield named
-
-
-def _of_systems(found: Comparison, settings: Collection[int]) -> frozenset[int]:
-    systems = _systems(found)[1]
-    wanted = {systems[one] for one in settings}
-    return frozenset(one for one, number in systems.items() if number in wanted)
 
 
 def _systems(found: Comparison) -> tuple[pd.DataFrame, dict[int, int]]:

@@ -37,32 +37,37 @@ _TABLE = (
 
 def doubts(
     known: Ground, case: DecisionCase, lost: Sequence[Forgone], parts: dict[str, Judged], engines: bool
-) -> Iterator[str]:  # fmt: skip
-    """Yield what a reader must keep in mind of a decision. ``parts``: the datasets of a mix;
+) -> tuple[str, ...]:  # fmt: skip
+    """Return what a reader must keep in mind of a decision. ``parts``: the datasets of a mix;
     ``engines``: whether it is told elsewhere in what the engines differ."""
-    if not case.judged.independent:
-        yield _UNKNOWN_LAUNCHES
     every = {load for part in parts.values() for load in part.loads} - set(case.judged.loads)
-    for load in sorted(every, key=lambda x: x.order):
-        lacking = [name for name, part in parts.items() if load not in part.loads]
-        if lacking:
-            yield (
-                f"At {load.text} nothing is known of the mix: {in_words(lacking)} was not measured "
-                "there with its baseline."
-            )
-    for one in lost:
-        if one.loss > WORTH_SAYING:
-            yield (
-                f"On {one.dataset} alone {one.best} is expected to be {percent(one.loss, sign=False)} "
-                "better than this one arm for all."
-            )
-    for setting in case.settings:
-        yield from _not_interleaved(known, setting)
-    if case.choice.server.table is not None:
-        yield _TABLE
-    yield from _arms_that_choose_k(case)
-    for setting in () if engines else case.settings:
-        yield from _less_room(known, setting, case)
+    lacking = {
+        load: [name for name, part in parts.items() if load not in part.loads]
+        for load in sorted(every, key=lambda x: x.order)
+    }
+    return (
+        *([] if case.judged.independent else [_UNKNOWN_LAUNCHES]),
+        *(
+            f"At {load.text} nothing is known of the mix: {in_words(names)} was not measured there with "
+            "its baseline."
+            for load, names in lacking.items()
+            if names
+        ),
+        *(
+            f"On {one.dataset} alone {one.best} is expected to be {percent(one.loss, sign=False)} better "
+            "than this one arm for all."
+            for one in lost
+            if one.loss > WORTH_SAYING
+        ),
+        *(text for setting in case.settings for text in _not_interleaved(known, setting)),
+        *([] if case.choice.server.table is None else [_TABLE]),
+        *_arms_that_choose_k(case),
+        *(
+            text
+            for setting in (() if engines else case.settings)
+            for text in _less_room(known, setting, case)
+        ),
+    )
 
 
 def _arms_that_choose_k(case: DecisionCase) -> Iterator[str]:
@@ -108,8 +113,7 @@ def _less_room(known: Ground, setting: int, case: DecisionCase) -> Iterator[str]
     rows = known.pairs[setting].drop_duplicates("speculative_id")
     for arm in dict.fromkeys(arm for _, arm in case.drafts_at()):
         flags = (flag for each in rows.loc[rows["arm_id"] == arm, "flags"] for flag in each)
-        sentences = (flag.sentence for flag in flags if flag.name == "less_cache")
-        for text in list(sentences)[:1]:
+        for text in [flag.sentence for flag in flags if flag.name == "less_cache"][:1]:
             yield f"{names[arm]}: {text}"
 
 
@@ -141,7 +145,27 @@ def _not_interleaved(known: Ground, setting: int) -> Iterator[str]:
     hours = known.hours_apart.get(setting)
     if hours is None:
         return
-    slope, minutes = _slope(known.pairs[setting], known.hours), round(hours * 60)
+    pairs = known.pairs[setting]
+    rows = pairs[(pairs["baseline"] > 0) & (pairs["speculative"] > 0)]
+    there = set(zip(rows["metric"].astype(str), rows["statistic"].astype(str), strict=True))
+    metric, statistic = next((line for line in DECIDING if line in there), ("", ""))
+    rows = rows[(rows["metric"] == metric) & (rows["statistic"] == statistic)]
+    parts = []
+    for arm, value in (("baseline_id", "baseline"), ("speculative_id", "speculative")):
+        own = rows[["arm_id", "load", arm, value]].astype({arm: object})
+        own = own.rename(columns={arm: "cell_id", value: "value"})
+        parts.append(own.assign(arm=arm).drop_duplicates("cell_id"))
+    every = pd.concat(parts, ignore_index=True)
+    every = every[every["value"] > 0]  # Of nothing served there is no logarithm.
+    every = every.assign(
+        at=known.hours.reindex(every["cell_id"]).to_numpy(dtype=np.float64),
+        log=np.log(every["value"].to_numpy(dtype=np.float64)),
+    ).dropna(subset=["at", "log"])
+    group = every.groupby(["arm", "arm_id", "load"])
+    at = every["at"] - group["at"].transform("mean")
+    log = every["log"] - group["log"].transform("mean")
+    spread = float((at**2).sum())
+    slope, minutes = (float((at * log).sum() / spread) if spread > 0 else None), round(hours * 60)
     apart = f"{minutes} minutes apart" if minutes > 1 else "about a minute apart"
     if hours >= 1:
         apart = f"{hours:.1f} hours apart"
@@ -155,31 +179,6 @@ def _not_interleaved(known: Ground, setting: int) -> Iterator[str]:
         "The arms were not interleaved: all launches of one came before those of the other, "
         f"{apart}{hidden}."
     )
-
-
-def _slope(pairs: pd.DataFrame, hours: pd.Series) -> float | None:
-    """Return by how much the logarithm of a cell's throughput changes in an hour, within arm and
-    load, in the first of the deciding metrics that the pairs have."""
-    rows = pairs[(pairs["baseline"] > 0) & (pairs["speculative"] > 0)]
-    there = set(zip(rows["metric"].astype(str), rows["statistic"].astype(str), strict=True))
-    metric, statistic = next((line for line in DECIDING if line in there), ("", ""))
-    rows = rows[(rows["metric"] == metric) & (rows["statistic"] == statistic)]
-    parts = []
-    for arm, value in (("baseline_id", "baseline"), ("speculative_id", "speculative")):
-        own = rows[["arm_id", "load", arm, value]].astype({arm: object})
-        own = own.rename(columns={arm: "cell_id", value: "value"})
-        parts.append(own.assign(arm=arm).drop_duplicates("cell_id"))
-    every = pd.concat(parts, ignore_index=True)
-    every = every[every["value"] > 0]  # Of nothing served there is no logarithm.
-    every = every.assign(
-        at=hours.reindex(every["cell_id"]).to_numpy(dtype=np.float64),
-        log=np.log(every["value"].to_numpy(dtype=np.float64)),
-    ).dropna(subset=["at", "log"])
-    group = every.groupby(["arm", "arm_id", "load"])
-    at = every["at"] - group["at"].transform("mean")
-    log = every["log"] - group["log"].transform("mean")
-    spread = float((at**2).sum())
-    return float((at * log).sum() / spread) if spread > 0 else None
 
 
 # --- What speaks against the server as pasted: what it makes worse, settled or likely, and broken answers.
@@ -252,27 +251,22 @@ def unlike_real_answers(known: Ground, case: DecisionCase) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for key in every for text in _unlike_real(known, *key)))
 
 
-def _unlike_real(known: Ground, setting: int, arm_id: int) -> Iterator[str]:
+def _unlike_real(known: Ground, setting: int, arm_id: int) -> list[str]:
     keys = records(known.found.keys.loc[[(setting, arm_id)]])[0]
     mine = known.pairs[setting]["arm_id"] == arm_id
     cells = set(known.pairs[setting].loc[mine, "speculative_id"].astype(object))
     lengths = believed(known.acceptance[known.acceptance["cell_id"].isin(cells)])["mean_length"]
     length = float(lengths.astype(np.float64).max())
-    if length < _NOTHING:
-        yield (
-            f"The drafts of {keys['arm_label']} do nothing: a step yields {length:.2f} tokens, so what "
-            "differs comes from elsewhere."
-        )
-    if str(keys["dataset"]).lower().startswith(_RANDOM):
-        yield (
-            f"The prompts ({keys['dataset']}) were made by the load generator: what is accepted there says "
-            "nothing of real traffic, so measure with your own."
-        )
-    if plain(keys["ignore_eos"]):
-        yield (
-            "Answers were forced past their end (ignore_eos), where texts repeat themselves: drafts are "
-            "accepted there that real answers do not have."
-        )
+    told = {
+        f"The drafts of {keys['arm_label']} do nothing: a step yields {length:.2f} tokens, so what "
+        "differs comes from elsewhere.": length < _NOTHING,
+        f"The prompts ({keys['dataset']}) were made by the load generator: what is accepted there says "
+        "nothing of real traffic, so measure with your own.":
+            str(keys["dataset"]).lower().startswith(_RANDOM),
+        "Answers were forced past their end (ignore_eos), where texts repeat themselves: drafts are "
+        "accepted there that real answers do not have.": bool(plain(keys["ignore_eos"])),
+    }  # fmt: skip
+    return [text for text, holds in told.items() if holds]
 
 
 # --- Whether two arms ran the same engine, and what was compared by leave.

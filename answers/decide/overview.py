@@ -99,11 +99,15 @@ def _size(one: Decision) -> int:
 
 def subject_of(keys: dict[str, Any], configuration: str | None) -> DecisionSubject:
     """Return what a decision is about, from the facts of a setting; None for unknown."""
-    counts, facts = ("gpu_count", "tensor_parallel_size"), {}
-    for name in ("study", "model", "gpu", "engine", "engine_version", "evidence", *counts):
-        value = keys.get(name)
-        facts[name] = None if value is None else int(value) if name in counts else str(value)
-    return DecisionSubject(**facts, configuration=configuration)  # type: ignore[arg-type]
+    names = ("study", "model", "gpu", "engine", "engine_version", "evidence")
+    texts = {name: None if keys.get(name) is None else str(keys[name]) for name in names}
+    gpus, size = (
+        None if keys.get(name) is None else int(keys[name])
+        for name in ("gpu_count", "tensor_parallel_size")
+    )
+    return DecisionSubject(
+        **texts, gpu_count=gpus, tensor_parallel_size=size, configuration=configuration
+    )
 
 
 def system(about: DecisionSubject) -> System:
@@ -132,26 +136,22 @@ def names_apart(subjects: Iterable[DecisionSubject]) -> dict[System, str]:
     for one in subjects:
         first.setdefault(system(one), one)
         studies.setdefault(name(one), set()).add(one.study)
-    names = {}
-    for at, one in first.items():
-        study = f"study {known(one.study)}" if len(studies[name(one)]) > 1 else None
-        names[at] = ", ".join(filter(None, (name(one), study, one.configuration)))
-    return names
+    several = {called for called, there in studies.items() if len(there) > 1}
+    return {
+        at: name(one)
+        + (f", study {known(one.study)}" if name(one) in several else "")
+        + (f", {one.configuration}" if one.configuration else "")
+        for at, one in first.items()
+    }
 
 
 def narrowed(about: DecisionSubject, chosen: Filters) -> Filters:
     """Return the chosen filters, kept to a subject; arms keep the baseline beside them."""
     model, gpu, version, study = (
-        (known_or_unknown(value),)
-        for value in (about.model, about.gpu, about.engine_version, about.study)
+        (known(value),) for value in (about.model, about.gpu, about.engine_version, about.study)
     )
     arm = tuple(sorted({*chosen.arm, "baseline"})) if chosen.arm else ()
     return replace(chosen, arm=arm, model=model, gpu=gpu, engine_version=version, study=study)
-
-
-def known_or_unknown(value: object) -> str:
-    """Return a fact as a filter names it."""
-    return UNKNOWN if value is None else str(value)
 
 
 # --- What tells two subjects apart that have the same model, hardware, engine and size.
@@ -282,7 +282,6 @@ def _filters_of(asked: SubjectsQuestion, parts: list[_SettingFacts]) -> Filters:
 
 
 def _kept_settings(reader: Reader, asked: SubjectsQuestion) -> list[_SettingFacts]:
-    """Return the settings of which the filters keep a cell that may have a partner."""
     cells, shown = whole_studies(reader, asked.filters)
 
     def made(one: Reader) -> _Settings:

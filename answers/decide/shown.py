@@ -147,10 +147,13 @@ class DecisionCase:
     @cached_property
     def levels(self) -> tuple[MapLevel, ...]:
         """The load map."""
-        found = []
+        found, choice = [], self.choice
         for at in np.flatnonzero(self.judged.there.any(axis=0)).tolist():
-            mine, other = self.choice.server.at[at], self.choice.other[at]
-            level = self._level(self.best_at(at) if mine is None else mine, at)
+            mine, other = choice.server.at[at], choice.other[at]
+            # Where nothing is drafted the best arm is told of: at the load that is spoken about, that one.
+            told = at == choice.figures and not choice.spot.beside
+            best = choice.best if told else self.judged.best_at(at)
+            level = self._level(best if mine is None else mine, at)
             if mine is None:
                 level = replace(level, num_speculative_tokens=OFF, k_kind="fixed")
             if other is not None:
@@ -162,13 +165,6 @@ class DecisionCase:
                 )  # fmt: skip
             found.append(level)
         return tuple(found)
-
-    def best_at(self, at: int) -> int:
-        """Return the arm of the highest expected value at a load; at the load that is spoken about
-        the one that is told of."""
-        if at == self.choice.figures and not self.choice.spot.beside:
-            return self.choice.best
-        return self.judged.best_at(at)
 
     def _level(self, place: int, at: int) -> MapLevel:
         one, load = self.judged.field.candidates[place], self.judged.loads[at]
@@ -185,9 +181,17 @@ class DecisionCase:
         choice, column, row = self.choice, self.choice.column, self.choice.row
         if column is not None:
             one, launches = column.field.candidates[row], int(column.field.launches[row, 0])
+            parts = []
+            for at, share in self.choice.spot.shares:
+                place = self.choice.server.at[at]
+                arm = self.choice.best if place is None else place
+                rates = self.speeds.of(self.sources[arm], self.judged.loads[at])
+                if place is None:
+                    rates = replace(rates, output=rates.baseline_output, total=rates.baseline_total)
+                parts.append((share, rates))
             level = MapLevel(
                 choice.spot.load, one.k, one.label, difference(column, row, 0), launches,
-                self._rates_over(), k_kind(one),
+                together(parts), k_kind(one),
             )  # fmt: skip
         elif choice.spot.beside:
             there = self._level(choice.best, choice.figures)
@@ -197,17 +201,6 @@ class DecisionCase:
         if choice.server.arm is None:
             level = replace(level, num_speculative_tokens=OFF, k_kind="fixed")
         return level
-
-    def _rates_over(self) -> ThroughputRates:
-        parts = []
-        for at, share in self.choice.spot.shares:
-            place = self.choice.server.at[at]
-            arm = self.choice.best if place is None else place
-            rates = self.speeds.of(self.sources[arm], self.judged.loads[at])
-            if place is None:
-                rates = replace(rates, output=rates.baseline_output, total=rates.baseline_total)
-            parts.append((share, rates))
-        return together(parts)
 
     def arms(self) -> Iterator[ArmAtLoad]:
         """Yield every arm at every load."""

@@ -96,27 +96,24 @@ def by_load(one: Decision) -> TextRows:
     """Return the load map: what the decision's server drafts at each load and what that brings; the
     best arm where nothing is drafted, and arms that are better than the server."""
     header = ["load", "K", "gain", "certainty", "launches", "in"]
-    lines = [_level_row(level) for level in one.levels]
+    lines = []
+    for level in one.levels:
+        own, served = level.own, level if level.served is None else level.served
+        k = served.num_speculative_tokens
+        if level.drafts:
+            figures = [NOT_MEASURED, _NONE] if own is None else [size(own), own.word]
+        elif level.served is not None:
+            figures = ["as the baseline", _NONE]
+        else:
+            figures = [f"left on, {level.arm}: {size(level.difference)}", level.difference.word]
+        unfixed = UNKNOWN if served.k_kind == "unknown" else "engine"
+        drafted = unfixed if k is None else str(k) if k else NO_DRAFTS
+        launches = str(served.launches or _NONE)
+        lines.append([level.load.text, drafted, *figures, launches, line_name(level.difference)])
     if all(level.served is None for level in one.levels):
         return header, lines
     better = [_better(level) if level.served is not None else _NONE for level in one.levels]
     return [*header, "better there"], [[*a, b] for a, b in zip(lines, better, strict=True)]
-
-
-def _level_row(level: MapLevel) -> list[str]:
-    own, served = level.own, level if level.served is None else level.served
-    k = served.num_speculative_tokens
-    if level.drafts:
-        figures = [NOT_MEASURED, _NONE] if own is None else [size(own), own.word]
-    elif level.served is not None:
-        figures = ["as the baseline", _NONE]
-    else:
-        figures = [f"left on, {level.arm}: {size(level.difference)}", level.difference.word]
-    drafted = str(k) if k else NO_DRAFTS
-    if k is None:
-        drafted = UNKNOWN if served.k_kind == "unknown" else "engine"
-    launches = str(served.launches or _NONE)
-    return [level.load.text, drafted, *figures, launches, line_name(level.difference)]
 
 
 def _better(level: MapLevel) -> str:
@@ -152,19 +149,19 @@ def by_arm(one: Decision) -> TextRows:
 
 def doubts(one: Decision) -> Iterator[str]:
     """Yield what to keep in mind, what would settle it and what was left out, a sentence each."""
-    yield from one.doubts
-    yield from settle(one.settle)
+    return iter((*one.doubts, *settle(one.settle)))
 
 
-def table_notes(one: Decision) -> Iterator[str]:
+def table_notes(one: Decision) -> tuple[str, ...]:
     """Say what a reader has to know before pasting the table of K."""
     if one.table is None:
-        return
-    loads = [level.load.short for level in one.levels]
-    yield f"Measured at {', '.join(loads)}: vLLM goes on with the last K above."
-    yield "vLLM ignores the table where data parallelism is used."
-    if any(k == 0 for _, _, k in one.table):
-        yield "K = 0 was measured on a server without a draft; here the draft stays in memory."
+        return ()
+    idle = "K = 0 was measured on a server without a draft; here the draft stays in memory."
+    return (
+        f"Measured at {', '.join(x.load.short for x in one.levels)}: vLLM goes on with the last K above.",
+        "vLLM ignores the table where data parallelism is used.",
+        *([idle] if any(k == 0 for _, _, k in one.table) else []),
+    )
 
 
 def left_out(one: Decision) -> Iterator[str]:
@@ -285,8 +282,7 @@ def behind(reader: Reader, cells: tuple[str, ...]) -> tuple[CellBehind, ...]:
     rows = queries.cells(reader, Filters()).select(
         ["cell_id", "arm_label", "repeat", "completed", "errored", "flags", "run_id"]
     )
-    wanted = set(cells)
-    return tuple(CellBehind(*row.values()) for row in rows.to_pylist() if row["cell_id"] in wanted)
+    return tuple(CellBehind(*row.values()) for row in rows.to_pylist() if row["cell_id"] in cells)
 
 
 # --- Whether the arm that is taken answered the same as the baseline, at the operating load alone.
@@ -316,9 +312,8 @@ def outputs(reader: Reader, one: Decision) -> ComparedOutputs | None:
 def operating_cell(one: Decision) -> ArmAtLoad | None:
     """Return the field of the map at the operating load whose arm is told there."""
     level = one.operating
-    load = level.stands_for or level.load
-    there = [cell for cell in one.arms if (cell.load, cell.arm) == (load, level.arm)]
-    return there[0] if there else None
+    place = (level.stands_for or level.load, level.arm)
+    return next((cell for cell in one.arms if (cell.load, cell.arm) == place), None)
 
 
 def outputs_of(reader: Reader, cell: ArmAtLoad) -> ComparedOutputs | None:
@@ -378,37 +373,35 @@ def changes(found: Iterable[Decision], last: Iterable[RecordedDecision]) -> tupl
     last_of = {before.about: before for before in last}
     for one in found:
         before, about = last_of.get(_about(one)), one.subject
-        parts = [] if before is None else list(_changed(one, before))
+        parts = [] if before is None else _changed(one, before)
         if before is not None and parts:
-            size = f"TP {known(about.tensor_parallel_size)}"
             which = f", {about.configuration}" if about.configuration is not None else ""
-            name = f"{known(about.model)} on {one.traffic.name}, {size}{which}"
-            sentences.append(f"{name}, since {before.at:%Y-%m-%d}: {'; '.join(parts)}.")
+            name = f"{known(about.model)} on {one.traffic.name}, TP {known(about.tensor_parallel_size)}"
+            sentences.append(f"{name}{which}, since {before.at:%Y-%m-%d}: {'; '.join(parts)}.")
     return tuple(sentences)
 
 
-def _changed(one: Decision, before: RecordedDecision) -> Iterator[str]:
+def _changed(one: Decision, before: RecordedDecision) -> list[str]:
     # At another operating load the arm and the answer may differ although nothing is new.
     same, gain = before.operating_load == one.operating.load.text, one.operating.difference
-    if same and one.answer != before.answer:
-        yield f"{one.answer}, was {before.answer}"
-    if same and one.arm != before.arm:
-        yield f"{arm_taken(one)}, was {before.arm}"
-    if one.table != before.table:
-        now, was = (
-            "one K for all" if table is None else k_by_batch(table)
-            for table in (one.table, before.table)
-        )
-        yield f"K by load is {now}, was {was}"
-    words = dict(before.loads)
-    for level in one.levels:
-        word = words.get(level.load.text)
-        if word != level.difference.word:
-            yield f"at {level.load.text} {level.difference.word}, was {word or 'not measured'}"
-    new, old = gain.improvement, before.gain
+    now, was = (
+        "one K for all" if table is None else k_by_batch(table)
+        for table in (one.table, before.table)
+    )
+    new, old, words = gain.improvement, before.gain, dict(before.loads)
     # A move that cannot be seen is none.
-    if same and new is not None and old is not None and abs(new - old) > _MOVED:
-        yield f"{change(gain)} at {before.operating_load}, was {percent(old)}"
-    if one.subject.engine_version != before.engine_version:
-        version = known(before.engine_version)
-        yield f"with {one.subject.engine} {known(one.subject.engine_version)}, was {version}"
+    moved = same and new is not None and old is not None and abs(new - old) > _MOVED
+    version, last = one.subject.engine_version, before.engine_version
+    told = (
+        same and one.answer != before.answer and f"{one.answer}, was {before.answer}",
+        same and one.arm != before.arm and f"{arm_taken(one)}, was {before.arm}",
+        one.table != before.table and f"K by load is {now}, was {was}",
+        *(
+            f"at {x.load.text} {x.difference.word}, was {words.get(x.load.text) or 'not measured'}"
+            for x in one.levels
+            if words.get(x.load.text) != x.difference.word
+        ),
+        moved and f"{change(gain)} at {before.operating_load}, was {percent(old)}",
+        version != last and f"with {one.subject.engine} {known(version)}, was {known(last)}",
+    )
+    return [text for text in told if text]

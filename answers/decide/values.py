@@ -133,12 +133,7 @@ class MapLevel:
     @property
     def drafts(self) -> bool:
         """Whether the decision's server drafts there."""
-        k = (
-            self.num_speculative_tokens
-            if self.served is None
-            else self.served.num_speculative_tokens
-        )
-        return k != 0
+        return (self if self.served is None else self.served).num_speculative_tokens != 0
 
     @property
     def own(self) -> ArmDifference | None:
@@ -278,7 +273,7 @@ class Decisions:
 SCHEMA_VERSION = 1
 
 
-def as_json(found: Decisions) -> dict[str, Any]:
+def decisions_json(found: Decisions) -> dict[str, Any]:
     """Return ``schema_version`` and ``decisions`` as a dict for JSON; names and meanings only ever
     grow."""
     return {

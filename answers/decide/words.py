@@ -266,18 +266,14 @@ def beside(case: DecisionCase, engines: Sequence[str], once: bool) -> Iterator[s
                 f"Its own launches say {percent(own)} there; {percent(expected)} is expected when all arms "
                 "and loads are weighed together, since each scatters."
             )
-    if not level.drafts:
-        yield left_on(level.difference)
-    yield from engines
-    yield from _stays_on(case)
-    yield from _better_elsewhere(case)
-    yield from _one_server(case)
-    yield from _one_launch_showed(case) if once else ()
-    if len(made.spot.shares) == 1:
-        at = made.spot.shares[0][0]
+    yield from (
+        "" if level.drafts else left_on(level.difference), *engines, *_stays_on(case),
+        *_better_elsewhere(case), *_one_server(case), *(_one_launch_showed(case) if once else ()),
+    )  # fmt: skip
+    for at in [at for at, _ in made.spot.shares] if len(made.spot.shares) == 1 else ():
         names = [case.label(place) for place in np.flatnonzero(~judged.there[:, at]).tolist()]
+        were = "was" if len(names) == 1 else "were"
         if names:
-            were = "was" if len(names) == 1 else "were"
             yield f"{listed(names)} {were} not measured at {judged.loads[at].text}."
 
 

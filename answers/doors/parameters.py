@@ -80,8 +80,6 @@ class Page(BaseModel):
 
 
 class _SubjectWords(FilterWords):
-    """The filters, and which of the subjects that they show."""
-
     subject: _Word | None = Field(
         None, description="One of `subjects` by its name; `*`: all. Without it: the first."
     )

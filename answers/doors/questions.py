@@ -6,6 +6,7 @@ The objects are those that the commands print with ``--json``, made by the same 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
@@ -15,20 +16,15 @@ from analysis.money.paying import Paying
 from analysis.nightly.regressions import budgets
 from analysis.published.claims import Claims, judge
 from analysis.published.claims_file import read_claims
-from answers.compare import values as compare_contract
 from answers.compare.answer import compare
-from answers.compare.subjects import compared as of_subject
-from answers.compare.subjects import offered
-from answers.compare.values import ArmComparison
-from answers.compare.values import CompareQuestion as ComparisonQuestion
-from answers.cost import values
+from answers.compare.subjects import compared, offered
+from answers.compare.values import ArmComparison, CompareQuestion, comparison_json
 from answers.cost.answer import cost, with_energy
 from answers.cost.capacity import ServiceCapacity, capacity, capacity_json
-from answers.cost.values import Costs
-from answers.decide import values as decide_contract
+from answers.cost.values import Costs, costs_json
 from answers.decide.answer import decide, decide_one
 from answers.decide.overview import NamedSubject, SubjectsQuestion, subjects
-from answers.decide.values import Decisions
+from answers.decide.values import Decisions, decisions_json
 from answers.doors import rows
 from answers.doors.parameters import (
     ALL,
@@ -43,12 +39,10 @@ from answers.doors.parameters import (
     TrendsWords,
     schema_json,
 )
-from answers.predict import values as predict_contract
 from answers.predict.answer import predict
-from answers.predict.values import ForecastAnswer, RefusedForecast
+from answers.predict.values import ForecastAnswer, RefusedForecast, forecasts_json
 from answers.published.answer import beside
 from answers.trend import answer as nights
-from answers.trend.answer import Trend, trend
 from warehouse import queries
 from warehouse.beside import published_tables
 from warehouse.catalogue import line_of
@@ -69,14 +63,6 @@ class AboutSubject(Generic[Value]):
     value: Value
     subject: str | None
     subjects: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class JudgedTable:
-    """A published table by its name, recomputed."""
-
-    name: str
-    judged: Claims
 
 
 def _tried(
@@ -105,11 +91,11 @@ def _cells(reader: Reader, words: FilterWords) -> pa.Table:
 def _compare(reader: Reader, words: CompareWords) -> AboutSubject[ArmComparison]:
     """Compare the arms of the subject of that name; of the first that has a pair where none is named."""
     also = tuple(map(line_of, words.metrics))
-    question = ComparisonQuestion(words.filters(), words.allow, words.reference, also)
+    question = CompareQuestion(words.filters(), words.allow, words.reference, also)
     tried, names = _tried(offered(reader, question), words.subject)
     for each in tried:
         comparison = compare(reader, replace(question, filters=each.filters))
-        mine = of_subject(comparison, each)
+        mine = compared(comparison, each)
         if mine is not None or words.subject is not None:
             settings = () if mine is None else mine.settings
             return AboutSubject(replace(comparison, settings=settings), each.name, names)
@@ -143,19 +129,20 @@ def _predict(reader: Reader, words: PredictWords) -> list[ForecastAnswer | Refus
     return list(predict(reader, words.filters(), words.asked(), words.paying()))
 
 
-def _trends(reader: Reader, words: TrendsWords) -> Trend:
+def _trends(reader: Reader, words: TrendsWords) -> nights.Trend:
     series = nights.series(reader, words.filters())
-    return trend(series, budgets(words.max_regression), nights.accepted(reader.root))
+    return nights.trend(series, budgets(words.max_regression), nights.accepted(reader.root))
 
 
-def _claims(reader: Reader, words: FilterWords) -> list[JudgedTable]:
-    judged_tables = []
+def _claims(reader: Reader, words: FilterWords) -> list[tuple[str, Claims]]:
+    """Return each published table, by its name, recomputed."""
+    found = []
     for kept in published_tables(reader.root):
         tables = read_claims(kept.text, kept.name)
         judged = judge(tables)
         findings = beside(reader, judged.findings, tables.model, words.filters())
-        judged_tables.append(JudgedTable(kept.name, replace(judged, findings=findings)))
-    return judged_tables
+        found.append((kept.name, replace(judged, findings=findings)))
+    return found
 
 
 def _health(reader: Reader, _: NoWords) -> int:
@@ -165,16 +152,12 @@ def _health(reader: Reader, _: NoWords) -> int:
 # --- The answers as JSON.
 
 
-def _runs_json(table: pa.Table) -> Json:
-    return {"runs": list(map(rows.nested_json, table.to_pylist()))}
+def _table_json(name: str, table: pa.Table) -> Json:
+    return {name: list(map(rows.nested_json, table.to_pylist()))}
 
 
-def _cells_json(table: pa.Table) -> Json:
-    return {"cells": list(map(rows.nested_json, table.to_pylist()))}
-
-
-def _claims_json(tables: list[JudgedTable]) -> Json:
-    return {"tables": [{"table": each.name, **each.judged.as_json()} for each in tables]}
+def _claims_json(tables: list[tuple[str, Claims]]) -> Json:
+    return {"tables": [{"table": name, **judged.as_json()} for name, judged in tables]}
 
 
 def _health_json(_: int) -> Json:
@@ -224,23 +207,23 @@ QUESTIONS: Mapping[str, Asking] = {
     each.name: each
     for each in (
         Asking("runs", "What the warehouse holds, a row per run; excluded ones with their reason.",
-               FilterWords, _runs, _runs_json, "runs", everything=True, typed=True),
+               FilterWords, _runs, partial(_table_json, "runs"), "runs", everything=True, typed=True),
         Asking("cells", "What was measured, a row per cell: facts, provenance, counts.",
-               FilterWords, _cells, _cells_json, "cells"),
+               FilterWords, _cells, partial(_table_json, "cells"), "cells"),
         Asking("compare", "Matched pairs of arms, load by load, with intervals and words.",
-               CompareWords, _compare, compare_contract.as_json, "settings", "settings",
+               CompareWords, _compare, comparison_json, "settings", "settings",
                rows.compared, typed=True),
         Asking("decide", "Whether to serve with speculation: arm, K, loads, what it stands on.",
-               DecideWords, _decide, decide_contract.as_json, "decisions", "decisions", rows.decided,
+               DecideWords, _decide, decisions_json, "decisions", "decisions", rows.decided,
                typed=True),
         Asking("cost", "What tokens cost, and what speculation saves.",
-               CostWords, _cost, values.as_json, "costs", "rows", typed=True),
+               CostWords, _cost, costs_json, "costs", "rows", typed=True),
         Asking("slo", "The largest load of each arm that meets a service level.",
                SloWords, _slo, capacity_json, "arms", "arms"),
         Asking("predict", "What a K, load or acceptance that was not measured would give.",
-               PredictWords, _predict, predict_contract.as_json, "forecasts"),
+               PredictWords, _predict, forecasts_json, "forecasts"),
         Asking("trends", "Whether anything became worse over the nights, series by series.",
-               TrendsWords, _trends, nights.as_json, "series", "lines"),
+               TrendsWords, _trends, nights.trend_json, "series", "lines"),
         Asking("claims", "Published tables, recomputed: what does not follow from its own rows.",
                FilterWords, _claims, _claims_json, "tables"),
         Asking("health", "That the server answers, and from which generation.",

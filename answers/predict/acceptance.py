@@ -192,8 +192,7 @@ def lines(
             points = list(enumerate(getattr(one, asked.measure), 1))
         for at, value in points if asked.over == "k" or one.k == asked.k else ():
             if value is not None:
-                of_dataset = values.setdefault(one.dataset or "unknown", {})
-                of_dataset.setdefault(at, []).append(value)
+                values.setdefault(one.dataset or "unknown", {}).setdefault(at, []).append(value)
     return tuple(
         AcceptanceLine(name, tuple((at, fmean(all_at)) for at, all_at in sorted(points.items())))
         for name, points in sorted(values.items())

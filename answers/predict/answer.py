@@ -88,7 +88,13 @@ def subjects(reader: Reader, filters: Filters) -> tuple[ForecastSubject, ...]:
     if cells.empty:
         return ()
     # All cells are placed, so that systems have the same numbers wherever they are shown.
-    usable = _usable(reader, cells)
+    flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
+    fit = set()
+    for cell, *stated in listed(cells, "cell_id", *_LOAD):
+        load = load_of(*stated)
+        if load is not None and load.kind == "concurrency":
+            fit.add(cell)
+    usable = frozenset(fit - set(flags.loc[flags["name"].isin(_UNFIT), "cell_id"]))
     measured, accepted, by_position = (
         rows[among(rows["cell_id"], usable)]
         for rows in (
@@ -99,16 +105,6 @@ def subjects(reader: Reader, filters: Filters) -> tuple[ForecastSubject, ...]:
     )
     points = load_points(cells, measured)
     return tuple(_subjects(cells, points, position_counts(cells, accepted, by_position)))
-
-
-def _usable(reader: Reader, cells: pd.DataFrame) -> frozenset[str]:
-    flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
-    usable = set()
-    for cell, *stated in listed(cells, "cell_id", *_LOAD):
-        load = load_of(*stated)
-        if load is not None and load.kind == "concurrency":
-            usable.add(cell)
-    return frozenset(usable - set(flags.loc[flags["name"].isin(_UNFIT), "cell_id"]))
 
 
 def _subjects(
@@ -271,7 +267,7 @@ def forecast_answer(
     return ForecastAnswer(
         found.place, asked, forecast_headline(asked, figures[0]), figures, one.prediction.mean_length,
         one.break_even_length, one.prediction.warnings,
-        tuple(trust(checks, step.choices, fit, model.why_no_band(question))),
+        trust(checks, step.choices, fit, model.why_no_band(question)),
         step.choices, *fit, checks, found.withheld, _cost(found.place, figures[0], paying),
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """A forecast as values and as JSON, and two textbook models beside it. None is unknown."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -212,7 +212,7 @@ class TextTable:
 # --- Forecasts as JSON. Unknown is null.
 
 
-def as_json(found: Sequence[ForecastAnswer | RefusedForecast]) -> dict[str, Any]:
+def forecasts_json(found: Sequence[ForecastAnswer | RefusedForecast]) -> dict[str, Any]:
     """Return ``forecasts``, and ``refused`` with the reason of each, as a dict for JSON."""
     return {
         "forecasts": [_answer(one) for one in found if isinstance(one, ForecastAnswer)],
@@ -324,17 +324,18 @@ def table(given: TextbookParameters) -> TextTable:
 _COUNTS = 0.2
 #: From here on a throughput is told in whole tokens per second.
 _WHOLE = 10.0
-_WITHHELD = {"k": "K", "concurrency": "load"}
+_WITHHELD: dict[LeftOut, str] = {"k": "K", "concurrency": "load"}
 BAND = f"{LEVEL * 100:.0f} % band"
 
 
 def title(place: ForecastPlace, asked: ForecastQuestion | None = None) -> str:
     """Return a forecast's title: ``eagle3 (draft) on code, model, TP 1, H200: K = 4 at concurrency
     8``."""
-    parts = [f"{place.family} on {place.dataset}", place.model or "unknown model"]
-    if place.tensor_parallel_size is not None:
-        parts.append(f"TP {place.tensor_parallel_size}")
-    parts.append(place.gpu or "unknown GPU")
+    size = place.tensor_parallel_size
+    parts = (
+        f"{place.family} on {place.dataset}", place.model or "unknown model",
+        *([] if size is None else [f"TP {size}"]), place.gpu or "unknown GPU",
+    )  # fmt: skip
     marked = "" if place.evidence == "gpu" else f" [{place.evidence or 'evidence unknown'}]"
     marked += " [synthetic acceptance]" if place.synthetic_acceptance else ""
     told = "" if asked is None else f": K = {asked.k} at concurrency {asked.load}"
@@ -362,24 +363,20 @@ def numbers(found: ForecastAnswer) -> TextTable:
     """Return a row per predicted metric, then what the acceptance is and what a token costs."""
     rows, drafted = [], found.asked.k != 0
     for figure in found.figures:
-        metric = METRICS[figure.metric]
-        measured = number(figure.measured, metric.decimals)
-        if not figure.compared:
-            measured = "not compared"
-        elif figure.measured is None or not found.asked.as_measured:
-            measured = "not measured"
+        metric, measured = METRICS[figure.metric], "not measured"
+        if figure.measured is not None and found.asked.as_measured:
+            measured = number(figure.measured, metric.decimals)
         rows.append((
             f"{metric_name(figure.metric, 'mean')}, {metric.better} is better",
-            number(figure.predicted, metric.decimals), band(figure), measured,
+            number(figure.predicted, metric.decimals), band(figure),
+            measured if figure.compared else "not compared",
             number(figure.baseline, metric.decimals),
             percent(figure.improvement) if drafted else "–",
         ))  # fmt: skip
-    length = number(found.mean_length, 2)
-    name = "Mean acceptance length (tokens/step), higher is better"
-    rows.append((name, length, "–", "–", "1.00", "–"))
-    if found.break_even_length is not None:
-        pays = number(found.break_even_length, 2)
-        rows.append(("… from which it pays", pays, "–", "–", "–", "–"))
+    name, pays = "Mean acceptance length (tokens/step), higher is better", found.break_even_length
+    rows.append((name, number(found.mean_length, 2), "–", "–", "1.00", "–"))
+    if pays is not None:
+        rows.append(("… from which it pays", number(pays, 2), "–", "–", "–", "–"))
     if isinstance(found.cost, ForecastCost):
         before, now = found.cost.baseline, found.cost.predicted
         saved = percent(None if before is None else 1 - now / before)
@@ -398,26 +395,24 @@ def band(figure: ForecastFigure) -> str:
 
 def trust(
     checks: Sequence[Check], laws: Sequence[Choice], fit: tuple[float, float], why: str | None
-) -> Iterator[str]:
-    """Yield sentences on how far to believe a forecast. ``fit``: residual and worst; ``why`` there
+) -> tuple[str, ...]:
+    """Return sentences on how far to believe a forecast. ``fit``: residual and worst; ``why`` there
     is no band."""
     mine = [check for check in checks if check.metric == "output_throughput"]
     points = sum(check.points for check in mine)
-    if why is not None:
-        yield why
-    elif points:
-        yield (
-            f"A {BAND} is meant to hold {LEVEL * 100:.0f} of 100 new measurements; of {points} "
-            f"withheld points of output throughput it held {sum(check.held for check in mine)}."
-        )
-    yield _law(laws)
-    residual, worst = (percent(error, sign=False) for error in fit)
-    yield (
-        f"The time of a step fits its measurements within {residual} (root mean square), "
-        f"{worst} at worst."
+    held = (
+        f"A {BAND} is meant to hold {LEVEL * 100:.0f} of 100 new measurements; of {points} "
+        f"withheld points of output throughput it held {sum(check.held for check in mine)}."
     )
-    for left_out, word in _WITHHELD.items():
-        yield _withheld(word, next((one for one in mine if one.left_out == left_out), None))
+    residual, worst = (percent(error, sign=False) for error in fit)
+    checked = {one.left_out: one for one in reversed(mine)}
+    return (
+        *([why] if why is not None else [held] if points else []),
+        _law(laws),
+        f"The time of a step fits its measurements within {residual} (root mean square), "
+        f"{worst} at worst.",
+        *(_withheld(word, checked.get(left_out)) for left_out, word in _WITHHELD.items()),
+    )
 
 
 def _law(laws: Sequence[Choice]) -> str:

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-import pandas as pd
-
 from analysis.matching.comparison import improvement
 from analysis.metric_words import read_metric
 from analysis.published import claims_measured
@@ -127,29 +125,21 @@ class _Printed:
             if fields.keys() >= _PRINTED
         )
         costs = [one for one in self.judged.findings if "usd_per_hour" in one.about]
-        return PublishedStudy(
-            self._name(), self.facts.get("source", self.tables.where),
-            study_headline(means, self.arm, loads if isinstance(loads, list) else ()),
-            self._about(), self.tables.model, self.facts.get("gpu"), self.arm, tables,
-            tuple(self._figures(tables)), drafts, tuple(money_sums(costs)),
-            tuple(mistakes(self.judged)), len(self.judged.findings),
-            len(self.judged.flagged),
-        )  # fmt: skip
-
-    def _name(self) -> str:
-        """Return what a list calls the study: ``gpt-oss-120b on NVIDIA H200``."""
         model = known(self.facts.get("target_model")).rpartition("/")[2]
-        return f"{model} on {known(self.facts.get('gpu'))}"
-
-    def _about(self) -> str:
-        """Return what was run, in a line."""
         facts = self.facts
         draft = facts.get("draft_model")
         run = [
             known(facts.get("target_model")), f"draft {draft}" if draft else "",
             facts.get("gpu", ""), facts.get("engine", ""), facts.get("load_generator", ""),
         ]  # fmt: skip
-        return f"{', '.join(filter(None, run))}. Printed in: {known(facts.get('source'))}."
+        return PublishedStudy(
+            f"{model} on {known(self.facts.get('gpu'))}", self.facts.get("source", self.tables.where),
+            study_headline(means, self.arm, loads if isinstance(loads, list) else ()),
+            f"{', '.join(filter(None, run))}. Printed in: {known(facts.get('source'))}.", self.tables.model, self.facts.get("gpu"), self.arm, tables,
+            tuple(self._figures(tables)), drafts, tuple(money_sums(costs)),
+            tuple(mistakes(self.judged)), len(self.judged.findings),
+            len(self.judged.flagged),
+        )  # fmt: skip
 
     def _tables(self) -> Iterator[PrintedTable]:
         means = [row for row in self.rows if row.of == MEAN]
@@ -274,10 +264,9 @@ def measured_here(
     if None not in named:
         asked = {str(name).strip().casefold() for name in named}
         options = queries.filter_options(reader).to_pylist()
-        known = sorted({row["value"] for row in options if row["field"] == "model"})
         kept = tuple(
             name
-            for name in known
+            for name in sorted({row["value"] for row in options if row["field"] == "model"})
             if name.strip().casefold() in asked and (not filters.model or name in filters.model)
         )
         if not kept:
@@ -292,12 +281,6 @@ def beside(
     """Return ``findings``, each with what the filters show of the same thing; ``model``: of the
     claims."""
     known = ground(reader, filters, also=tuple(claims_measured.lines(findings)))
-    # Of the comparison the arms with a cell that the filters keep.
-    pairs = known.found.pairs
-    there = pairs[pairs["speculative_id"].astype(object).isin(known.shown)]
-    arms = pd.MultiIndex.from_frame(there[["setting", "arm_id"]].drop_duplicates())
-    cut = {}
-    for name in ("levels", "geomean"):
-        rows = getattr(known.found, name)
-        cut[name] = rows[pd.MultiIndex.from_frame(rows[["setting", "arm_id"]]).isin(arms)]
-    return claims_measured.beside(findings, replace(known.found, **cut), known.sure, model)
+    levels, means = map(known.of_shown_arms, (known.found.levels, known.found.geomean))
+    shown = replace(known.found, levels=levels, geomean=means)
+    return claims_measured.beside(findings, shown, known.sure, model)

@@ -142,8 +142,7 @@ def _said_of_cells(reader: Reader, cells: pd.DataFrame) -> tuple[PlacedNote, ...
     # The night in which a start lies, noon to noon UTC, by the day on which it began.
     days = (pd.to_datetime(cells["started_at"], utc=True) - NOON).dt.strftime("%Y-%m-%d")
     nights = sorted({*days.dropna()})
-    wanted = {event.target.run_id for event in events}
-    mine = cells["run_id"].isin(wanted)
+    mine = cells["run_id"].isin({event.target.run_id for event in events})
     of_runs: dict[AnnotationTarget, dict[str, None]] = {}
     for run_id, source_id, night in zip(
         cells.loc[mine, "run_id"], cells.loc[mine, "source_id"], days[mine].fillna(UNKNOWN_NIGHT),

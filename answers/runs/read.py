@@ -230,13 +230,6 @@ def _headline(runs: Sequence[RunRow], doubts: Sequence[CellDoubt]) -> str:
     )
 
 
-def _summary(runs: Sequence[RunRow], rejected: Sequence[Rejected]) -> str:
-    amounts = [counted(sum(run.completed for run in runs), "completed request"),
-               counted(sum(run.flags for run in runs), "flag"),
-               counted(len(rejected), "rejected file")]  # fmt: skip
-    return f"{', '.join(amounts)}."
-
-
 def log_excerpt(run: RunRow) -> tuple[str, ...]:
     """Return the last lines of the server's log, where the record of the run kept them."""
     said = _record(run).get("log_excerpt")
@@ -247,15 +240,14 @@ def how_it_went(run: RunRow) -> str:
     """Return a run's attempt, the cause of a failure and where the time went, as far as its record
     says."""
     record = _record(run)
-    parts = []
-    if record.get("attempt"):
-        parts.append(f"attempt {record['attempt']}")
-    if record.get("failure_cause"):
-        parts.append(f"failed: {str(record['failure_cause']).replace('_', ' ')}")
-    timeline = record.get("timeline")
+    attempt, cause, timeline = (record.get(x) for x in ("attempt", "failure_cause", "timeline"))
     spent = timeline.items() if isinstance(timeline, dict) else ()
-    parts += [f"{name.replace('_', ' ')} {seconds:.1f} s" for name, seconds in spent]
-    return ", ".join(parts)
+    parts = (
+        f"attempt {attempt}" if attempt else "",
+        f"failed: {str(cause).replace('_', ' ')}" if cause else "",
+        *(f"{name.replace('_', ' ')} {seconds:.1f} s" for name, seconds in spent),
+    )
+    return ", ".join(filter(None, parts))
 
 
 def _record(run: RunRow) -> dict[str, Any]:
@@ -284,6 +276,11 @@ def again(run: RunRow, cells: Sequence[CellRow]) -> str:
     values = {name: _shared_value(getattr(cell, name) for cell in cells) for name in facts}
     words = [f"--set {shlex.quote(f'{name}={value}')}" for name, value in values.items()
              if value not in (UNKNOWN, "several")]  # fmt: skip
+    by_study = [
+        "",
+        f"# Or let Draftboard do all of it from the file of the study {_known(run.study)}:",
+        "draftboard run STUDY.yaml --results NEW-FOLDER",
+    ]
     lines = [
         f"# 1. The same software: {engine} {release}, "
         f"{_known(run.load_generator)} {_known(run.load_generator_version)}.",
@@ -299,13 +296,8 @@ def again(run: RunRow, cells: Sequence[CellRow]) -> str:
         "",
         "# 4. Take the new report in; facts that it does not state are set.",
         " ".join(["draftboard ingest REPORT.json", *words]),
+        *(by_study if run.study else ()),
     ]
-    if run.study:
-        lines += [
-            "",
-            f"# Or let Draftboard do all of it from the file of the study {_known(run.study)}:",
-            "draftboard run STUDY.yaml --results NEW-FOLDER",
-        ]
     return "\n".join(lines)
 
 
@@ -342,7 +334,10 @@ def runs(reader: Reader, filters: Filters) -> Runs:
         for row in queries.doubts(reader, filters).to_pylist()
     )
     refused = tuple(Rejected(**row) for row in queries.rejections(reader).to_pylist())
-    return Runs(tuple(found), doubts, refused, _headline(found, doubts), _summary(found, refused))
+    amounts = [counted(sum(run.completed for run in found), "completed request"),
+               counted(sum(run.flags for run in found), "flag"),
+               counted(len(refused), "rejected file")]  # fmt: skip
+    return Runs(tuple(found), doubts, refused, _headline(found, doubts), f"{', '.join(amounts)}.")
 
 
 def run_of_cell(reader: Reader, cell_id: str) -> tuple[str, str] | None:

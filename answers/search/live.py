@@ -2,12 +2,12 @@
 over recorded launches: what it would have measured, decided and cost."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from analysis.search.belief import NAME as MIX
+from analysis.search import belief
 from analysis.search.belief import acceptance_lengths, unmixed
 from analysis.search.proof import promised
 from analysis.search.race import UNLIKELY, End, Next, SearchState, least_minutes, spent, state
@@ -65,25 +65,23 @@ def candidates(now: SearchState, gone: Mapping[str, str]) -> tuple[SearchCandida
     return tuple(found)
 
 
-def _state_words(now: SearchState, arm: int) -> Iterator[str]:
+def _state_words(now: SearchState, arm: int) -> list[str]:
     space, seen, leaders = now.space, now.seen, now.now
+    told = []
     if seen.barred is not None and seen.barred[arm].any():
-        yield f"breaks the SLO {where(space, seen.barred[arm])}"
+        told = [f"breaks the SLO {where(space, seen.barred[arm])}"]
     if leaders is None:
         known = any(launch.arm == arm for launch in seen.launches)
-        yield "measured" if known else "not measured yet"
-        return
+        return [*told, "measured" if known else "not measured yet"]
     leads = leaders.lead == arm
     rival = leaders.risk[arm] > now.aim.error / (2 * len(space.places))
-    if leads.any():
-        yield f"leads {where(space, leads)}"
+    told += [f"leads {where(space, leads)}"] if leads.any() else []
     if not now.decided and rival.any():
         chance = percent(min(float(leaders.risk[arm].max()), 1.0), sign=False)
-        yield f"may win {where(space, rival)} (chance {chance} at most)"
-    elif not now.decided and leaders.dropped(now.aim.error)[arm]:
-        yield "cannot win any more"
-    elif not leads.any():
-        yield "behind"
+        return [*told, f"may win {where(space, rival)} (chance {chance} at most)"]
+    if not now.decided and leaders.dropped(now.aim.error)[arm]:
+        return [*told, "cannot win any more"]
+    return told if leads.any() else [*told, "behind"]
 
 
 def _place_outcomes(now: SearchState) -> tuple[PlaceOutcome, ...]:
@@ -155,11 +153,11 @@ def live(
         none = np.full((len(space.arms), len(space.places), 1), np.nan)
         unmeasured = acceptance_lengths(space, none[..., 0], none, ())
         found = MeasuredStudy(space, SeenLaunches((), unmeasured), frozenset())
-    left = {}
-    for arm, ids in planned.launches.items():
-        # Those of which no cell was measured, nor of any later one.
-        used = [at for at, name in enumerate(ids) if name in found.ids]
-        left[arm] = ids[max(used, default=-1) + 1 :]
+    # Those launches of which no cell was measured, nor of any later one.
+    left = {
+        arm: ids[1 + max((at for at, name in enumerate(ids) if name in found.ids), default=-1) :]
+        for arm, ids in planned.launches.items()
+    }
     gone = {one.arm: one.why for one in out if one.arm != planned.arms[0].label}
     labels = [arm.label for arm in found.space.arms]
     seen = replace(
@@ -250,10 +248,9 @@ def _for_all(now: SearchState, best: Winner) -> str:
 
 def _troubles(found: MeasuredStudy, now: SearchState) -> tuple[str, ...]:
     step = 0.0 if now.belief is None else now.belief.drifting
-    if abs(step) * len(found.seen.launches) <= np.log1p(now.aim.stake):
-        return found.troubles
-    size = float(np.expm1(step))
-    return (*found.troubles, f"It drifts: each launch is {percent(size)} against the one before.")
+    drifts = abs(step) * len(found.seen.launches) > np.log1p(now.aim.stake)
+    each = f"It drifts: each launch is {percent(float(np.expm1(step)))} against the one before."
+    return (*found.troubles, each) if drifts else found.troubles
 
 
 # --- A search played over recorded launches.
@@ -266,7 +263,7 @@ def replay(
     side by side. Beside each stands what the decision over every recorded launch takes."""
     known = ground(reader, filters)
     taken = {
-        (one.subject, one.traffic.dataset or MIX, level.load.value or 0): (
+        (one.subject, one.traffic.dataset or belief.NAME, level.load.value or 0): (
             "baseline" if level.num_speculative_tokens == 0 else level.arm
         )
         for one in decide(reader, terms.question(filters)).decisions
@@ -275,41 +272,37 @@ def replay(
     }
     reports = []
     for study in recorded(reader, known, filters, terms):
-        report = _played(study, terms, at_once)
+        # Play the search: each launch that it asks for is the next recorded one of that arm.
+        mix = mix_of(terms, study.space)
+        launches: list[MeasuredLaunch] = []
+        steps: list[LaunchStep] = []
+        while True:
+            space, seen = of_traffic(study.space, _seen(study, launches), terms)
+            grid_min = space.grid_minutes(study.repeats)
+            most = grid_min if terms.budget_min is None else terms.budget_min
+            now = state(space, seen, Aim(terms.stake, terms.error, most), at_once)
+            if any(not seen.left[step.arm] for step in now.batch if seen.left):
+                # Of a mix, launches that lack a dataset say nothing, however many were recorded.
+                now = replace(now, steps=End(False, "nothing left"))
+            if isinstance(now.step, End):
+                break
+            for step in now.batch:
+                used = sum(launch.arm == step.arm for launch in launches)
+                launch = study.launches[step.arm][used]
+                places = step.places if mix is None else unmixed(study.space, mix, step.places)
+                launches.append(replace(launch, speed=np.where(places, launch.speed, np.nan)))
+                steps.append(_step(now, step))
+        played = SearchReport(
+            study.system.study, study.system.model, terms, tuple(steps), (), False, ended(now.step),
+            sum(step.minutes for step in steps), grid_min, (), study.left_out, "", system=study.system,
+        )  # fmt: skip
+        report = _with_words(played, now, {})
         found = tuple(
             replace(place, by_all=taken.get((study.system, place.dataset, place.load)))
             for place in report.found
         )
         reports.append(replace(report, found=found))
     return tuple(reports)
-
-
-def _played(study: RecordedStudy, terms: SearchTerms, at_once: int) -> SearchReport:
-    """Play the search: each launch that it asks for is the next recorded one of that arm."""
-    mix = mix_of(terms, study.space)
-    launches: list[MeasuredLaunch] = []
-    steps: list[LaunchStep] = []
-    while True:
-        space, seen = of_traffic(study.space, _seen(study, launches), terms)
-        grid_min = space.grid_minutes(study.repeats)
-        most = grid_min if terms.budget_min is None else terms.budget_min
-        now = state(space, seen, Aim(terms.stake, terms.error, most), at_once)
-        if any(not seen.left[step.arm] for step in now.batch if seen.left):
-            # Of a mix, launches that lack a dataset say nothing, however many were recorded.
-            now = replace(now, steps=End(False, "nothing left"))
-        if isinstance(now.step, End):
-            break
-        for step in now.batch:
-            used = sum(launch.arm == step.arm for launch in launches)
-            launch = study.launches[step.arm][used]
-            places = step.places if mix is None else unmixed(study.space, mix, step.places)
-            launches.append(replace(launch, speed=np.where(places, launch.speed, np.nan)))
-            steps.append(_step(now, step))
-    report = SearchReport(
-        study.system.study, study.system.model, terms, tuple(steps), (), False, ended(now.step),
-        sum(step.minutes for step in steps), grid_min, (), study.left_out, "", system=study.system,
-    )  # fmt: skip
-    return _with_words(report, now, {})
 
 
 def _seen(study: RecordedStudy, launches: Sequence[MeasuredLaunch]) -> SeenLaunches:

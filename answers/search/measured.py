@@ -8,8 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.drafts.acceptance_tables import believed
-from analysis.evidence.repeats import BASELINE as OF_BASELINE
-from analysis.evidence.repeats import launches_of
+from analysis.evidence import repeats
 from analysis.frames import plain
 from analysis.matching.arms import choosers, families
 from analysis.matching.fields import ARM
@@ -346,13 +345,13 @@ def _units(
     numbers: Mapping[tuple[int, int], int],
 ) -> pd.DataFrame:
     """Return a row per launch and cell: number of the arm, launch, traffic, at (the load), value (log)."""
-    found = launches_of(pairs, known.cells)
+    found = repeats.launches_of(pairs, known.cells)
     units = found.units.assign(
         value=found.values[:, 0],
         traffic=found.units["setting"].map(datasets),
         at=[float(known.found.loads[x].value or 0) for x in found.units["load"]],
         number=[
-            0 if arm == OF_BASELINE else numbers.get((setting, arm), -1)
+            0 if arm == repeats.BASELINE else numbers.get((setting, arm), -1)
             for setting, arm in zip(found.units["setting"], found.units["arm"], strict=True)
         ],
     )

@@ -255,7 +255,9 @@ class LiveSearch:
 # --- A search as JSON: a contract, described in ``docs/tuning.md``. Unknown is null.
 
 
-def as_json(found: Sequence[SearchReport], orders: Sequence[LaunchOrder] = ()) -> dict[str, Any]:
+def searches_json(
+    found: Sequence[SearchReport], orders: Sequence[LaunchOrder] = ()
+) -> dict[str, Any]:
     """Return ``schema_version``, ``searches`` and, of one that measures, the launches to measure
     ``next`` as a dict for JSON; names and meanings only ever grow."""
     searches = [asdict(report) for report in found]

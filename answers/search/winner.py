@@ -14,7 +14,6 @@ from analysis.search.belief import Belief, believe
 from analysis.search.proof import FreshProof, proof
 from analysis.search.space import (
     BASELINE,
-    Floats,
     SearchArm,
     SeenLaunches,
     Space,
@@ -167,7 +166,16 @@ def proven(
     known, taken, rival = now.known, now.winner, now.rival
     if known is None or taken is None or taken.config is None:
         return now.told
-    baseline, winner, *others = _fresh(reader, planned, now, study)
+    # The launches (launches, places) of the baseline, of the winner, and of the runner-up where
+    # there is one; of each those that measured every place.
+    ones = [one for one in (now.winner, now.rival) if one is not None]
+    space, terms = bare(planned), now.told.terms
+    arms = (space.arms[0], *(SearchArm(one.name, one.role, 1) for one in ones))
+    fresh = measured(reader, study, replace(space, arms=arms), terms)
+    _, seen = of_traffic(fresh.space, fresh.seen, terms)
+    whole = [one for one in seen.launches if one.measured.all()]
+    speeds = ([one.speed for one in whole if one.arm == arm] for arm in range(len(arms)))
+    baseline, winner, *others = [np.array(rows) if rows else np.empty((0, 0)) for rows in speeds]
     if min(len(baseline), len(winner)) < LAUNCHES:
         return now.told
     stake, belief = now.told.terms.stake, believe(*known)
@@ -208,19 +216,6 @@ def _decided(
         configs.pop() if len(configs) == 1 else None,
         max((needed.launches for lead in one.leads for needed in lead.settle), default=None),
     )  # fmt: skip
-
-
-def _fresh(reader: Reader, planned: SearchPlan, now: LiveSearch, study: str) -> list[Floats]:
-    """Return the launches (launches, places) of the baseline, of the winner, and of the runner-up where
-    there is one; of each those that measured every place."""
-    ones = [one for one in (now.winner, now.rival) if one is not None]
-    space, terms = bare(planned), now.told.terms
-    arms = (space.arms[0], *(SearchArm(one.name, one.role, 1) for one in ones))
-    fresh = measured(reader, study, replace(space, arms=arms), terms)
-    _, seen = of_traffic(fresh.space, fresh.seen, terms)
-    whole = [one for one in seen.launches if one.measured.all()]
-    speeds = ([one.speed for one in whole if one.arm == arm] for arm in range(len(arms)))
-    return [np.array(rows) if rows else np.empty((0, 0)) for rows in speeds]
 
 
 def _gains(space: Space, found: FreshProof) -> tuple[ProvenGain, ...]:

@@ -120,20 +120,17 @@ def outlook(one: SearchReport, more: Settling | None, used_up: Sequence[str] = (
     """
     if one.chance is None or one.decided:
         return ""
-    sure = percent(one.chance, sign=False)
+    decides = f"decides with a chance of about {percent(one.chance, sign=False)}."
     if one.chance >= UNLIKELY:
-        return f"The rest of the budget decides with a chance of about {sure}."
+        return f"The rest of the budget {decides}"
+    why, cure = "The noise may well forbid a decision within the budget: the rest of it", ""
     if used_up:
-        named = ", ".join(used_up)
-        why = (
-            f"`repeats` of the study allows no further launch of {named}: without them the rest of the "
-            "budget"
-        )
         cure = "Raise `repeats` and give the same command again."
-    else:
-        why, cure = "The noise may well forbid a decision within the budget: the rest of it", ""
-    chance = f"{why} decides with a chance of about {sure}."
-    return " ".join(filter(None, (chance, _more(more), cure)))
+        why = (
+            f"`repeats` of the study allows no further launch of {', '.join(used_up)}: without them "
+            "the rest of the budget"
+        )
+    return " ".join(filter(None, (f"{why} {decides}", _more(more), cure)))
 
 
 def steps(one: SearchReport) -> Rows:
@@ -152,8 +149,7 @@ def steps(one: SearchReport) -> Rows:
 
 def standings(found: Sequence[PlaceOutcome]) -> Rows:
     """Return a line per dataset and load: who leads, by how much, and how sure that is."""
-    header = ["dataset", "load", "take", "gain, 95 %", "state", "rival", "chance"]
-    return header, [
+    return ["dataset", "load", "take", "gain, 95 %", "state", "rival", "chance"], [
         [one.dataset, f"{one.load:g}", one.arm if one.meets else "none meets the SLO",
          _between(one.gain_low, one.gain_high) if one.meets else "",
          "settled" if one.settled else "open", one.rival or "",
@@ -210,8 +206,7 @@ def terms(one: SearchTerms) -> str:
 def candidate_rows(found: Sequence[SearchCandidate]) -> Rows:
     """Return a line per candidate: how it stands, its expected gain from the place where it gains least to
     the one where it gains most, and how often it was launched."""
-    header = ["candidate", "state", "gain expected", "launches"]
-    return header, [
+    return ["candidate", "state", "gain expected", "launches"], [
         [one.arm, one.state,
          "" if one.low is None or one.high is None else _between(one.low, one.high),
          str(one.launches)]
@@ -260,8 +255,7 @@ def proof(one: WinnerProof) -> str:
 def proof_rows(one: WinnerProof) -> Rows:
     """A line per dataset and load: the gain as promised and as proven, against the baseline and
     against the runner-up."""
-    header = ["against", "dataset", "load", "promised, 95 %", "proven", "95 %"]
-    return header, [
+    return ["against", "dataset", "load", "promised, 95 %", "proven", "95 %"], [
         [name, place.dataset, f"{place.load:g}", _between(place.promised_low, place.promised_high), percent(place.proven),
          _between(place.low, place.high)]
         for name, places in (("baseline", one.places), ("runner-up", one.ahead))

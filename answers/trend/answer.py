@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from analysis.nightly.regressions import (
 from answers.trend import words
 from answers.wording import UNKNOWN, badge, size
 from warehouse import annotations, queries
+from warehouse.catalogue import counted
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -224,7 +226,18 @@ def trend(
         for one in found
         if one.series.over is None or (one.status == REGRESSION and _line_of(one) not in slower)
     ]
-    lines = tuple(map(_line, sorted(told, key=_urgency)))
+    lines = tuple(
+        map(
+            _line,
+            sorted(
+                told,
+                key=lambda one: (
+                    _RANK[one.status], one.series.over is not None,
+                    inf if one.improvement is None else one.improvement,
+                ),
+            ),
+        )
+    )  # fmt: skip
     few += len({id(one.assessed.series.about) for one in lines if one.nights < LEAST_NIGHTS})
     status = worst([line.status for line in lines])
     return Trend(status, lines, _headline(lines, few), _summary(lines, few), few, origins)
@@ -232,11 +245,6 @@ def trend(
 
 def _line_of(one: Assessment) -> tuple[int, str, str]:
     return id(one.series.about), one.series.metric, one.series.statistic
-
-
-def _urgency(one: Assessment) -> tuple[int, bool, float]:
-    size = float("inf") if one.improvement is None else one.improvement
-    return _RANK[one.status], one.series.over is not None, size
 
 
 def watch(known: WatchedSeries, budgets: Budgets, accepted: Iterable[AcceptedNight] = ()) -> Trend:
@@ -266,8 +274,19 @@ def _headline(lines: Sequence[TrendLine], few: int) -> str:
         return words.TOO_FEW if few else words.NOTHING
     worse = [line for line in long if line.status == REGRESSION]
     if worse:
-        return _worst(worse, len(long))
-    every, since = words.series(len(long)), min(line.days[-1] for line in long)
+        # Which series is worst: `Output throughput of eagle3 K=3 on code is 11.1 % worse since
+        # 2026-11-07, with …`.
+        first, others = worse[0], len(worse) - 1
+        dataset = first.assessed.series.about.get("dataset") or "an unknown dataset"
+        said = (
+            f"{first.metric} of {first.arm} on {dataset} is {size(first.improvement or 0.0)} worse since "
+            f"{first.since}"
+        )
+        if first.gain:
+            said = f"{first.gain[:1].upper()}{first.gain[1:]} ({first.metric}, {dataset}), since {first.since}"
+        more = f"; {others:,} more of {len(long):,} series got worse" if others else ""
+        return f"{said}, {words.through(first.changed)}{more}"
+    every, since = f"{len(long):,} series", min(line.days[-1] for line in long)
     unsettled = sum(line.status == OPEN for line in long)
     if unsettled:
         return (
@@ -283,21 +302,6 @@ def _headline(lines: Sequence[TrendLine], few: int) -> str:
     return f"Nothing got worse since {since}: in all {every} a regression is excluded"
 
 
-def _worst(worse: Sequence[TrendLine], every: int) -> str:
-    """Say which series is worst: ``Output throughput of eagle3 K=3 on code is 11.1 % worse since
-    2026-11-07, with …``."""
-    first, others = worse[0], len(worse) - 1
-    dataset = first.assessed.series.about.get("dataset") or "an unknown dataset"
-    said = (
-        f"{first.metric} of {first.arm} on {dataset} is {size(first.improvement or 0.0)} worse since "
-        f"{first.since}"
-    )
-    if first.gain:
-        said = f"{first.gain[:1].upper()}{first.gain[1:]} ({first.metric}, {dataset}), since {first.since}"
-    more = f"; {others:,} more of {words.series(every)} got worse" if others else ""
-    return f"{said}, {words.through(first.changed)}{more}"
-
-
 def _summary(lines: Sequence[TrendLine], few: int) -> str:
     if not lines:
         return words.few(few)
@@ -309,7 +313,7 @@ def _summary(lines: Sequence[TrendLine], few: int) -> str:
     parts += [f"{better:,} got better"] if better else []
     parts += [f"{drifts:,} drift"] if drifts else []
     told = f"Of the series: {', '.join(parts)}. " if parts else ""
-    span = f"{words.nights(len(days))}, {days[0]} to {days[-1]}."
+    span = f"{counted(len(days), 'night')}, {days[0]} to {days[-1]}."
     return f"{told}{span} {words.few(few)}".strip()
 
 
@@ -337,7 +341,7 @@ def _line(one: Assessment) -> TrendLine:
 # --- The trend as plain values for JSON: unknown is None, nothing is NaN.
 
 
-def as_json(found: Trend) -> dict[str, Any]:
+def trend_json(found: Trend) -> dict[str, Any]:
     """Return ``status``, ``headline`` and one object for each series, worst first, as a dict for
     JSON."""
     return {
@@ -374,7 +378,6 @@ def _line_json(line: TrendLine) -> dict[str, Any]:
 
 
 def _without_numpy(value: Any) -> Any:
-    """Return a value without numpy's own types."""
     return value.item() if hasattr(value, "item") else value
 
 
@@ -414,5 +417,5 @@ def release(series: Sequence[NightSeries], before: str, after: str) -> Release:
         effects,
         f"{after} against {before}: {said.count('better')} better, {said.count('worse')} worse and "
         f"{said.count('no clear difference')} without a clear difference, of "
-        f"{words.series(len(effects))}.",
+        f"{len(effects):,} series.",
     )

@@ -106,16 +106,14 @@ def sentence(night: NightSummary) -> str:
     """Return one night in a sentence or three."""
     known = night.cells
     ended = f" to {night.ended:%Y-%m-%d %H:%M}" if night.ended else ""
-    parts = [
-        f"{night.outcome.capitalize()}: {_MEANS[night.outcome]}.",
+    undelivered = f" {counted(night.undelivered, 'message')} could not be delivered yet."
+    return (
+        f"{night.outcome.capitalize()}: {_MEANS[night.outcome]}. "
         f"{known.good} of {counted(known.planned, 'cell')} good, {known.failed} failed, "
-        f"{known.missing} not measured.",
+        f"{known.missing} not measured. "
         f"From {night.started:%Y-%m-%d %H:%M}{ended} UTC, {duration(night.seconds)} of work in "
-        f"{counted(night.calls, 'call')}.",
-    ]
-    if night.undelivered:
-        parts.append(f"{counted(night.undelivered, 'message')} could not be delivered yet.")
-    return " ".join(parts)
+        f"{counted(night.calls, 'call')}.{undelivered if night.undelivered else ''}"
+    )
 
 
 def parts(night: NightSummary) -> tuple[NightPart, ...]:

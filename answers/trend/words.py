@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from analysis.nightly.nights import as_improvement
 from answers.wording import UNKNOWN, between, points, size
-from warehouse.catalogue import METRICS
+from warehouse.catalogue import METRICS, counted
 
 if TYPE_CHECKING:
     from analysis.matching.difference import Change
@@ -56,22 +56,11 @@ def sized(line: str, improvement: float, low: float, high: float) -> str:
     return f"{line} {percent(improvement)} (95 %: {interval(low, high)})"
 
 
-def series(count: int) -> str:
-    """Return a count of series: ``1 series``, ``2,000 series``."""
-    return f"{count:,} series"
-
-
-def nights(count: int) -> str:
-    """Return a count of nights: ``1 night``, ``12 nights``."""
-    return f"{count:,} night" + ("" if count == 1 else "s")
-
-
 def few(settings: int) -> str:
     """Say how many settings cannot be judged yet; empty for none."""
-    if not settings:
-        return ""
-    what = "setting has" if settings == 1 else "settings have"
-    return f"{settings:,} {what} fewer than three nights: nothing to hold against each other yet."
+    what = counted(settings, "setting has", "settings have")
+    told = f"{what} fewer than three nights: nothing to hold against each other yet."
+    return told if settings else ""
 
 
 def through(changed: "Sequence[Change]") -> str:
@@ -93,20 +82,19 @@ def drift(one: "SeriesDrift") -> str:
 def said(one: "Assessment") -> str:
     """Say what one series shows, in a sentence or three: also for those who cannot see its
     chart."""
-    parts = [_standing(one)]
+    level, by = "" if one.improvement is None else "No move of the level is shown.", one.accepted
     if one.moves:
         last = one.moves[-1]
         more = f", the last of {len(one.moves)} moves" if len(one.moves) > 1 else ""
         moved = f"{percent(last.improvement)} (95 %: {interval(last.low, last.high)})"
-        parts.append(f"The level moved: {moved} with {last.first}{more}.")
-    elif one.improvement is not None:
-        parts.append("No move of the level is shown.")
-    if one.drift is not None:
-        parts.append(f"It {drift(one.drift)}.")
-    if one.accepted is not None:
-        by = one.accepted
-        parts.append(f"Judged from there on: night {by.night} was accepted by {by.by}: {by.why}.")
-    return " ".join(parts)
+        level = f"The level moved: {moved} with {last.first}{more}."
+    parts = (
+        _standing(one),
+        level,
+        "" if one.drift is None else f"It {drift(one.drift)}.",
+        f"Judged from there on: night {by.night} was accepted by {by.by}: {by.why}." if by else "",
+    )
+    return " ".join(filter(None, parts))
 
 
 def gain(one: "Assessment") -> str | None:
@@ -137,7 +125,7 @@ def gain(one: "Assessment") -> str | None:
 def _standing(one: "Assessment") -> str:
     labels = [night.label for night in one.series.nights]
     if one.improvement is None or one.against is None or one.now is None:
-        return f"{nights(len(labels))}: {WHY[one.reason]}."
+        return f"{counted(len(labels), 'night')}: {WHY[one.reason]}."
     since = f" since {labels[one.since]}" if one.since is not None else ""
     fell = gain(one)
     return (f"{fell[:1].upper()}{fell[1:]}. " if fell else "") + (

@@ -116,22 +116,19 @@ def attested(folder: Path, trusted: Path | None) -> Attested:
                 f"The signature of {STATEMENT} is not by this key ({fingerprint(key)}): the set was "
                 "altered, or somebody else published it."
             )
-        return _read(json.loads(payload), fingerprint(key))
+        statement = json.loads(payload)
+        if (statement["_type"], statement["predicateType"]) != (STATEMENT_TYPE, PREDICATE_TYPE):
+            raise InvalidInput(f"{STATEMENT} attests something else than a result set.")
+        files = {
+            _inside(one["name"]): (one["digest"]["sha256"], int(one["annotations"]["bytes"]))
+            for one in statement["subject"]
+        }
+        return Attested(files, statement["predicate"], fingerprint(key))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
             f"{folder / STATEMENT} is no attestation of a result set ({error}); verify wants the "
             "folder that draftboard publish wrote."
         ) from None
-
-
-def _read(statement: Any, key: str) -> Attested:
-    if (statement["_type"], statement["predicateType"]) != (STATEMENT_TYPE, PREDICATE_TYPE):
-        raise InvalidInput(f"{STATEMENT} attests something else than a result set.")
-    files = {
-        _inside(one["name"]): (one["digest"]["sha256"], int(one["annotations"]["bytes"]))
-        for one in statement["subject"]
-    }
-    return Attested(files, statement["predicate"], key)
 
 
 def _inside(name: str) -> str:

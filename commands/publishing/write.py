@@ -15,13 +15,13 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from answers.decide.answer import decide
-from answers.decide.values import DecideQuestion
-from answers.publication import claims_json
+from answers.decide.values import DecideQuestion, decisions_json
 from answers.wording import listed, markdown
 from commands.publishing import attestation
 from warehouse import annotations, queries
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
+from warehouse.json_text import json_text
 from warehouse.secrets import scrub_text
 from warehouse.store import Reader
 from warehouse.store_copies import bundle
@@ -47,17 +47,11 @@ class PublishedSet:
     origin: str = ""
 
 
-@dataclass(frozen=True)
-class WrittenSet:
-    """What was written. ``key``: fingerprint of the key that signed it."""
-
-    cells: int
-    files: int
-    key: str
-
-
-def write(root: Path, out: Path, about: PublishedSet, key: Ed25519PrivateKey) -> WrittenSet:
-    """Write the folder ``out``. Nothing that exists is overwritten, and a failure leaves nothing.
+def write(
+    root: Path, out: Path, about: PublishedSet, key: Ed25519PrivateKey
+) -> tuple[int, int, str]:
+    """Write the folder ``out``, and return how many cells and files are in it, and the fingerprint of the
+    key. Nothing that exists is overwritten, and a failure leaves nothing.
 
     Raises InvalidInput, also where a text of the warehouse holds a credential; UnknownKey where the
     filters keep no cell.
@@ -71,12 +65,13 @@ def write(root: Path, out: Path, about: PublishedSet, key: Ed25519PrivateKey) ->
         _only_exclusions(folder / DATA, about.by)
         _refuse_secrets(folder / DATA)
         with Reader(folder / DATA) as reader:
-            results = write_results(reader, folder / RESULTS)
+            results = _results(reader)
+            # Readers in a browser know Snappy.
+            pq.write_table(results, folder / RESULTS, compression="snappy")
             said = _describe(reader, folder, about, results)
         fingerprint = attestation.sign(folder, said, key)
         publish(folder, out)
-    files = sum(path.is_file() for path in out.rglob("*"))
-    return WrittenSet(results.num_rows, files, fingerprint)
+    return results.num_rows, sum(path.is_file() for path in out.rglob("*")), fingerprint
 
 
 def _only_exclusions(data: Path, by: str) -> None:
@@ -142,6 +137,14 @@ def _describe(reader: Reader, folder: Path, about: PublishedSet, results: pa.Tab
     }  # fmt: skip
 
 
+def claims_json(reader: Reader) -> Json:
+    """Return the decisions on everything that the warehouse holds."""
+    plain: Json = json.loads(
+        json_text({"decide": decisions_json(decide(reader, DecideQuestion()))})
+    )
+    return plain
+
+
 def _unique(rows: pa.Table, name: str) -> list[Any]:
     found: list[Any] = rows.column(name).unique().to_pylist()
     return found
@@ -165,22 +168,15 @@ _NUMBERS = (
 )  # fmt: skip
 
 
-def write_results(reader: Reader, path: Path) -> pa.Table:
-    """Write and return the table; Snappy, since readers in a browser know it."""
-    found = results(reader)
-    pq.write_table(found, path, compression="snappy")
-    return found
-
-
 def as_written(reader: Reader, path: Path) -> bool:
     """Return whether the table at ``path`` is what the warehouse comes to."""
     try:
-        return bool(pq.read_table(path).equals(results(reader)))
+        return bool(pq.read_table(path).equals(_results(reader)))
     except (OSError, pa.ArrowInvalid):
         return False
 
 
-def results(reader: Reader) -> pa.Table:
+def _results(reader: Reader) -> pa.Table:
     """Return the table: excluded runs are left out, as in every answer."""
     cells = queries.cells(reader, Filters()).select(_FACTS)
     metrics, statistics = zip(*_NUMBERS, strict=True)

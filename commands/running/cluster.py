@@ -1,12 +1,12 @@
 """``draftboard cluster``: look at the jobs of a study on a cluster, end them, read what they print."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from commands.output import show_table
+from commands.options import json_option, with_options
+from commands.output import Table, show
 from runners.executors.kubernetes import KubernetesQueue
 from runners.executors.slurm import SlurmQueue
 from runners.executors.waiting import Queue, end_of, news
@@ -19,16 +19,13 @@ from runners.texts.loads import with_frozen_rates
 from warehouse.errors import RunnerError
 from warehouse.json_text import json_text
 
-
-def _study_and_results(command: Callable[..., Any]) -> Callable[..., Any]:
-    command = click.option(
-        "--results",
-        type=click.Path(path_type=Path),
-        default=Path("results"),
-        show_default=True,
+_study_and_results = with_options(
+    click.argument("study", type=click.Path(path_type=Path)),
+    click.option(
+        "--results", type=click.Path(path_type=Path), default=Path("results"), show_default=True,
         help="The folder that the study is run into.",
-    )(command)
-    return click.argument("study", type=click.Path(path_type=Path))(command)
+    ),
+)  # fmt: skip
 
 
 @click.group()
@@ -41,7 +38,7 @@ def cluster() -> None:
 
 @cluster.command()
 @_study_and_results
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def status(study: Path, results: Path, as_json: bool) -> None:
     """Show each launch: its job, where it runs or why it waits, and its finished cells.
 
@@ -63,17 +60,13 @@ def status(study: Path, results: Path, as_json: bool) -> None:
             "good_cells": good,
             "cells": cells,
         })  # fmt: skip
-    if as_json:
-        click.echo(json_text({"launches": rows}))
-        return
-    show_table(
-        ("launch", "job", "state", "where", "cells"),
-        [
-            (*(str(row[name]) for name in ("launch", "job", "state", "where")),
-             f"{row['good_cells']}/{row['cells']}")
-            for row in rows
-        ],
-    )  # fmt: skip
+    texts = [
+        (*(str(row[name]) for name in ("launch", "job", "state", "where")),
+         f"{row['good_cells']}/{row['cells']}")
+        for row in rows
+    ]  # fmt: skip
+    table = Table(("launch", "job", "state", "where", "cells"), texts)
+    show(json_text({"launches": rows}) if as_json else table)
 
 
 @cluster.command("cancel")
@@ -94,10 +87,10 @@ def cancel_jobs(study: Path, results: Path, launches: tuple[str, ...]) -> None:
         if not submitted.over and (not launches or name in launches)
     }
     queue.cancel(list(ended.values()))
-    for name, job in ended.items():
-        click.echo(f"{name}: job {job} cancelled")
-    if not ended:
-        click.echo("Nothing of this study runs or waits.")
+    show(
+        *(f"{name}: job {job} cancelled" for name, job in ended.items()),
+        None if ended else "Nothing of this study runs or waits.",
+    )
 
 
 @cluster.command()
@@ -119,15 +112,11 @@ def logs(study: Path, results: Path, launches: tuple[str, ...], **given: Any) ->
         raise click.UsageError("--follow prints the log of one launch; name it.")
     queue, lines = _queue_of(layout), given["lines"]
     for name in chosen:
-        if len(chosen) > 1:
-            click.echo(f"== {name}")
-        server = layout.server_log(name)
+        server, silent = layout.server_log(name), "The launch has printed nothing yet."
         ends = end_of(server, lines) if given["server"] else queue.log(name, lines)
-        silent = "The launch has printed nothing yet."
         if given["server"]:
             silent = f"{server} is not there yet, or lies where this machine does not see it."
-        for text in ends or [silent]:
-            click.echo(text)
+        show(f"== {name}" if len(chosen) > 1 else None, *(ends or [silent]))
     if given["follow"]:
         where = layout.server_log(chosen[0])
         for text in news(where) if given["server"] else queue.follow(chosen[0]):

@@ -11,10 +11,11 @@ from typing import Any
 import click
 from filelock import FileLock
 
+from commands.options import json_option
+from commands.output import show, show_json
 from runners.surroundings.layout import RECORD, Layout, records_under
 from warehouse.contract import failed_of
 from warehouse.errors import RunnerError
-from warehouse.json_text import json_text
 
 # --- Results of several nodes brought into one folder; nothing is overwritten, nothing is guessed.
 #
@@ -100,7 +101,6 @@ class _Merge:
     prompt_sets: dict[tuple[Any, ...], tuple[str, str]] = field(default_factory=dict)
 
     def all(self) -> None:
-        """Collect everything that belongs to the study."""
         for folder in _cells(self.layout.root):
             self._note_prompts(folder)
         for folder in _cells(self.root):
@@ -226,7 +226,7 @@ def _copy_file(path: Path, there: Path) -> None:
     required=True,
     help="Folder that they are copied into.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 @click.pass_context
 def collect_command(
     ctx: click.Context, sources: tuple[Path, ...], results: Path, as_json: bool
@@ -238,16 +238,13 @@ def collect_command(
     Example: draftboard collect from-node1 from-node2 --results results
     """
     outcome = collect(list(sources), results)
+    unfinished = f"{len(outcome.unfinished)} unfinished cells left out; run the study to finish it"
     if as_json:
-        click.echo(json_text(asdict(outcome)))
+        show_json(asdict(outcome))
     else:
-        click.echo(
-            f"{len(outcome.copied)} cells copied to {results}, {len(outcome.known)} there already"
+        show(
+            f"{len(outcome.copied)} cells copied to {results}, {len(outcome.known)} there already",
+            unfinished if outcome.unfinished else None,
         )
-        if outcome.unfinished:
-            click.echo(
-                f"{len(outcome.unfinished)} unfinished cells left out; run the study to finish it"
-            )
-        for name, why in outcome.conflicts:
-            click.echo(f"not taken: {name}: {why}", err=True)
+        show(*(f"not taken: {name}: {why}" for name, why in outcome.conflicts), err=True)
     ctx.exit(1 if outcome.conflicts else 0)

@@ -3,15 +3,12 @@
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
-from commands.output import show_table
+from commands.output import Table, show, show_json
 from runners.checks.doctor import examine
-from runners.checks.finding import CheckFinding, Situation
 from runners.planning.study_file import read_study
-from warehouse.json_text import json_text
 
 
 @click.command()
@@ -36,45 +33,38 @@ def doctor(ctx: click.Context, study: Path | None, results: Path, as_json: bool)
     """
     asked = None if study is None else read_study(study)
     if not as_json:
-        click.echo("Asking vLLM, which takes some seconds …", err=True)
+        show("Asking vLLM, which takes some seconds …", err=True)
     situation, findings = examine(asked, results)
+    counts = Counter(finding.status for finding in findings)
     if as_json:
-        click.echo(json_text(_as_json(situation, findings)))
+        told = {
+            "study": None if situation.plan is None else situation.plan.study.name,
+            "blockers": counts["blocker"],
+            "warnings": counts["warning"],
+            "unknown": counts["unknown"],
+            "findings": [asdict(finding) for finding in findings],
+            "vllm": situation.vllm.version,
+            "guidellm": situation.guidellm.version,
+            "driver": situation.survey.driver,
+            "gpus": [asdict(each) for each in situation.gpus],
+        }
+        show_json(told)
     else:
-        show_table(
-            ("status", "check", "what was found, and how to mend it"),
-            [(f.status, f.check, _with_its_fix(f)) for f in findings],
+        rows = [
+            (
+                f.status,
+                f.check,
+                f.said if f.status == "ok" or f.fix is None else f"{f.said}\n→ {f.fix}",
+            )
+            for f in findings
+        ]
+        words = [f"{counts[s]} {s}{'s' if counts[s] > 1 and s != 'unknown' else ''}"
+                 for s in ("blocker", "warning", "unknown") if counts[s]]  # fmt: skip
+        said = ", ".join(words) or "all is well"
+        then = "Mend the blockers first." if counts["blocker"] else "Nothing keeps it from running."
+        show(
+            Table(("status", "check", "what was found, and how to mend it"), rows),
+            "",
+            f"{said[:1].upper()}{said[1:]}. {then}",
         )
-        click.echo()
-        click.echo(_verdict(findings))
-    ctx.exit(1 if any(finding.status == "blocker" for finding in findings) else 0)
-
-
-def _as_json(situation: Situation, findings: list[CheckFinding]) -> dict[str, Any]:
-    counts = Counter(finding.status for finding in findings)
-    return {
-        "study": None if situation.plan is None else situation.plan.study.name,
-        "blockers": counts["blocker"],
-        "warnings": counts["warning"],
-        "unknown": counts["unknown"],
-        "findings": [asdict(finding) for finding in findings],
-        "vllm": situation.vllm.version,
-        "guidellm": situation.guidellm.version,
-        "driver": situation.survey.driver,
-        "gpus": [asdict(each) for each in situation.gpus],
-    }
-
-
-def _with_its_fix(finding: CheckFinding) -> str:
-    mend = finding.fix if finding.status != "ok" else None
-    return finding.said if mend is None else f"{finding.said}\n→ {mend}"
-
-
-def _verdict(findings: list[CheckFinding]) -> str:
-    counts = Counter(finding.status for finding in findings)
-    words = [f"{counts[s]} {s}{'s' if counts[s] > 1 and s != 'unknown' else ''}"
-             for s in ("blocker", "warning", "unknown") if counts[s]]  # fmt: skip
-    said = ", ".join(words) or "all is well"
-    return f"{said[:1].upper()}{said[1:]}." + (
-        " Mend the blockers first." if counts["blocker"] else " Nothing keeps it from running."
-    )
+    ctx.exit(1 if counts["blocker"] else 0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from commands.output import show_table
+from commands.output import Table, show, show_json
 from runners.executors.local import fitting
 from runners.measuring.guidellm import planned_command
 from runners.measuring.resume import Now, unlike
@@ -29,7 +29,6 @@ from runners.surroundings.machine import Survey, survey, visible
 from runners.texts.loads import doubts, refusals, with_frozen_rates
 from runners.texts.prompts import few_prompts
 from warehouse.errors import RunnerError
-from warehouse.json_text import json_text
 
 #: A run takes any free port.
 _PORT = "8000"
@@ -91,27 +90,43 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     assumed = Assumed(given["seconds_per_request"])
     laid_out, costs, found = planned(study, results, assumed, given["gpus"], given["parallel"])
     written = written_out(laid_out, results or Path("results"))
+    refused = refusals(laid_out, tool(laid_out.study, "guidellm").version)
+    warnings = [*few_prompts(laid_out), *doubts(laid_out)]
     if as_json:
-        said = _as_json(laid_out, costs, written, found) | {
-            "unlike": measured_otherwise(laid_out, results)
-        }
-        click.echo(json_text(said))
+        show_json({
+            "study": laid_out.study.name,
+            "cells": len(laid_out.cells),
+            "server_launches": len(laid_out.launches),
+            "attempts": laid_out.study.limits.retries + 1,
+            "side_by_side_now": fitting(laid_out.study, laid_out.launches, found, os.environ),
+            "launches": [
+                {
+                    "id": launch.launch_id,
+                    "arm": launch.variant.name,
+                    "tensor_parallel_size": launch.tensor_parallel_size,
+                    "repeat": launch.repeat,
+                    "command": server_by_hand(laid_out, launch),
+                    "cells": [cell.key for cell in launch.cells],
+                }
+                for launch in laid_out.launches
+            ],
+            "commands": [shlex.join(words) for _, words in written],
+            "estimate": asdict(costs),
+            "warnings": warnings,
+            "refusals": refused,
+            "unlike": measured_otherwise(laid_out, results),
+        })  # fmt: skip
         return
-    show_table(
-        ("launch", "arm", "TP", "datasets", "loads", "cells"),
-        [_row(launch) for launch in laid_out.launches],
+    header = ("launch", "arm", "TP", "datasets", "loads", "cells")
+    show(
+        Table(header, [_row(launch) for launch in laid_out.launches]),
+        "",
+        f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches",
+        *_in_words(costs, assumed),
+        *(f"warning: {warning}" for warning in warnings),
+        *(f"will not run: {sentence}" for sentence in refused),
+        *(f"\n# {label}\n{shlex.join(words)}" for label, words in (written if commands else ())),
     )
-    click.echo()
-    click.echo(f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches")
-    for line in _in_words(costs, assumed):
-        click.echo(line)
-    for warning in (*few_prompts(laid_out), *doubts(laid_out)):
-        click.echo(f"warning: {warning}")
-    for sentence in refusals(laid_out, tool(laid_out.study, "guidellm").version):
-        click.echo(f"will not run: {sentence}")
-    if commands:
-        for label, words in written:
-            click.echo(f"\n# {label}\n{shlex.join(words)}")
 
 
 def planned(
@@ -136,37 +151,11 @@ def planned(
     return laid_out, estimate(laid_out, recorded, assumed or Assumed(), node), found
 
 
-def _as_json(laid_out: Plan, costs: PlanEstimate, written: Written, gpus: Survey) -> dict[str, Any]:
-    return {
-        "study": laid_out.study.name,
-        "cells": len(laid_out.cells),
-        "server_launches": len(laid_out.launches),
-        "attempts": laid_out.study.limits.retries + 1,
-        "side_by_side_now": fitting(laid_out.study, laid_out.launches, gpus, os.environ),
-        "launches": [
-            {
-                "id": launch.launch_id,
-                "arm": launch.variant.name,
-                "tensor_parallel_size": launch.tensor_parallel_size,
-                "repeat": launch.repeat,
-                "command": server_by_hand(laid_out, launch),
-                "cells": [cell.key for cell in launch.cells],
-            }
-            for launch in laid_out.launches
-        ],
-        "commands": [shlex.join(words) for _, words in written],
-        "estimate": asdict(costs),
-        "warnings": [*few_prompts(laid_out), *doubts(laid_out)],
-        "refusals": refusals(laid_out, tool(laid_out.study, "guidellm").version),
-    }
-
-
 def measured_otherwise(laid_out: Plan, results: Path | None) -> tuple[str, ...]:
     """Return in what earlier results differ from what this study would measure now."""
     if results is None:
         return ()
-    layout = Layout(results, laid_out.study.name)
-    return unlike(laid_out, layout, Now(software(laid_out.study)))
+    return unlike(laid_out, Layout(results, laid_out.study.name), Now(software(laid_out.study)))
 
 
 def _row(launch: Launch) -> tuple[str, ...]:

@@ -2,26 +2,21 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from commands.output import ended_by_signals
-from commands.running.places import executor_from, executor_options
+from commands.options import with_options
+from commands.output import ended_by_signals, show
 from runners.executors import Executor, ExecutorJob, ExecutorOutcome, Update
 from runners.executors.local import Local, spread
+from runners.executors.settings import read_settings
 from runners.measuring import resume
 from runners.measuring.hosts import require_one_arm
-from runners.measuring.progress import (
-    Count,
-    Progress,
-    next_step,
-    next_step_elsewhere,
-    reasons,
-)
+from runners.measuring.progress import Count, Progress, next_step, next_step_elsewhere, reasons
 from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun
 from runners.measuring.run import run_here
@@ -35,6 +30,123 @@ from runners.surroundings.machine import survey
 from runners.texts.loads import doubts, refusals, unknown_sweeps, with_frozen_rates
 from runners.texts.prompts import PromptFiles, few_prompts
 from warehouse.errors import RunnerError
+
+# --- The options of ``draftboard run`` that say where it runs.
+
+
+#: Places whose launches go on when nobody waits for them.
+_WAITED_FOR = ("slurm", "kubernetes")
+PLACES = ("local", "slurm", "ray", "kubernetes")
+
+#: Adds ``--on`` and what goes with it; ``executor_from`` reads them.
+executor_options = with_options(
+    click.option(
+        "--on",
+        "place",
+        type=click.Choice(PLACES),
+        default="local",
+        show_default=True,
+        help="This machine, or one Slurm job, Ray task or Kubernetes Job for each server launch.",
+    ),
+    click.option(
+        "--cluster",
+        "cluster_file",
+        type=click.Path(path_type=Path),
+        envvar="DRAFTBOARD_CLUSTER",
+        help="YAML file with the options of the cluster [DRAFTBOARD_CLUSTER]; flags override it.",
+    ),
+    click.option(
+        "--parallel",
+        "local_parallel",
+        type=click.IntRange(min=1),
+        help="local: at most so many servers side by side, each on GPUs of its own; 1: one after the "
+        "other. Left out: as many as the free GPUs take, where the study allows it.",
+    ),
+    click.option(
+        "--gpus", "local_gpus", metavar="0,1,…", help="local: the GPUs that --parallel may use."
+    ),
+    click.option("--partition", "slurm_partition", help="slurm: partition."),
+    click.option("--account", "slurm_account", help="slurm: account that is charged."),
+    click.option("--qos", "slurm_qos", help="slurm: quality of service."),
+    click.option("--time", "slurm_time", metavar="LIMIT", help="slurm: limit of one launch."),
+    click.option("--gres", "slurm_gres", metavar="gpu:TYPE", help="slurm: which GPUs."),
+    click.option(
+        "--sbatch",
+        "slurm_arguments",
+        multiple=True,
+        metavar="ARGUMENT",
+        help="slurm: one more argument of sbatch, as --sbatch=--exclusive; repeatable.",
+    ),
+    click.option("--detach", is_flag=True, help="slurm, kubernetes: submit, and do not wait."),
+    click.option("--address", "ray_address", help="ray: address of the head [RAY_ADDRESS]."),
+    click.option("--namespace", "kubernetes_namespace", help="kubernetes: namespace."),
+    click.option("--context", "kubernetes_context", help="kubernetes: context of kubectl."),
+    click.option("--image", "kubernetes_image", help="kubernetes: image of the launches."),
+    click.option("--claim", "kubernetes_claim", help="kubernetes: claim on which results lie."),
+)
+#: Names of the parameters that the decorator adds to a command.
+PARAMETERS = (
+    "place", "cluster_file", "local_parallel", "local_gpus", "slurm_partition", "slurm_account",
+    "slurm_qos", "slurm_time", "slurm_gres", "slurm_arguments", "detach", "ray_address",
+    "kubernetes_namespace", "kubernetes_context", "kubernetes_image", "kubernetes_claim",
+)  # fmt: skip
+
+
+def executor_from(
+    given: dict[str, Any], unsaid: Callable[[], Executor | None] = lambda: None
+) -> Executor | None:
+    """Return the executor that the options ask for; None: this process runs one launch after the
+    other.
+
+    ``unsaid`` is asked for a run on this machine that nobody said more of. Wrong usage is a
+    click.UsageError, settings that cannot be used a RunnerError.
+    """
+    place = given["place"]
+    settings = read_settings(given["cluster_file"], {place: _flags(place, given)})
+    if place == "slurm":
+        from runners.executors.slurm import Slurm
+
+        return Slurm(settings.slurm, wait=not given["detach"])
+    if place == "kubernetes":
+        from runners.executors.kubernetes import Kubernetes
+
+        return Kubernetes(settings.kubernetes, wait=not given["detach"])
+    if place == "ray":
+        from runners.executors.ray import RayTasks
+
+        return RayTasks(settings.ray)
+    if settings.local.parallel is None and not given["local_gpus"]:
+        return unsaid()
+    if settings.local.parallel not in (None, 1):
+        return Local(settings.local)
+    if given["local_gpus"]:
+        raise click.UsageError(
+            "--gpus goes with --parallel; one launch after the other takes what "
+            "CUDA_VISIBLE_DEVICES leaves."
+        )
+    return None
+
+
+def _flags(place: str, given: dict[str, Any]) -> dict[str, Any]:
+    flags: dict[str, Any] = {}
+    for name in PARAMETERS:
+        owner, _, setting = name.partition("_")
+        owners = _WAITED_FOR if name == "detach" else (owner,)
+        if owners[0] not in PLACES or given[name] in (None, (), False):
+            continue
+        if place not in owners:
+            flag = {"slurm_arguments": "sbatch"}.get(name, setting or name)
+            where = " or ".join(f"--on {owner}" for owner in owners)
+            raise click.UsageError(f"--{flag} belongs to {where}; this is --on {place}.")
+        if setting:
+            flags[setting] = given[name]
+    if "gpus" in flags:
+        flags["gpus"] = tuple(name.strip() for name in flags["gpus"].split(",") if name.strip())
+    return flags
+
+
+# --- ``draftboard run``: what a study asks for, measured.
+
 
 _SHOWN = 5
 
@@ -116,7 +228,26 @@ def run(
     with ended_by_signals(stopped), results_writable(layout):
         _before(asked, study, given["fresh"], given["yes"])
         outcome, why, step = _run(asked, executor, job, given["place"])
-    _after(asked, outcome, why, step)
+    found = asked.replanned().look()  # By now a sweep may have found its rates.
+    if outcome.results_at:
+        show(f"what is done lies on {outcome.results_at}; this machine does not see it", err=True)
+    else:
+        show(
+            f"{len(found.good)} of {len(asked.cells)} cells are good; results in {asked.layout.root}",
+            err=True,
+        )
+    if outcome.handed_over:
+        show(
+            "the jobs go on: `draftboard cluster status` shows them, `draftboard cluster cancel` "
+            "ends them",
+            err=True,
+        )
+    if outcome.handed_over or (outcome.results_at and not why) or not found.to_run:
+        return
+    sentence = "; ".join(why[:_SHOWN]) or _some(found.to_run)
+    raise RunnerError(
+        f"{len(found.to_run)} cells are not good: {sentence.rstrip('.')}. {step}".rstrip()
+    )
 
 
 def _run(
@@ -174,13 +305,13 @@ def _spread(asked: StudyRun, target_url: str | None) -> Local | None:
     a time."""
     found = None
     if target_url is None:
-        launches = [*asked.missing_launches()]
-        found = spread(asked.plan.study, launches, survey(), os.environ)
+        found = spread(asked.plan.study, [*asked.missing_launches()], survey(), os.environ)
     if found is not None:
-        _say(
+        show(
             f"up to {found.settings.parallel} servers side by side on GPU "
             f"{', '.join(found.settings.gpus or ())}, which are free; --parallel 1 runs one after "
-            "the other"
+            "the other",
+            err=True,
         )
     return found
 
@@ -191,12 +322,12 @@ def _before(asked: StudyRun, study: Path, fresh: bool, yes: bool) -> None:
     if refused:
         raise RunnerError(refused[0])
     for warning in (*few_prompts(asked.plan), *doubts(asked.plan)):
-        _say(f"warning: {warning}")
+        show(f"warning: {warning}", err=True)
     found = asked.look()
     if found.returning and not fresh:
         resume.bring_back(found, asked.layout)
-        _say(f"{len(found.returning)} cells that were set aside are good again: "
-             f"{_some(found.returning)}")  # fmt: skip
+        show(f"{len(found.returning)} cells that were set aside are good again: "
+             f"{_some(found.returning)}", err=True)  # fmt: skip
         found = asked.look()
     replaced = (*found.good, *found.changed) if fresh else found.changed
     if replaced:
@@ -204,7 +335,10 @@ def _before(asked: StudyRun, study: Path, fresh: bool, yes: bool) -> None:
         folders = [found.states[cell.key].folder for cell in replaced]
         resume.set_aside(folders, asked.layout, replaced=fresh)
         found = asked.look()
-    _say(f"{len(asked.cells)} cells: {len(found.good)} good already, {len(found.to_run)} to run")
+    show(
+        f"{len(asked.cells)} cells: {len(found.good)} good already, {len(found.to_run)} to run",
+        err=True,
+    )
     write_study_copy(asked.plan.study, study, asked.layout)
 
 
@@ -213,9 +347,10 @@ def _confirm(found: resume.PlanState, replaced: Sequence[PlannedCell], yes: bool
     nobody can be asked."""
     differ = f" (they differ in: {', '.join(found.reasons)})" if found.changed else ""
     how = "under another version of the study" if found.changed else "well"
-    _say(
+    show(
         f"{len(replaced)} cells were measured {how}{differ} and will be measured again; the old "
-        f"ones are set aside in .superseded: {_some(replaced)}"
+        f"ones are set aside in .superseded: {_some(replaced)}",
+        err=True,
     )
     if yes:
         return
@@ -230,29 +365,3 @@ def _confirm(found: resume.PlanState, replaced: Sequence[PlannedCell], yes: bool
 def _some(cells: Sequence[Any]) -> str:
     keys = [cell.key for cell in cells[:_SHOWN]]
     return ", ".join(keys) + (f" and {len(cells) - _SHOWN} more" if len(cells) > _SHOWN else "")
-
-
-def _after(asked: StudyRun, outcome: ExecutorOutcome, why: list[str], step: str) -> None:
-    found = asked.replanned().look()  # By now a sweep may have found its rates.
-    if outcome.results_at:
-        _say(f"what is done lies on {outcome.results_at}; this machine does not see it")
-    else:
-        _say(
-            f"{len(found.good)} of {len(asked.cells)} cells are good; results in {asked.layout.root}"
-        )
-    if outcome.handed_over:
-        _say(
-            "the jobs go on: `draftboard cluster status` shows them, `draftboard cluster cancel` "
-            "ends them"
-        )
-    unseen = outcome.results_at and not why
-    if outcome.handed_over or unseen or not found.to_run:
-        return
-    sentence = "; ".join(why[:_SHOWN]) or _some(found.to_run)
-    raise RunnerError(
-        f"{len(found.to_run)} cells are not good: {sentence.rstrip('.')}. {step}".rstrip()
-    )
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)

@@ -7,6 +7,7 @@ has a hue for its method and lightness for K, on any ground.
 
 import colorsys
 import hashlib
+import io
 import json
 import math
 import re
@@ -88,8 +89,12 @@ def coloured(
 ) -> Any:  # fmt: skip
     """Return a channel that shows each value of a column in its colour."""
     kinds = {"color": alt.Color, "stroke": alt.Stroke, "fill": alt.Fill}
-    scale = alt.Scale(domain=list(values), range=list(colours))
-    return kinds[channel](field=field, type="nominal", scale=scale, legend=legend)
+    return kinds[channel](
+        field=field,
+        type="nominal",
+        scale=alt.Scale(domain=list(values), range=list(colours)),
+        legend=legend,
+    )
 
 
 # --- Axes.
@@ -175,6 +180,14 @@ def amounts(field: str, high: float, share: bool = False) -> alt.Y:
     )  # fmt: skip
 
 
+def shares(field: str, name: str) -> alt.Y:
+    """Return an axis of ratios from 0 to 1, shown in percent."""
+    return alt.Y(
+        field=field, type="quantitative", title=name, axis=alt.Axis(format=".0%", tickCount=5),
+        scale=alt.Scale(domain=[0, 1]),
+    )  # fmt: skip
+
+
 def given(channel: Any, field: str) -> Any:
     """Return a channel whose values stand in the rows as they are, e.g. an opacity from 0 to 1."""
     return channel(field=field, type="quantitative", scale=None, legend=None)
@@ -210,8 +223,11 @@ def tip(field: str, name: str, number: str = "") -> alt.Tooltip:
 
 def nothing(text: str) -> Chart:
     """Return an empty chart for what is not known: its title says what."""
-    blank = alt.Chart(alt.InlineData(values=[{"x": 0}])).mark_point(opacity=0)
-    return blank.properties(title=title(text, "no pair has a value"), height=HEIGHT)
+    return (
+        alt.Chart(alt.InlineData(values=[{"x": 0}]))
+        .mark_point(opacity=0)
+        .properties(title=title(text, "no pair has a value"), height=HEIGHT)
+    )
 
 
 def even(axis: Literal["x", "y"], at: float = 0) -> Chart:
@@ -264,11 +280,13 @@ def apart(heights: list[float], gap: float) -> list[float]:
 def end_names(rows: pd.DataFrame, x: alt.X, y: str = "end_y", **mark: Any) -> Any:
     """Draw ``end_label`` at the end of each line in the colour of its arm, in place of a legend.
     ``y``: the column of heights."""
-    named = rows[rows["end_label"] != ""]
-    size = alt.expr(f"{NARROW} ? 10 : 12")
-    look: dict[str, Any] = {"align": "left", "fontSize": size, "fontWeight": 600}
+    look: dict[str, Any] = {
+        "align": "left",
+        "fontSize": alt.expr(f"{NARROW} ? 10 : 12"),
+        "fontWeight": 600,
+    }
     return (
-        alt.Chart(named)
+        alt.Chart(rows[rows["end_label"] != ""])
         .mark_text(**(look | mark))
         .encode(
             x=x, y=alt.Y(field=y, type="quantitative"), color=colour(rows),
@@ -338,13 +356,13 @@ def _table(rows: pd.DataFrame) -> pa.Table:
             plain = isinstance(values.dtype, pd.CategoricalDtype)
             told[str(name)] = values.astype(object) if plain else values
     table = pa.Table.from_pandas(pd.DataFrame(told, index=rows.index), preserve_index=False)
-    kinds = [(field.name, _KINDS.get(field.type, field.type)) for field in table.schema]
-    return table.cast(pa.schema(kinds))
+    return table.cast(
+        pa.schema([(field.name, _KINDS.get(field.type, field.type)) for field in table.schema])
+    )
 
 
 def _sent(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
+    sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
-    sent: bytes = sink.getvalue().to_pybytes()
-    return sent
+    return sink.getvalue()

@@ -2,15 +2,13 @@
 the server and its machine did while it was measured, over seconds."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import pandas as pd
 
 from answers.runs.read import CellCurve
 from answers.wording import bracketed
-from dashboard.charts import QUIET, Chart, coloured, tip
-from dashboard.charts import title as heading
+from dashboard.charts import QUIET, Chart, coloured, shares, tip, title
 from warehouse.catalogue import METRICS
 
 _REQUESTS_HEIGHT, _SERVER_HEIGHT = 220, 200
@@ -42,11 +40,11 @@ def distribution(curve: CellCurve, colour: str, note: str = "") -> Chart:
         .mark_line(interpolate="step-after", strokeWidth=2, color=colour)
         .encode(
             x=alt.X(field="value", type="quantitative", title=metric.unit),
-            y=_share("share", "share of requests"),
+            y=shares("share", "share of requests"),
             tooltip=[tip("value", metric.unit, ",.1f"), tip("share", "share", ".1%")],
         )
         .properties(
-            title=heading(f"{metric.label}, {metric.unit}{bracketed(note)}"),
+            title=title(f"{metric.label}, {metric.unit}{bracketed(note)}"),
             height=_REQUESTS_HEIGHT,
         )
     )
@@ -65,26 +63,19 @@ def acceptance_by_position(curve: CellCurve, colour: str, note: str = "") -> Cha
                 field="position", type="ordinal", title="draft position",
                 axis=alt.Axis(labelAngle=0, format="d"),
             ),
-            y=_share("rate", "accepted / drafts"),
+            y=shares("rate", "accepted / drafts"),
             tooltip=[
                 alt.Tooltip(field="position", type="ordinal", title="position"),
                 tip("rate", "accepted", ".1%"),
             ],
         )
         .properties(
-            title=heading(f"Acceptance by position, {curve.name}{bracketed(note)}"), height=_REQUESTS_HEIGHT
+            title=title(f"Acceptance by position, {curve.name}{bracketed(note)}"), height=_REQUESTS_HEIGHT
         )
     )  # fmt: skip
 
 
-def _share(field: str, title: str) -> Any:
-    return alt.Y(
-        field=field, type="quantitative", title=title, axis=alt.Axis(format=".0%", tickCount=5),
-        scale=alt.Scale(domain=[0, 1]),
-    )  # fmt: skip
-
-
-def over_time(curves: Sequence[CellCurve], title: str, colour: str, share: bool) -> Chart:
+def over_time(curves: Sequence[CellCurve], name: str, colour: str, share: bool) -> Chart:
     """Draw one or several lines over the seconds since the first sample, each with its name at its
     end.
 
@@ -115,9 +106,12 @@ def over_time(curves: Sequence[CellCurve], title: str, colour: str, share: bool)
     )
     layers = [line]
     if len(names) > 1:
-        text = base.mark_text(align="left", dx=6, fontSize=12, fontWeight=600)
-        layers.append(text.encode(text=alt.Text(field="end", type="nominal")))
-    return alt.layer(*layers).properties(title=heading(title), height=_SERVER_HEIGHT)
+        layers.append(
+            base.mark_text(align="left", dx=6, fontSize=12, fontWeight=600).encode(
+                text=alt.Text(field="end", type="nominal")
+            )
+        )
+    return alt.layer(*layers).properties(title=title(name), height=_SERVER_HEIGHT)
 
 
 def sampled(curve: CellCurve, note: str) -> Chart:
@@ -131,5 +125,5 @@ def sampled(curve: CellCurve, note: str) -> Chart:
             # Most are counters that started long before: from zero they would be a flat line.
             y=alt.Y(field="value", type="quantitative", title=None, scale=alt.Scale(zero=False)),
         )
-        .properties(title=heading(f"{curve.name}{note}"), height=_SERVER_HEIGHT)
+        .properties(title=title(f"{curve.name}{note}"), height=_SERVER_HEIGHT)
     )

@@ -2,7 +2,7 @@
 faint until they are clicked; and the requests of two cells: how they fared, and what the prompt's
 length does."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,10 +33,11 @@ from dashboard.charts import (
     named_loads,
     nothing,
     points,
+    shares,
     spans,
     tip,
+    title,
 )
-from dashboard.charts import title as heading
 from warehouse.catalogue import METRICS
 
 _HEIGHT, _REQUESTS_HEIGHT = 300, 260
@@ -105,7 +106,6 @@ def over_load(
     shade = alt.condition(picked, alt.value(1), alt.value(_FAINT))
     bands = spans(base.mark_area(), color=colour(rows),
                   opacity=alt.condition(picked, alt.value(0.16), alt.value(0)))  # fmt: skip
-    line = base.mark_line(strokeWidth=2.5).encode(color=colour(rows), opacity=shade)
     tips = [
         tip("arm", "arm"), tip("load", "load"), tip("value", "value", view.number),
         tip("told", "interval"), tip("repeats", "repeats", "d"), tip("cell", "cell"),
@@ -125,15 +125,46 @@ def over_load(
         *([] if view.absolute else [even("y")]),
         *([bands] if rows["low"].notna().any() else []),
     ]
-    told = answer(setting, view.line, view.seen[0])
-    return alt.layer(*ground, line, marks, names, title=heading(view.title, told), height=_HEIGHT)
+    return alt.layer(
+        *ground,
+        base.mark_line(strokeWidth=2.5).encode(color=colour(rows), opacity=shade),
+        marks,
+        names,
+        title=title(view.title, answer(setting, view.line, view.seen[0])),
+        height=_HEIGHT,
+    )
 
 
 def _rows(setting: ComparedSetting, view: LineView) -> pd.DataFrame:
-    places = load_places(change.load for _, change in _changes(setting, view.line))
-    rows = _value_rows if view.absolute else _improvement_rows
+    """Return a row per arm and load; in the metric's own unit the reference is an arm, too. Arms may
+    have met different repeats of the reference; the one with most is drawn."""
+    changes = _changes(setting, view.line)
+    places = load_places(change.load for _, change in changes)
+    number = f",.{METRICS[view.line[0]].decimals}f"
+    # (arm, change, which of its two sides: the reference's or the arm's)
+    drawn = [(arm, one, 1) for arm, one in changes]
+    if view.absolute:
+        most: dict[int, ArmChange] = {}
+        for _, one in changes:
+            place = places.at[one.load]
+            if place not in most or most[place].repeats < one.repeats:
+                most[place] = one
+        drawn += [(view.reference, one, 0) for one in most.values()]
+    rows = []
+    for arm, one, side in drawn:
+        values: tuple[float | None, ...] = (one.improvement, one.low, one.high)
+        if view.absolute:
+            span, repeats = (one.reference, one.arm)[side], one.repeats
+            values = (span.mean, span.low, span.high)
+            told = f"repeats {span.low:{number}} to {span.high:{number}}"
+        else:
+            repeats = one.launches
+            told = f"{sure(one)}: {word(one)}" if one.low is not None else ONE_LAUNCH
+        if values[0] is not None:
+            rows.append((arm, places.at[one.load], load_name(one.load), *values, repeats,
+                         int(repeats > 1), told, one.cells[side]))  # fmt: skip
     numbers = {"value": "float64", "low": "float64", "high": "float64"}
-    frame = pd.DataFrame(list(rows(setting, view, places)), columns=list(_COLUMNS)).astype(numbers)
+    frame = pd.DataFrame(rows, columns=list(_COLUMNS)).astype(numbers)
     frame = frame[frame["value"].notna()]
     return frame.sort_values(["arm", "concurrency"], ignore_index=True)
 
@@ -158,12 +189,10 @@ def answer(setting: ComparedSetting, line: MetricLine, chosen: str) -> str:
     first, *rest = sorted(found, key=lambda one: one.improvement or 0.0)
     if not rest:
         return f"{chosen}: {percent(first.improvement)} at {load_name(first.load)}"
-    last = rest[-1]
-    return f"{chosen}: {percent(first.improvement)} to {percent(last.improvement)}"
+    return f"{chosen}: {percent(first.improvement)} to {percent(rest[-1].improvement)}"
 
 
 def _axis(places: LoadPlaces, rows: pd.DataFrame) -> alt.X:
-    """Return the axis of loads with room at its right for the names of the lines."""
     share = min((_LETTER * rows["end_label"].str.len().max() + 12) / _PLOT, _MOST_LABEL)
     part = share / (1 - share)
     if places.names:
@@ -172,48 +201,8 @@ def _axis(places: LoadPlaces, rows: pd.DataFrame) -> alt.X:
     return loads(levels, max(max(levels) / min(levels), 2.0) ** part)
 
 
-def _changes(setting: ComparedSetting, line: MetricLine) -> Iterator[tuple[str, ArmChange]]:
-    for arm in setting.arms:
-        for change in arm.changes:
-            if change.line == line:
-                yield arm.name, change
-
-
-def _improvement_rows(
-    setting: ComparedSetting, view: LineView, places: LoadPlaces
-) -> Iterator[tuple[Any, ...]]:
-    for arm, one in _changes(setting, view.line):
-        if one.improvement is not None:
-            told = f"{sure(one)}: {word(one)}" if one.low is not None else ONE_LAUNCH
-            yield (
-                arm, places.at[one.load], load_name(one.load), one.improvement, one.low, one.high,
-                one.launches, int(one.launches > 1), told, one.cells[1],
-            )  # fmt: skip
-
-
-def _value_rows(
-    setting: ComparedSetting, view: LineView, places: LoadPlaces
-) -> Iterator[tuple[Any, ...]]:
-    """Yield a row per arm and load, then the reference's. Arms may have met different repeats of
-    the reference; the one with most is drawn."""
-    most: dict[int, ArmChange] = {}
-    for arm, one in _changes(setting, view.line):
-        place = places.at[one.load]
-        if place not in most or most[place].repeats < one.repeats:
-            most[place] = one
-        yield _value_row(arm, one, 1, places)
-    for one in most.values():
-        yield _value_row(view.reference, one, 0, places)
-
-
-def _value_row(arm: str, one: ArmChange, side: int, places: LoadPlaces) -> tuple[Any, ...]:
-    span = (one.reference, one.arm)[side]
-    number = f",.{METRICS[one.metric].decimals}f"
-    told = f"repeats {span.low:{number}} to {span.high:{number}}"
-    return (
-        arm, places.at[one.load], load_name(one.load), span.mean, span.low, span.high, one.repeats,
-        int(one.repeats > 1), told, one.cells[side],
-    )  # fmt: skip
+def _changes(setting: ComparedSetting, line: MetricLine) -> list[tuple[str, ArmChange]]:
+    return [(arm.name, one) for arm in setting.arms for one in arm.changes if one.line == line]
 
 
 def _with_ends(
@@ -243,13 +232,7 @@ def distribution(known: RequestDistribution, note: str) -> Chart:
     )
     lines = alt.Chart(rows).encode(
         x=alt.X(field="value", type="quantitative", title=metric.unit),
-        y=alt.Y(
-            field="share",
-            type="quantitative",
-            title="share of requests",
-            axis=alt.Axis(format=".0%", tickCount=5),
-            scale=alt.Scale(domain=[0, 1]),
-        ),
+        y=shares("share", "share of requests"),
         color=colour(rows),
     )
     steps = lines.mark_line(interpolate="step-after", strokeWidth=2).encode(
@@ -258,8 +241,10 @@ def distribution(known: RequestDistribution, note: str) -> Chart:
     names = lines.mark_text(align="left", dx=6, fontSize=12, fontWeight=600).encode(
         text=alt.Text(field="label", type="nominal")
     )
-    title = heading(f"{metric.label}, {metric.unit}{note}", "share of requests at most so long")
-    return alt.layer(steps, names).properties(title=title, height=_REQUESTS_HEIGHT)
+    return alt.layer(steps, names).properties(
+        title=title(f"{metric.label}, {metric.unit}{note}", "share of requests at most so long"),
+        height=_REQUESTS_HEIGHT,
+    )
 
 
 def _named(arm: str, points: Sequence[tuple[float, float]], at: float) -> pd.DataFrame:
@@ -274,7 +259,7 @@ def first_token_by_prompt(known: FirstTokens, note: str, ends: tuple[float, floa
     each in any of the arms; ``note``: badges."""
     rows = pd.DataFrame(list(known.points), columns=["prompt_tokens", "ttft"]).assign(arm=known.arm)
     of = "" if len(rows) == known.total else f" of {known.total:,}"
-    title = f"{known.arm}: {len(rows):,}{of} requests{note}"
+    name = f"{known.arm}: {len(rows):,}{of} requests{note}"
     longest, latest = ends
     count = alt.Opacity(
         aggregate="count", type="quantitative", scale=alt.Scale(range=[0.15, 1]), legend=None
@@ -302,7 +287,7 @@ def first_token_by_prompt(known: FirstTokens, note: str, ends: tuple[float, floa
             tooltip=[alt.Tooltip(aggregate="count", type="quantitative", title="requests")],
         )
         .properties(
-            title=heading(title, "time to first token over prompt length; darker: more requests"),
+            title=title(name, "time to first token over prompt length; darker: more requests"),
             height=_REQUESTS_HEIGHT,
         )
     )

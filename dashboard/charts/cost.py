@@ -9,8 +9,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from answers.cost.capacity import ArmCapacity
-from answers.cost.capacity import TradePoint as FrontPoint
+from answers.cost.capacity import ArmCapacity, TradePoint
 from answers.cost.values import CostPoint, DecisionCost
 from answers.cost.words import MET, from_to, per_year, short_usd, why
 from answers.decide.overview import badge
@@ -78,22 +77,24 @@ def cost_by_load(row: DecisionCost, slo: str | None) -> Chart:
     )  # fmt: skip
     base = alt.Chart(rows).encode(x=x, y=y)
     strong = given(alt.Opacity, "strong")
-    meeting = alt.Chart(rows[rows["meets"] == 1]).mark_line(strokeWidth=3)
     tips = [
         tip("arm", "arm"), tip("load", "load"), tip("usd", "USD per million output tokens", ",.3f"),
         tip("low", "95 %, lower end", ",.3f"), tip("high", "95 %, upper end", ",.3f"),
         tip("level", "meets the service level"), tip("taken", "taken there"),
     ]  # fmt: skip
-    size = alt.condition("datum.runs == 1", alt.value(230), alt.value(50))
     drawn = [
         base.mark_line(strokeWidth=1.5, strokeDash=[4, 4]).encode(
             color=colour(rows), opacity=strong
         ),
-        meeting.encode(x=x, y=y, color=colour(rows), opacity=strong),
+        alt.Chart(rows[rows["meets"] == 1])
+        .mark_line(strokeWidth=3)
+        .encode(x=x, y=y, color=colour(rows), opacity=strong),
         spans(
             base.mark_rule(strokeWidth=2), color=colour(rows), opacity=given(alt.Opacity, "sure")
         ),
-        points(base, rows, tips).encode(opacity=strong, size=size),
+        points(base, rows, tips).encode(
+            opacity=strong, size=alt.condition("datum.runs == 1", alt.value(230), alt.value(50))
+        ),
         end_names(rows, x, "end_usd", dx=10),
     ]
     solid = "all loads: no service level was asked for" if slo is None else f"solid: meets {slo}"
@@ -150,7 +151,6 @@ def _span(rows: pd.DataFrame) -> tuple[float, float]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Return 1, 2 and 5 of every power of ten between two ends."""
     powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     every = [digit * 10.0**power for power in powers for digit in (1, 2, 5)]
     return [value for value in every if low <= value <= high]
@@ -163,8 +163,17 @@ def saved_a_year(rows: Sequence[DecisionCost], chosen: int = 0) -> Chart:
     sizes = {row.decision.subject.tensor_parallel_size for row in rows}
     places = list(range(min(len(rows), _MOST_TRAFFICS)))
     places = places if chosen in places else [*places[:-1], chosen]
-    known = [_year(rows[at], len(sizes) > 1) for at in places
-             if rows[at].usd_saved_per_year is not None]  # fmt: skip
+    known = []
+    for row in (rows[at] for at in places):
+        amount, size = row.usd_saved_per_year, row.decision.subject.tensor_parallel_size
+        if amount is not None:
+            traffic = f"{f'TP {size}, ' if len(sizes) > 1 else ''}{traffic_short(row.decision)}"
+            ends = [amount.value if end is None else end for end in (amount.low, amount.high)]
+            known.append({
+                "traffic": traffic, "arm": row.arm, "usd": amount.value, "low": min(ends),
+                "high": max(ends), "solid": int(amount.low is not None),
+                "told": f"{traffic}: {per_year(row)}", "word": amount.word,
+            })  # fmt: skip
     evidence = badge(rows[0].decision.subject.evidence) if rows else ""
     name = f"What a year of the demand saves{evidence}"
     if not known:
@@ -180,12 +189,18 @@ def saved_a_year(rows: Sequence[DecisionCost], chosen: int = 0) -> Chart:
     )  # fmt: skip
     base = alt.Chart(marks).encode(y=y)
     # A mark in each row rather than one line through all of them, which would cross their words.
-    none = base.mark_tick(orient="vertical", size=14, thickness=1.5, opacity=1, color=QUIET)
-    tips = [tip("arm", "arm"), tip("told", "saved"), tip("word", "how sure")]
     drawn = [
-        none.encode(x=alt.datum(0, type="quantitative")),
+        base.mark_tick(orient="vertical", size=14, thickness=1.5, opacity=1, color=QUIET).encode(
+            x=alt.datum(0, type="quantitative")
+        ),
         spans(base.mark_rule(strokeWidth=3, opacity=0.45), "x", color=colour(marks)),
-        points(base, marks, tips, size=110, opacity=1).encode(x=x),
+        points(
+            base,
+            marks,
+            [tip("arm", "arm"), tip("told", "saved"), tip("word", "how sure")],
+            size=110,
+            opacity=1,
+        ).encode(x=x),
         base.mark_text(dy=-15, fontSize=12, fontWeight=600, align="left").encode(
             x=alt.value(0), text=alt.Text(field="told", type="nominal"), color=colour(marks)
         ),
@@ -197,20 +212,6 @@ def saved_a_year(rows: Sequence[DecisionCost], chosen: int = 0) -> Chart:
     )  # fmt: skip
 
 
-def _year(row: DecisionCost, sizes: bool) -> dict[str, object]:
-    amount = row.usd_saved_per_year
-    assert amount is not None
-    size = row.decision.subject.tensor_parallel_size
-    name = f"{f'TP {size}, ' if sizes else ''}{traffic_short(row.decision)}"
-    low = amount.value if amount.low is None else amount.low
-    high = amount.value if amount.high is None else amount.high
-    return {
-        "traffic": name, "arm": row.arm, "usd": amount.value,
-        "low": min(low, high), "high": max(low, high), "solid": int(amount.low is not None),
-        "told": f"{name}: {per_year(row)}", "word": amount.word,
-    }  # fmt: skip
-
-
 # --- Loads.
 
 
@@ -220,23 +221,40 @@ def slo_strips(arms: Sequence[ArmCapacity]) -> Chart:
 
     ``arms``: of one setting, their loads on one axis.
     """
-    rows = pd.DataFrame([row for arm in arms for row in _strip(arm)])
+    rows = pd.DataFrame([
+        {
+            "arm": arm.place.arm, "concurrency": level.load.value, "load": level.load.text,
+            "state": MET[level.met], "solid": int(level.met is True),
+            "told": why(level) or "all bounds hold",
+            "repeats": f"{level.meeting} of {level.repeats}",
+            "label": _reach(arm) if at == 0 else "",
+            "largest": arm.reach.largest.value if arm.reach.largest and at == 0 else None,
+        }
+        for arm in arms
+        for at, level in enumerate(each.level for each in arm.loads)
+    ])  # fmt: skip
     badges = bracketed(*sorted({badge for arm in arms for badge in arm.place.badges}))
-    axis = "requests a second" if arms[0].loads[0].level.load.is_rate else "requests at once"
-    x = loads(sorted(rows["concurrency"].unique()), name=axis)
+    x = loads(
+        sorted(rows["concurrency"].unique()),
+        name="requests a second" if arms[0].loads[0].level.load.is_rate else "requests at once",
+    )
     y = alt.Y(field="arm", type="nominal", axis=None, scale=alt.Scale(paddingOuter=0.3))
     bar = (
         alt.Chart(rows.dropna(subset=["largest"]))
         .mark_rule(strokeWidth=9, opacity=0.3, strokeCap="round")
         .encode(x=x, x2=alt.X2(field="largest"), y=y, color=colour(rows))
     )
-    shapes = alt.Scale(domain=list(MET.values()), range=list(_SHAPES.values()))
     tips = [
         tip("arm", "arm"), tip("load", "load"), tip("state", "this load"), tip("told", "why"),
         tip("repeats", "repeats that meet it"),
     ]  # fmt: skip
     marks = points(alt.Chart(rows).encode(x=x, y=y), rows, tips, size=75, opacity=1).encode(
-        shape=alt.Shape(field="state", type="nominal", legend=None, scale=shapes)
+        shape=alt.Shape(
+            field="state",
+            type="nominal",
+            legend=None,
+            scale=alt.Scale(domain=list(MET.values()), range=list(_SHAPES.values())),
+        )
     )
     names = (
         alt.Chart(rows[rows["label"] != ""])
@@ -244,29 +262,22 @@ def slo_strips(arms: Sequence[ArmCapacity]) -> Chart:
         .encode(x=x, y=y, text=alt.Text(field="label", type="nominal"), color=colour(rows))
     )
     # A layer without a mark would be a picture without a name to a screen reader.
-    bars = [bar] if rows["largest"].notna().any() else []
     told = title(f"{arms[0].place.setting}{badges}", "filled: meets the SLO; cross: misses it")
-    height = _STRIP * rows["arm"].nunique() + _BESIDE
-    return alt.layer(*bars, marks, names, title=told, height=height)
+    return alt.layer(
+        *([bar] if rows["largest"].notna().any() else []),
+        marks,
+        names,
+        title=told,
+        height=_STRIP * rows["arm"].nunique() + _BESIDE,
+    )
 
 
-def _strip(arm: ArmCapacity) -> list[dict[str, Any]]:
-    levels, largest = [at.level for at in arm.loads], arm.reach.largest
-    far = "no load" if largest is None else f"up to {largest.short}"
-    return [
-        {
-            "arm": arm.place.arm, "concurrency": level.load.value, "load": level.load.text,
-            "state": MET[level.met], "solid": int(level.met is True),
-            "told": why(level) or "all bounds hold",
-            "repeats": f"{level.meeting} of {level.repeats}",
-            "label": f"{arm.place.arm}: {far}" if level is levels[0] else "",
-            "largest": largest.value if largest is not None and level is levels[0] else None,
-        }
-        for level in levels
-    ]  # fmt: skip
+def _reach(arm: ArmCapacity) -> str:
+    largest = arm.reach.largest
+    return f"{arm.place.arm}: {'no load' if largest is None else f'up to {largest.short}'}"
 
 
-def pareto(group: Sequence[FrontPoint]) -> Chart:
+def pareto(group: Sequence[TradePoint]) -> Chart:
     """Draw output tokens/s per GPU over tokens/s per user, each arm a path through its loads.
 
     ``group``: points that compete. Those that another one beats in both are faint.
@@ -309,7 +320,7 @@ def pareto(group: Sequence[FrontPoint]) -> Chart:
     return alt.layer(*layers, title=title(_front(group), told), height=_FRONT_HEIGHT)
 
 
-def _points_of(group: Sequence[FrontPoint]) -> pd.DataFrame:
+def _points_of(group: Sequence[TradePoint]) -> pd.DataFrame:
     """Return a row per point. The name of a path that has a point on the front, and the baseline's,
     stand at the path's highest load, at least a line apart."""
     named = {p.path for p in group if p.dominated_by is None or p.place.label == "baseline"}
@@ -336,7 +347,7 @@ def _points_of(group: Sequence[FrontPoint]) -> pd.DataFrame:
     return ends_apart(rows, float(rows["gpu"].max()) * _LINE).drop(columns="value")
 
 
-def _front(group: Sequence[FrontPoint]) -> str:
+def _front(group: Sequence[TradePoint]) -> str:
     on = [point for point in group if point.dominated_by is None]
     paths = pd.Series([point.path for point in on]).value_counts()
     names = [f"{path} ({times})" for path, times in paths.items()]

@@ -62,9 +62,12 @@ def load_map(overview: Overview, told: Decision) -> Chart:
     ]  # fmt: skip
     if rows["outlined"].any():
         layers.append(_outlined(base, "outlined"))
-    name = f"Does it pay, and where?{badge(overview.decisions[0].subject.evidence)}"
-    height = _HEAD + _ROW * len(down)
-    return alt.layer(*layers).properties(title=title(name, _SUBTITLE), height=height)
+    return alt.layer(*layers).properties(
+        title=title(
+            f"Does it pay, and where?{badge(overview.decisions[0].subject.evidence)}", _SUBTITLE
+        ),
+        height=_HEAD + _ROW * len(down),
+    )
 
 
 def _cell(overview: Overview, one: Decision, told: Decision, level: MapLevel) -> dict[str, object]:
@@ -99,17 +102,23 @@ def heat_map(one: Decision) -> Chart:
         tip(LOAD, "load"), tip("place", "arm"), tip("size", "expected improvement"),
         tip("metric", "in"), tip("launches", "launches", "d"),
     ]  # fmt: skip
-    ground = _clickable(base, [FIELD], invalid="show").encode(color=shade, tooltip=tips)
-    layers = [ground, _numbered(base, "text", 13, 0)]
+    layers = [
+        _clickable(base, [FIELD], invalid="show").encode(color=shade, tooltip=tips),
+        _numbered(base, "text", 13, 0),
+    ]
     # A layer without a mark is an empty picture to who listens to the page.
     if rows["unsettled"].any():
         unsettled = alt.FieldEqualPredicate(field="unsettled", equal=True)
-        hatched = base.transform_filter(unsettled)
-        layers.append(hatched.mark_text(text=_HATCH, fontSize=26, opacity=0.35, color=ON_THESE))
+        layers.append(
+            base.transform_filter(unsettled).mark_text(
+                text=_HATCH, fontSize=26, opacity=0.35, color=ON_THESE
+            )
+        )
     layers += [_outlined(base, "taken")] if rows["taken"].any() else []
-    name = f"{traffic_short(one)}{badge(one.subject.evidence)}"
-    height = _HEAD + _ROW * len(down)
-    return alt.layer(*layers).properties(title=title(name, _TAKEN), height=height)
+    return alt.layer(*layers).properties(
+        title=title(f"{traffic_short(one)}{badge(one.subject.evidence)}", _TAKEN),
+        height=_HEAD + _ROW * len(down),
+    )
 
 
 def _mark(field: MapField) -> dict[str, object]:
@@ -148,13 +157,19 @@ def _across(loads: list[Load]) -> alt.X:
 
 
 def _down(order: list[str]) -> alt.Y:
-    axis = alt.Axis(grid=False, domain=False, ticks=False, labelLimit=150)
-    return alt.Y(field="place", type="ordinal", sort=order, title=None, axis=axis)
+    return alt.Y(
+        field="place",
+        type="ordinal",
+        sort=order,
+        title=None,
+        axis=alt.Axis(grid=False, domain=False, ticks=False, labelLimit=150),
+    )
 
 
 def _clickable(base: Chart, names: list[str], **options: Any) -> Chart:
-    clicked = alt.selection_point(name=CHOSEN, fields=names, on="click", empty=False)
-    return base.mark_rect(cursor="pointer", **options).add_params(clicked)
+    return base.mark_rect(cursor="pointer", **options).add_params(
+        alt.selection_point(name=CHOSEN, fields=names, on="click", empty=False)
+    )
 
 
 def _numbered(base: Chart, field: str, points: int, lower: int) -> Chart:
@@ -168,7 +183,6 @@ def _numbered(base: Chart, field: str, points: int, lower: int) -> Chart:
 
 
 def _outlined(base: Chart, field: str) -> Chart:
-    chosen = alt.FieldEqualPredicate(field=field, equal=True)
-    return base.transform_filter(chosen).mark_rect(
+    return base.transform_filter(alt.FieldEqualPredicate(field=field, equal=True)).mark_rect(
         fillOpacity=0, filled=False, stroke=ON_THESE, strokeWidth=2.5, **_INSIDE
     )

@@ -8,7 +8,6 @@ import altair as alt
 import pandas as pd
 
 from answers import explore
-from answers.explore import ChartPanel, Mark, Marks, Measure, Pick
 from dashboard.charts import Chart, arm_colour, coloured, given, hex_of, large, spans, tip, title
 from warehouse.catalogue import METRICS
 
@@ -26,45 +25,39 @@ _COLUMNS = ("series", "x", "y", "low", "high", "load", "cells", "evidence")
 
 
 def key_colours(number: int) -> list[str]:
-    """Return hex colours of ``number`` values in their order."""
-    shares = [i / max(number - 1, 1) for i in range(number)]
-    parts = [[a + (b - a) * share for a, b in zip(_FIRST, _LAST, strict=True)] for share in shares]
-    return [hex_of(hue, lightness, saturation) for hue, saturation, lightness in parts]
+    colours = []
+    for at in range(number):
+        share = at / max(number - 1, 1)
+        hue, saturation, lightness = (
+            first + (last - first) * share for first, last in zip(_FIRST, _LAST, strict=True)
+        )
+        colours.append(hex_of(hue, lightness, saturation))
+    return colours
 
 
 @dataclass(frozen=True)
 class Axes:
-    """What the panels of one chart share: kind of x, its values, the ends of y, the series and
-    whether these are arms; ``x_name``, ``series_name`` and ``number``, the format of a value, are
-    for its words."""
+    """What the panels of one chart share: kind of x, its values, the ends of y, the series."""
 
     kind: Kind
     ticks: tuple[Any, ...]
     low: float
     high: float
     series: tuple[str, ...]
-    arms: bool
-    x_name: str
-    series_name: str
-    number: str
 
 
-def axes(found: Marks, pick: Pick) -> Axes:
+def axes(found: explore.Marks, pick: explore.Pick) -> Axes:
     """Return the scales that all panels share."""
     marks = found.all
     kind: Kind = "path"
-    if not isinstance(pick.x, Measure):
+    if not isinstance(pick.x, explore.Measure):
         kind = "text" if pick.x.kind == "several" else pick.x.kind
     ticks = tuple(sorted({mark.x for mark in marks})) if kind in ("number", "text") else ()
     low, high = min(min(m.low for m in marks), 0.0), max(m.high for m in marks)
-    return Axes(
-        kind, ticks, low, high * 1.06 or 1.0, tuple(sorted({m.series for m in marks})),
-        pick.series.column == "arm_label", explore.axis_title(pick.x), pick.series.label,
-        f",.{METRICS[pick.y.metric].decimals}f",
-    )  # fmt: skip
+    return Axes(kind, ticks, low, high * 1.06 or 1.0, tuple(sorted({m.series for m in marks})))
 
 
-def panel(one: ChartPanel, pick: Pick, name: str, shared: Axes) -> Chart:
+def panel(one: explore.ChartPanel, pick: explore.Pick, name: str, shared: Axes) -> Chart:
     """Draw one line per series with the extremes of its cells; points can be clicked. ``name``:
     title."""
     y = alt.Y(
@@ -72,23 +65,25 @@ def panel(one: ChartPanel, pick: Pick, name: str, shared: Axes) -> Chart:
         axis=alt.Axis(tickCount=5, format=large(shared.high)),
         scale=alt.Scale(domain=[shared.low, shared.high], nice=False),
     )  # fmt: skip
-    base = alt.Chart(mark_rows(one.marks)).encode(x=_x(shared), y=y)
+    x_name, series_name = explore.axis_title(pick.x), pick.series.label
+    base = alt.Chart(mark_rows(one.marks)).encode(x=_x(shared, x_name), y=y)
     # An arm's own colours, and a sequence apart for values of other keys.
-    names, number = shared.series, shared.number
-    colours = list(map(arm_colour, names)) if shared.arms else key_colours(len(names))
+    names, number = shared.series, f",.{METRICS[pick.y.metric].decimals}f"
+    arms = pick.series.column == "arm_label"
+    colours = list(map(arm_colour, names)) if arms else key_colours(len(names))
     # The layers' own opacity would make the legend's samples pale.
     legend = alt.Legend(
-        title=shared.series_name, orient="bottom", columns=_ACROSS, labelLimit=220, symbolOpacity=1
+        title=series_name, orient="bottom", columns=_ACROSS, labelLimit=220, symbolOpacity=1
     )
     colour = coloured("series", names, colours, legend=legend)
     along = "load" if shared.kind == "path" else "x"
     lines = base.mark_line(strokeWidth=2).encode(
         color=colour, order=alt.Order(field=along, type="quantitative")
     )
-    over = {"number": tip("x", shared.x_name, "~r"), "path": tip("x", shared.x_name, number),
-            "time": alt.Tooltip(field="x", type="temporal", title=shared.x_name)}  # fmt: skip
+    over = {"number": tip("x", x_name, "~r"), "path": tip("x", x_name, number),
+            "time": alt.Tooltip(field="x", type="temporal", title=x_name)}  # fmt: skip
     tips = [
-        tip("series", shared.series_name), over.get(shared.kind, tip("x", shared.x_name)),
+        tip("series", series_name), over.get(shared.kind, tip("x", x_name)),
         tip("y", "value", number), tip("low", "lowest cell", number),
         tip("high", "highest cell", number), tip("cells", "cells", "d"), tip("evidence", "evidence"),
         *([tip("load", "concurrency", "d")] if shared.kind == "path" else []),
@@ -110,21 +105,18 @@ def panel(one: ChartPanel, pick: Pick, name: str, shared: Axes) -> Chart:
     )  # fmt: skip
 
 
-def mark_rows(marks: Sequence[Mark]) -> pd.DataFrame:
-    """Return a row per mark; ``solid`` is 0 for a single cell."""
+def mark_rows(marks: Sequence[explore.Mark]) -> pd.DataFrame:
     rows = pd.DataFrame({name: [getattr(m, name) for m in marks] for name in _COLUMNS})
     return rows.assign(solid=(rows["cells"] > 1).astype(int))
 
 
-def _x(shared: Axes) -> alt.X:
-    name = shared.x_name
+def _x(shared: Axes, name: str) -> alt.X:
     if shared.kind == "text":
         axis = alt.Axis(labelAngle=0, labelLimit=140, grid=False)
         scale = alt.Scale(domain=list(shared.ticks))
         return alt.X(field="x", type="nominal", title=name, axis=axis, scale=scale)
     if shared.kind == "time":
-        utc = alt.Scale(type="utc")
-        return alt.X(field="x", type="temporal", title=f"{name} (UTC)", scale=utc)
+        return alt.X(field="x", type="temporal", title=f"{name} (UTC)", scale=alt.Scale(type="utc"))
     axis, scale = alt.Axis(tickCount=6, grid=False), alt.Scale(zero=True)
     if shared.kind == "number":
         low, high = float(shared.ticks[0]), float(shared.ticks[-1])

@@ -84,9 +84,14 @@ def over_load(sheet: ForecastSheet, lines: ForecastLines) -> Chart:
     rows = rows.assign(end_label=rows["arm"].where(last, ""), end_y=rows["value"])
     rows = ends_apart(rows, float(rows["value"].max()))
     here = rows[(rows["arm"] == sheet.arm(asked.k)) & (rows["concurrency"] == asked.load)]
-    beside = [point for point in sheet.known.points if point.k in (0, asked.k)]
-    arm = f"K = {asked.k}" if asked.k else "no drafts"
-    return _predicted(sheet, "concurrency", rows, beside, here, arm)
+    return _predicted(
+        sheet,
+        "concurrency",
+        rows,
+        [point for point in sheet.known.points if point.k in (0, asked.k)],
+        here,
+        f"K = {asked.k}" if asked.k else "no drafts",
+    )
 
 
 def over_k(sheet: ForecastSheet, lines: ForecastLines) -> Chart:
@@ -94,13 +99,17 @@ def over_k(sheet: ForecastSheet, lines: ForecastLines) -> Chart:
     colour."""
     asked = sheet.asked
     rows = _line(sheet, lines.over_k, "k").assign(end_label="", end_y=0.0)
-    beside = [point for point in sheet.known.points if point.load == asked.load]
-    here = rows[rows["arm"] == sheet.arm(asked.k)]
-    return _predicted(sheet, "k", rows, beside, here, f"concurrency {asked.load}")
+    return _predicted(
+        sheet,
+        "k",
+        rows,
+        [point for point in sheet.known.points if point.load == asked.load],
+        rows[rows["arm"] == sheet.arm(asked.k)],
+        f"concurrency {asked.load}",
+    )
 
 
 def _line(sheet: ForecastSheet, line: Sequence[ForecastStep], over: str) -> pd.DataFrame:
-    """Return a row per prediction; ``over``: the axis that it is drawn over."""
     rows = []
     for step in line:
         figure, at = step.of(sheet.metric), step.k if over == "k" else step.load
@@ -117,7 +126,7 @@ def _line(sheet: ForecastSheet, line: Sequence[ForecastStep], over: str) -> pd.D
 
 def _predicted(
     sheet: ForecastSheet,
-    over: str,
+    over: Over,
     rows: pd.DataFrame,
     measured: Sequence[MeasuredPoint],
     here: pd.DataFrame,
@@ -150,7 +159,8 @@ def _predicted(
         rows["value"].max(), rows["high"].max(),
         0.0 if there.empty else float(there["value"].max()),
     )  # fmt: skip
-    x, y = _axis(rows, over), amounts("value", float(high) * 1.08 or 1.0)
+    x = _axis(rows[over], over, over, _ROOM if over == "concurrency" else 0.0)
+    y = amounts("value", float(high) * 1.08 or 1.0)
     tone = colour(rows) if over == "concurrency" else alt.value(QUIET)
     line = alt.Chart(rows).encode(x=x, y=y)
     offer, number = sheet.known.offer, f",.{metric.decimals}f"
@@ -181,22 +191,25 @@ def _predicted(
             ],
         ),
     ]  # fmt: skip
-    what = f"{metric.label} over {'K' if over == 'k' else 'load'}{sheet.note}"
-    return alt.layer(*layers).properties(title=title(what, subtitle), height=HEIGHT)
+    return alt.layer(*layers).properties(
+        title=title(f"{metric.label} over {'K' if over == 'k' else 'load'}{sheet.note}", subtitle),
+        height=HEIGHT,
+    )
 
 
-def _axis(rows: pd.DataFrame, over: str) -> alt.X:
-    levels = sorted(rows[over].unique())
+def _axis(places: Iterable[int], over: Over, field: str, room: float = 0.0) -> alt.X:
+    """Return the axis of loads, of K or of draft positions; ``room``: at its right for names, a factor
+    of loads, else a share of the axis."""
+    levels = sorted({int(at) for at in places})
     if over == "concurrency":
-        return loads(levels, _ROOM)
-    ks = [int(k) for k in levels]
+        return loads(levels, room)
+    right = max(levels[-1] - levels[0], 1) * room
+    axis = alt.Axis(values=levels, format="d", grid=False, domain=False, titleAnchor="start")
+    if field == "k":
+        axis.labelExpr = "datum.value == 0 ? 'none' : datum.label"
     return alt.X(
-        field="k", type="quantitative", title="draft tokens K",
-        scale=alt.Scale(domain=[min(ks) - 0.3, max(ks) + 0.3], nice=False),
-        axis=alt.Axis(
-            values=ks, format="d", grid=False, domain=False, titleAnchor="start",
-            labelExpr="datum.value == 0 ? 'none' : datum.label",
-        ),
+        field=field, type="quantitative", title=_AXES[over], axis=axis,
+        scale=alt.Scale(domain=[levels[0] - 0.3, levels[-1] + 0.3 + right], nice=False),
     )  # fmt: skip
 
 
@@ -258,8 +271,6 @@ def textbook(given: TextbookParameters) -> Chart:
     )  # fmt: skip
     y = amounts("speedup", float(rows["speedup"].max()) * 1.1)
     base = alt.Chart(rows).encode(x=x, y=y)
-    dashes = alt.StrokeDash(field="model", type="nominal", legend=None)
-    ends = base.mark_text(align="left", dx=8, fontSize=12, fontWeight=600, color=QUIET)
     tips = [
         tip("model", "model"), tip("rate", "acceptance rate", ".0%"),
         tip("speedup", "speedup", ".2f"),
@@ -271,8 +282,12 @@ def textbook(given: TextbookParameters) -> Chart:
     )
     return alt.layer(
         even("y", 1),
-        base.mark_line(strokeWidth=2, color=QUIET).encode(strokeDash=dashes, tooltip=tips),
-        ends.encode(text=alt.Text(field="end", type="nominal")),
+        base.mark_line(strokeWidth=2, color=QUIET).encode(
+            strokeDash=alt.StrokeDash(field="model", type="nominal", legend=None), tooltip=tips
+        ),
+        base.mark_text(align="left", dx=8, fontSize=12, fontWeight=600, color=QUIET).encode(
+            text=alt.Text(field="end", type="nominal")
+        ),
         point.encode(x=x, y=y, tooltip=tips),
     ).properties(title=title(*names), height=HEIGHT)
 
@@ -307,7 +322,12 @@ def acceptance(
     high = 1.0 if share else float(rows["value"].max()) * 1.1
     placed = ends_apart(rows, high)
     base = alt.Chart(placed).encode(
-        x=_over_axis(placed, over),
+        x=_axis(
+            placed["concurrency"],
+            over,
+            "concurrency",
+            _FACTOR if over == "concurrency" else _NAMES_ROOM,
+        ),
         y=amounts("value", high, share),
         color=colour(placed),
         strokeDash=alt.StrokeDash(field="dataset", type="nominal", legend=None),
@@ -321,20 +341,8 @@ def acceptance(
         text=alt.Text(field="end_label", type="nominal"),
     )
     points = base.mark_point(filled=True, size=60, opacity=1).encode(tooltip=tips)
-    told = f"{_NAMES[measure]}, higher is better; {names[1]}"
     layers = [base.mark_line(strokeWidth=2), points, ends]
-    return alt.layer(*layers).properties(title=title(names[0], told), height=_ACCEPTANCE_HEIGHT)
-
-
-def _over_axis(rows: pd.DataFrame, over: Over) -> alt.X:
-    places = sorted({int(at) for at in rows["concurrency"]})
-    if over == "concurrency":
-        return loads(places, _FACTOR)
-    room = max(places[-1] - places[0], 1) * _NAMES_ROOM
-    return alt.X(
-        field="concurrency",
-        type="quantitative",
-        title=_AXES[over],
-        scale=alt.Scale(domain=[places[0] - 0.3, places[-1] + 0.3 + room], nice=False),
-        axis=alt.Axis(values=places, format="d", grid=False, domain=False, titleAnchor="start"),
+    return alt.layer(*layers).properties(
+        title=title(names[0], f"{_NAMES[measure]}, higher is better; {names[1]}"),
+        height=_ACCEPTANCE_HEIGHT,
     )

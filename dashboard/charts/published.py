@@ -1,7 +1,6 @@
 """Figures of a published study: bars of what was printed, hollow, beside what was measured here."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import altair as alt
 import pandas as pd
@@ -73,30 +72,28 @@ def claim_rows(findings: Sequence[Finding]) -> pd.DataFrame:
     """Return one row per mark: ``place`` (the figure, in order), ``label`` (once per figure),
     ``kind``, ``arm`` (``baseline`` for marks that have no arm's colour), ``value``, ``low`` and
     ``high`` (%), ``solid`` (0: hollow, a single launch or a printed figure), ``told``."""
-    return pd.DataFrame([mark for at, one in enumerate(findings) for mark in _marks(at, one)])
-
-
-def _marks(at: int, finding: Finding) -> Iterator[dict[str, Any]]:
-    where = where_printed(finding)
-    label = f"{where}: {finding.kind}" if finding.kind else where
-    exact = (finding.published, finding.published, finding.published)
-    spans = [
-        (RECOMPUTED, _NO_ARM, (finding.recomputed, finding.low, finding.high)),
-        (PUBLISHED, _NO_ARM, exact),
-        *((MEASURED, str(told["arm"]), _span(told)) for told in finding.measured),
-    ]
-    for number, (kind, arm, (value, low, high)) in enumerate(spans):
-        yield {
-            "place": f"{at:03d} {where}", "label": label if number == 0 else "", "kind": kind,
-            "arm": arm, "value": value, "low": min(low, high), "high": max(low, high),
-            "solid": int(kind == RECOMPUTED or low != high),
-            "told": finding.reason if kind != MEASURED else "",
-        }  # fmt: skip
-
-
-def _span(told: dict[str, Any]) -> tuple[float, float, float]:
-    value = told["improvement"]
-    return (value, *(value if told[end] is None else told[end] for end in ("low", "high")))
+    rows = []
+    for at, finding in enumerate(findings):
+        where = where_printed(finding)
+        label = f"{where}: {finding.kind}" if finding.kind else where
+        marks = [
+            (RECOMPUTED, _NO_ARM, finding.recomputed, finding.low, finding.high),
+            (PUBLISHED, _NO_ARM, finding.published, finding.published, finding.published),
+        ]
+        for told in finding.measured:
+            value = told["improvement"]
+            ends = (value if told[end] is None else told[end] for end in ("low", "high"))
+            marks.append((MEASURED, str(told["arm"]), value, *ends))
+        rows += [
+            {
+                "place": f"{at:03d} {where}", "label": label if kind == RECOMPUTED else "",
+                "kind": kind, "arm": arm, "value": value, "low": min(low, high),
+                "high": max(low, high), "solid": int(kind == RECOMPUTED or low != high),
+                "told": finding.reason if kind != MEASURED else "",
+            }
+            for kind, arm, value, low, high in marks
+        ]  # fmt: skip
+    return pd.DataFrame(rows)
 
 
 # --- Figures of a published study: bars of what was printed, hollow, beside what was measured here.
@@ -109,13 +106,12 @@ def printed_values(plot: Plot) -> Chart:
         field="of", type="nominal", title=None, sort=rows["of"].drop_duplicates().tolist(),
         axis=alt.Axis(labelLimit=150, ticks=False, domain=False),
     )  # fmt: skip
-    offset = alt.YOffset(field="place", type="ordinal")
     high = float(rows["value"].max()) * _ROOM
     x = alt.X(
         field="value", type="quantitative", title=None,
         axis=alt.Axis(tickCount=4, grid=False), scale=alt.Scale(domain=[0, high], nice=False),
     )  # fmt: skip
-    base = alt.Chart(rows).encode(y=y, yOffset=offset, x=x)
+    base = alt.Chart(rows).encode(y=y, yOffset=alt.YOffset(field="place", type="ordinal"), x=x)
     marks = base.mark_bar(strokeWidth=1.5, height={"band": 0.8}).encode(
         fill=colour(rows, "fill"), stroke=colour(rows, "stroke"),
         fillOpacity=alt.FillOpacity(field="solid", type="quantitative", scale=None, legend=None),
@@ -129,8 +125,9 @@ def printed_values(plot: Plot) -> Chart:
     notes = [part for note in plot.notes for part in note.split(": ")]
     notes += ["full: measured here"] if plot.measured else []
     heading.subtitle = [BADGE, *notes]
-    height = _BAR * len(rows) + _AROUND + _LINE * len(notes)
-    return alt.layer(marks, names, title=heading, height=height)
+    return alt.layer(
+        marks, names, title=heading, height=_BAR * len(rows) + _AROUND + _LINE * len(notes)
+    )
 
 
 def bars(plot: Plot) -> pd.DataFrame:
@@ -144,9 +141,12 @@ def bars(plot: Plot) -> pd.DataFrame:
         for arm, value in (("baseline", one.reference), (one.arm, one.value)):
             if value is not None:
                 text = f"{value:,.1f}"
-                label = f"{arm} {text} {MEASURED}{badge}"
-                rows.append((one.of, arm, value, text, label, MEASURED, 0.9))
-    names = ["of", "arm", "value", "text", "label", "origin", "solid"]
-    found = pd.DataFrame(list(dict.fromkeys(rows)), columns=names)
+                rows.append(
+                    (one.of, arm, value, text, f"{arm} {text} {MEASURED}{badge}", MEASURED, 0.9)
+                )
+    found = pd.DataFrame(
+        list(dict.fromkeys(rows)),
+        columns=["of", "arm", "value", "text", "label", "origin", "solid"],
+    )
     found = found.sort_values("of", key=lambda of: of.ne(MEAN), kind="stable", ignore_index=True)
     return found.assign(place=found.groupby("of").cumcount())

@@ -11,8 +11,7 @@ from analysis.nightly.regressions import ReleaseEffect
 from answers.runs.notes import UNKNOWN_NIGHT, PlacedNote, by_night
 from answers.trend.answer import TrendLine, names
 from answers.wording import badge, bracketed
-from dashboard.charts import QUIET, Chart, arm_colour, colour, even, spans, tip
-from dashboard.charts import title as heading
+from dashboard.charts import QUIET, Chart, arm_colour, colour, even, spans, tip, title
 from warehouse.catalogue import Metric
 
 HEIGHT = 320
@@ -44,27 +43,41 @@ def run_chart(line: TrendLine, notes: Sequence[PlacedNote] = ()) -> Chart:
     band = base.mark_area(opacity=0.16, color=QUIET).encode(
         y=_value("low", metric), y2=alt.Y2(field="high"), detail=part
     )
-    dashed = base.mark_line(strokeWidth=1.5, strokeDash=[5, 4], color=QUIET)
-    layers = [band, dashed.encode(y=_value("level", metric), detail=part)]
+    layers = [
+        band,
+        base.mark_line(strokeWidth=1.5, strokeDash=[5, 4], color=QUIET).encode(
+            y=_value("level", metric), detail=part
+        ),
+    ]
     if line.assessed.against is not None:
         # What the last nights are compared with, from its first night to the last one.
         first = rows.iloc[line.assessed.against[0]]
         ends = pd.DataFrame({"at": [first["at"], rows["at"].max()], "level": first["level"],
                              "told": ["reference", ""]})  # fmt: skip
         drawn = alt.Chart(ends).encode(x=x, y=_value("level", metric))
-        text = drawn.mark_text(align="left", dy=-8, fontSize=12, color=QUIET)
         layers.append(drawn.mark_line(strokeWidth=1.5, color=QUIET))
-        layers.append(text.encode(text=alt.Text(field="told", type="nominal")))
+        layers.append(
+            drawn.mark_text(align="left", dy=-8, fontSize=12, color=QUIET).encode(
+                text=alt.Text(field="told", type="nominal")
+            )
+        )
     # A thin line where the configuration changed, and a bold one where the level moved.
     changed, moved = rows[rows["changed"] != ""], rows[rows["part"].diff() == 1]
     for nights, width, dash in ((changed, 1.0, [2, 3]), (moved, 2.5, [1, 0])):
         if not nights.empty:
-            rule = alt.Chart(nights).mark_rule(strokeWidth=width, strokeDash=dash, color=QUIET)
-            layers.append(rule.encode(x=x, tooltip=tips))
+            layers.append(
+                alt.Chart(nights)
+                .mark_rule(strokeWidth=width, strokeDash=dash, color=QUIET)
+                .encode(x=x, tooltip=tips)
+            )
     layers.append(base.mark_line(strokeWidth=1.5, color=hue).encode(y=_value("value", metric)))
-    points = base.mark_point(size=60, strokeWidth=2, opacity=1, fill=hue, stroke=hue)
-    solid = alt.FillOpacity(field="solid", type="quantitative", scale=None)
-    layers.append(points.encode(y=_value("value", metric), fillOpacity=solid, tooltip=tips))
+    layers.append(
+        base.mark_point(size=60, strokeWidth=2, opacity=1, fill=hue, stroke=hue).encode(
+            y=_value("value", metric),
+            fillOpacity=alt.FillOpacity(field="solid", type="quantitative", scale=None),
+            tooltip=tips,
+        )
+    )
     noted = _marks(rows, notes)
     if not noted.empty:
         # A triangle at the top of each night that people wrote a note on; pointing at it shows it.
@@ -73,8 +86,10 @@ def run_chart(line: TrendLine, notes: Sequence[PlacedNote] = ()) -> Chart:
         )
         tips = [alt.Tooltip(field="night", type="nominal"), tip("said", "noted")]
         layers.append(mark.encode(x=x, y=alt.value(_TOP), tooltip=tips))
-    title = f"{line.metric}, {metric.unit}{bracketed(badge(line.evidence))}"
-    return alt.layer(*layers).properties(title=heading(title, line.name), height=HEIGHT)
+    return alt.layer(*layers).properties(
+        title=title(f"{line.metric}, {metric.unit}{bracketed(badge(line.evidence))}", line.name),
+        height=HEIGHT,
+    )
 
 
 def run_rows(line: TrendLine) -> pd.DataFrame:
@@ -135,10 +150,11 @@ def forest(effects: Sequence[ReleaseEffect]) -> Chart:
             alt.Tooltip(field="status", type="nominal"),
         ],
     )  # fmt: skip
-    title = f"{effects[0].series.line}{''.join(badges)}"
     return alt.layer(
         even("x"), spans(base.mark_rule(strokeWidth=3, opacity=0.5), "x"), points
-    ).properties(title=heading(title), height=_ROW * len(rows) + 90)
+    ).properties(
+        title=title(f"{effects[0].series.line}{''.join(badges)}"), height=_ROW * len(rows) + 90
+    )
 
 
 def forest_rows(effects: Sequence[ReleaseEffect]) -> pd.DataFrame:
@@ -160,14 +176,14 @@ def forest_rows(effects: Sequence[ReleaseEffect]) -> pd.DataFrame:
 
 
 def _nights(rows: pd.DataFrame) -> alt.X:
-    """Return the axis of nights as plain numbers: then a single night has a place too, and nothing
-    is parsed."""
-    ends = [rows["at"].min() - _HALF_DAY, rows["at"].max() + _HALF_DAY]
+    # Nights are plain numbers: then a single one has a place too, and nothing is parsed.
     return alt.X(
         field="at",
         type="quantitative",
         title="night (UTC)",
-        scale=alt.Scale(domain=ends, nice=False),
+        scale=alt.Scale(
+            domain=[rows["at"].min() - _HALF_DAY, rows["at"].max() + _HALF_DAY], nice=False
+        ),
         axis=alt.Axis(
             values=list(rows["at"].unique()),
             # Noon to noon is one night, named by the day on which it began.

@@ -7,17 +7,12 @@ their addresses, which still lead to it.
 
 import importlib
 import pkgutil
+from operator import attrgetter
 from types import ModuleType
-
-
-def _order(page: ModuleType) -> int:
-    order: int = page.ORDER
-    return order
-
 
 _MODULES = (
     importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)
 )
 VIEWS: tuple[ModuleType, ...] = tuple(
-    sorted((module for module in _MODULES if hasattr(module, "ORDER")), key=_order)
+    sorted((page for page in _MODULES if hasattr(page, "ORDER")), key=attrgetter("ORDER"))
 )

@@ -5,12 +5,13 @@ editor asks to keep the files.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from analysis.matching.guess import BASELINE, SOME_METHOD, Guess, from_name, together
 from analysis.matching.guess_drafts import Named, datasets_apart, drafts, with_words
@@ -18,20 +19,17 @@ from analysis.matching.guess_paths import datasets, repeat
 from analysis.matching.names import with_draft
 from answers.compare import values
 from answers.compare.answer import UploadAnswer, UploadedCell, answer_uploads
-from answers.compare.values import CompareQuestion
 from answers.decide import tables
 from answers.decide.overview import Overview, overviews
 from answers.wording import METHODS, known
 from dashboard.access import may_edit, require_editor
-from dashboard.charts import decide as charts
-from dashboard.charts import specification
+from dashboard.charts import decide, specification
 from dashboard.chosen import against, bullets, load_map, paste, tiles
-from dashboard.components import plain, sentence, table, texts
+from dashboard.components import errors_told, plain, table, texts
 from dashboard.downloads import charts_menu
 from dashboard.shelf import Shelf, ask, show_newest
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in
 from warehouse import annotations, queries
-from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store import Reader
 
@@ -47,14 +45,12 @@ _APART = (
     "Names of files of one method differ: they are taken for different drafts ({}), not for repeats. "
     "If they are repeats, give all of them the same draft_model under Other facts."
 )
-Made = TypeVar("Made")
 
 # --- What a reader states of dropped files: filled in as guessed, dropdowns for the rest.
 
 
 def known_names(reader: Reader) -> dict[str, tuple[str, ...]]:
-    """Return the GPUs and datasets that the warehouse knows already, so that the same thing gets the
-    same name."""
+    """Return the GPUs and datasets of the warehouse, so that the same thing gets the same name."""
     rows = queries.filter_options(reader).to_pylist()
     return {
         field: tuple(sorted({row["value"] for row in rows
@@ -69,14 +65,12 @@ def stated(
     """Draw the boxes of all files, and return the guesses as the reader left or mended them."""
     arms = [_arm_boxes(file, guess) for file, guess in zip(files, guessed, strict=True)]
     left, middle, right = st.columns(3)
-    with left:
-        gpu = _shared("GPU", "gpu", [guess.gpu for guess in guessed], known["gpu"])
-    with middle:
-        names = [guess.dataset for guess in guessed]
-        dataset = _shared("Dataset", "dataset", names, known["dataset"])
-    with right:
-        sizes = [str(guess.tensor_parallel_size or "") for guess in guessed]
-        size = _shared("Tensor parallel size", "tp", sizes, ("1", "2", "4", "8"))
+    gpu = _shared(left, "GPU", "gpu", [guess.gpu for guess in guessed], known["gpu"])
+    dataset = _shared(
+        middle, "Dataset", "dataset", [guess.dataset for guess in guessed], known["dataset"]
+    )
+    sizes = [str(guess.tensor_parallel_size or "") for guess in guessed]
+    size = _shared(right, "Tensor parallel size", "tp", sizes, ("1", "2", "4", "8"))
     return tuple(
         replace(
             arm, gpu=gpu or arm.gpu, dataset=dataset or arm.dataset,
@@ -88,9 +82,7 @@ def stated(
 
 def _arm_boxes(file: Any, guess: Guess) -> Guess:
     arm, k = st.columns([4, 1], vertical_alignment="bottom")
-    methods = list(_ARMS)
-    if guess.method is not None and guess.method not in methods:
-        methods.append(guess.method)
+    methods = list(dict.fromkeys([*_ARMS, *filter(None, [guess.method])]))
     method: str | None = arm.selectbox(
         f"Arm of {plain(file.name)}", methods,
         index=None if guess.method is None else methods.index(guess.method),
@@ -107,22 +99,18 @@ def _arm_boxes(file: Any, guess: Guess) -> Guess:
 
 
 def _shared(
-    label: str, key: str, guessed: Sequence[str | None], known: Sequence[str]
+    place: DeltaGenerator, label: str, key: str, guessed: Sequence[str | None], known: Sequence[str]
 ) -> str | None:
     """Draw the box of a fact that all files share; it is left open where the files say different
     ones."""
-    stated = list(dict.fromkeys(name for name in guessed if name))
-    choices = list(dict.fromkeys([*stated, *known]))
-    chosen: str | None = st.selectbox(
-        label, choices, index=0 if len(stated) == 1 else None, key=f"own-{key}",
+    stated = list(dict.fromkeys(filter(None, guessed)))
+    return place.selectbox(
+        label, list(dict.fromkeys([*stated, *known])), index=0 if len(stated) == 1 else None, key=f"own-{key}",
         accept_new_options=True, placeholder=", ".join(stated) or "unknown",
     )  # fmt: skip
-    return chosen
 
 
 def known_facts(files: Sequence[Any]) -> list[tuple[str, ...]]:
-    """Draw the form for other facts, and return them by file, as ``draftboard ingest --set`` takes
-    them."""
     with st.popover("Other facts"):
         common = st.text_area(
             "Of all files, one key=value a line (the keys of draftboard ingest --set)",
@@ -137,9 +125,6 @@ def known_facts(files: Sequence[Any]) -> list[tuple[str, ...]]:
         ]  # fmt: skip
     lines = tuple(line.strip() for line in (common or "").splitlines() if line.strip())
     return [(*lines, *(one or "").split()) for one in alone]
-
-
-# --- The verdict on a reader's own files, within the page.
 
 
 # --- The verdict on a reader's own files, within the page.
@@ -193,7 +178,7 @@ def _decided(overview: Overview, at: int) -> None:
     st.subheader(plain(overview.headline))
     st.markdown(plain(overview.paragraph))
     left, right = st.columns([3, 2])
-    drawing = specification(charts.load_map(overview, one))
+    drawing = specification(decide.load_map(overview, one))
     with left:
         load_map(drawing, overview)
     with right:
@@ -236,17 +221,15 @@ def render(shelf: Shelf, filters: Filters) -> None:
     )
     if not files:
         return
-    try:
+    with errors_told():
         _answer(shelf, filters, list(files))
-    except DraftboardError as error:
-        st.error(plain(sentence(error)))
 
 
 def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     """Read the files once to see what they are, then with what is stated of them."""
     require_editor()
     names = [file.name for file in files]
-    seen = _once("seen", _read, [Report(file.name, file.getvalue()) for file in files])
+    seen = _read("seen", [Report(file.name, file.getvalue()) for file in files])
     refused(seen.rejections)
     if seen.held is None:
         st.subheader("None of these files holds a result")
@@ -260,7 +243,15 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     there = sorted(contents)
     known_here = ask(shelf, known_names)
     mine = [names[at] for at in there]
-    guessed = _guessed(mine, [contents[at] for at in there], known_here["dataset"])
+    # A dataset that nobody knows yet is one too: else files that say none would be taken for the
+    # known one of the others.
+    both = together(
+        [from_name(name, known_here["dataset"]) for name in mine], [contents[at] for at in there]
+    )
+    sets = datasets(mine, [one.method for one in both])
+    guessed = [
+        replace(one, dataset=one.dataset or new) for one, new in zip(both, sets, strict=True)
+    ]
     facts = stated([files[at] for at in there], guessed, known_here)
     if any(fact.method is None for fact in facts):
         st.info(
@@ -290,19 +281,14 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     reports = []
     for at, fact, draft, own in zip(there, facts, own_drafts, more_facts, strict=True):
         has_repeat = any(cell.repeat is not None for cell in read[at])
-        number = None if has_repeat else repeat(names[at])
         reports.append(
-            Report(names[at], files[at].getvalue(), (*_facts(fact, draft, number), *own))
+            Report(
+                names[at],
+                files[at].getvalue(),
+                (*_facts(fact, draft, None if has_repeat else repeat(names[at])), *own),
+            )
         )
     _verdict(shelf, filters, reports)
-
-
-def _guessed(names: list[str], contents: list[Guess], known: Sequence[str]) -> list[Guess]:
-    """Return what names and contents say. A dataset that nobody knows yet is one too: else files
-    that say none would be taken for the known one of the others."""
-    both = together([from_name(name, known) for name in names], contents)
-    sets = datasets(names, [one.method for one in both])
-    return [replace(one, dataset=one.dataset or new) for one, new in zip(both, sets, strict=True)]
 
 
 def _named(
@@ -317,7 +303,6 @@ def _named(
 
 
 def _facts(one: Guess, draft: str | None, number: int | None) -> tuple[str, ...]:
-    """Return the facts of a file as ``draftboard ingest --set`` takes them."""
     given = {
         "spec_method": one.method, "num_speculative_tokens": one.num_speculative_tokens,
         "gpu": one.gpu, "dataset": one.dataset, "tensor_parallel_size": one.tensor_parallel_size,
@@ -328,7 +313,7 @@ def _facts(one: Guess, draft: str | None, number: int | None) -> tuple[str, ...]
 
 
 def _verdict(shelf: Shelf, filters: Filters, reports: list[Report]) -> None:
-    mine = _once("mine", _read, reports)
+    mine = _read("mine", reports)
     if mine.held is None:
         refused(mine.rejections)
         return
@@ -343,24 +328,20 @@ def _verdict(shelf: Shelf, filters: Filters, reports: list[Report]) -> None:
     key = (shelf, filters if together_with else None, id(mine))
     kept = st.session_state.get(f"{_KEPT}: told")
     if kept is None or kept[0] != key:
-        question = CompareQuestion(filters if together_with else Filters())
+        question = values.CompareQuestion(filters if together_with else Filters())
         kept = (key, answer_uploads(mine.held, shelf.reader if together_with else None, question))
         st.session_state[f"{_KEPT}: told"] = kept
     show(mine, kept[1], [report.name for report in reports])
 
 
-def _read(reports: Sequence[Report]) -> Uploaded:
-    with st.spinner("Reading the files", show_time=True):
-        return take_in(reports)
-
-
-def _once(name: str, make: Callable[[list[Report]], Made], reports: list[Report]) -> Made:
+def _read(name: str, reports: list[Report]) -> Uploaded:
+    """Read the reports, once while they stay the same; ``name``: under which the session keeps it."""
     kept = st.session_state.get(f"{_KEPT}: {name}")
     if kept is None or kept[0] != reports:
-        kept = (reports, make(reports))
+        with st.spinner("Reading the files", show_time=True):
+            kept = (reports, take_in(reports))
         st.session_state[f"{_KEPT}: {name}"] = kept
-    made: Made = kept[1]
-    return made
+    return cast(Uploaded, kept[1])
 
 
 def _keep(shelf: Shelf, reports: list[Report]) -> None:

@@ -16,7 +16,6 @@ from answers.compare.subjects import (
     ComparedSubject,
     NamedPair,
     PairRequests,
-    SettingAnswer,
     answer,
     compared,
     configuration,
@@ -24,27 +23,19 @@ from answers.compare.subjects import (
     pairs,
     requests,
 )
-from answers.compare.values import (
-    ArmComparison,
-    ComparedSetting,
-    CompareQuestion,
-    MetricLine,
-    PairLine,
-)
 from answers.decide.answer import decide
 from answers.decide.overview import NamedSubject
-from answers.decide.values import DecideQuestion as Decide
+from answers.decide.values import DecideQuestion
 from answers.ground import JUDGED
 from answers.published.values import PublishedStudy
 from answers.wording import bracketed
 from dashboard.charts import Drawing, specification
 from dashboard.charts import compare as charts
-from dashboard.charts.compare import LineView, over_load
-from dashboard.chosen import SubjectOffer, one_of, opens_on
-from dashboard.components import explanation, grid, plain, right, table, tabled
+from dashboard.chosen import SubjectOffer, offer_of, one_of
+from dashboard.components import badged, explanation, grid, plain, right, segments, table, tabled
 from dashboard.downloads import figure_files, rows_menu
 from dashboard.filters import arms, cells, nothing
-from dashboard.links import cell_link, follow_first, lost
+from dashboard.links import cell_link, follow_first, lost, selected
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views import printed
 from warehouse.catalogue import METRICS, STATISTICS, counted, percentile_label
@@ -65,7 +56,12 @@ def render(shelf: Shelf, filters: Filters) -> None:
     if cells(shelf, filters).empty and not studied:
         st.header(_NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
-        one_of("Subject", (), _SUBJECT, _offer(shelf, CompareQuestion(filters), studies, {}).hidden)
+        one_of(
+            "Subject",
+            (),
+            _SUBJECT,
+            _offer(shelf, values.CompareQuestion(filters), studies, {}).hidden,
+        )
         return
     top, choice, body, folded = *(st.container() for _ in range(3)), st.empty()
     last = folded.container()
@@ -97,7 +93,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         offer.say_default(_SUBJECT)
 
 
-def _question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> CompareQuestion:
+def _question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> values.CompareQuestion:
     """Ask which cells are compared with which; folded, since most readers change nothing here.
     ``cells``: of them any server argument may be allowed alone."""
     with st.expander("Which cells are compared?"):
@@ -108,41 +104,34 @@ def _question(arms: list[str], filters: Filters, cells: pd.DataFrame) -> Compare
             "Also pair cells that differ in",
             [*MATCH_FIELDS, *stated_arguments(cells)], key="allow", bind="query-params", placeholder="nothing else",
         )  # fmt: skip
-    return CompareQuestion(filters, tuple(sorted(allowed)), reference, _also())
+    return values.CompareQuestion(filters, tuple(sorted(allowed)), reference, _also())
 
 
-def _also() -> tuple[MetricLine, ...]:
+def _also() -> tuple[values.MetricLine, ...]:
     """Return the lines beside those of the study's table that the metric's controls ask for."""
     state, link = st.session_state, st.query_params
     key = _METRIC_LABELS.get(str(state.get("metric", link.get("metric"))))
     if key is None:
         return ()
-    chosen = str(state.get("statistic", link.get("statistic", "median")))
-    statistic = _STATISTIC_LABELS.get(chosen, "p50")
-    line = (key, statistic if METRICS[key].distribution else "mean")
+    chosen = str(state.get("statistic", link.get("statistic")))
+    line = (key, _STATISTIC_LABELS.get(chosen, "p50") if METRICS[key].distribution else "mean")
     return () if line in STUDY_TABLE else (line,)
 
 
 def _offer(
     shelf: Shelf,
-    question: CompareQuestion,
+    question: values.CompareQuestion,
     studies: Sequence[PublishedStudy],
     ours: Mapping[str, NamedSubject],
 ) -> SubjectOffer:
-    """Return what the page can be about: the published studies that the filters keep, then ``ours``,
-    those that are ``_comparable``."""
     unfiltered = replace(question, filters=Filters())
-    names = (*(study.title for study in studies if study.meets(question.filters)), *ours)
-    if question == unfiltered:
-        return SubjectOffer(names)
-    every, printed = ask(shelf, offered, unfiltered), tuple(study.title for study in studies)
-    first = printed[0] if printed else opens_on(
-        every, ours, lambda named: _has_pair(shelf, unfiltered, named)
+    return offer_of(
+        question.filters, ours, studies, lambda: ask(shelf, offered, unfiltered),
+        lambda named: _has_pair(shelf, unfiltered, named),
     )  # fmt: skip
-    return SubjectOffer(names, (*printed, *(named.name for named in every)), first)
 
 
-def _comparable(shelf: Shelf, question: CompareQuestion) -> dict[str, NamedSubject]:
+def _comparable(shelf: Shelf, question: values.CompareQuestion) -> dict[str, NamedSubject]:
     """Return name -> subject, the first of them one that has a pair; empty where none has."""
     known = ask(shelf, offered, question)
     for at, named in enumerate(known):
@@ -151,9 +140,10 @@ def _comparable(shelf: Shelf, question: CompareQuestion) -> dict[str, NamedSubje
     return {}
 
 
-def _has_pair(shelf: Shelf, question: CompareQuestion, about: NamedSubject) -> bool:
-    comparison = ask(shelf, compare, replace(question, filters=about.filters))
-    return compared(comparison, about) is not None
+def _has_pair(shelf: Shelf, question: values.CompareQuestion, about: NamedSubject) -> bool:
+    return (
+        compared(ask(shelf, compare, replace(question, filters=about.filters)), about) is not None
+    )
 
 
 # --- A measured subject: its figures of each dataset and size, one metric of all of them, or one pair.
@@ -176,7 +166,7 @@ _STATISTIC_LABELS = {percentile_label(name): name for name in STATISTICS if name
 _RELATIVE, _ABSOLUTE = "Improvement, %", "Own unit"
 DRAFTS, ONE_METRIC, ONE_PAIR = "Draft tokens", "One metric, every dataset", "One pair"
 #: Name of a figure -> the lines that it draws, as the published study groups them.
-FIGURES: dict[str, tuple[MetricLine, ...]] = {
+FIGURES: dict[str, tuple[values.MetricLine, ...]] = {
     "All metrics": STUDY_TABLE,
     "Throughput": (("output_throughput", "mean"), ("total_throughput", "mean")),
     "First token and latency": (("ttft", "p95"), ("request_latency", "p50")),
@@ -206,13 +196,11 @@ _NUMBERS = right("reference", "this arm", "improvement", "95 % interval", "study
 
 def _subject(
     shelf: Shelf,
-    question: CompareQuestion,
-    comparison: ArmComparison,
+    question: values.CompareQuestion,
+    comparison: values.ArmComparison,
     subject: ComparedSubject | None,
     top: DeltaGenerator,
 ) -> None:
-    """Draw the subject, None where nothing has a partner: its answer at the top, the figure, the
-    study's table."""
     if subject is None:
         top.header(plain(comparison.why_none or values.why_none(True, ())))
         nothing(shelf, "No cell has a partner among these filters. The reasons stand below.")
@@ -223,21 +211,19 @@ def _subject(
             names = [each.name for each in subject.settings]
             top.header(plain(f"Not here any more: {lost('setting', names)}"))
             return
-        decisions = ask(shelf, decide, Decide(question.filters)).decisions
+        decisions = ask(shelf, decide, DecideQuestion(question.filters)).decisions
         found = answer(setting, decisions, comparison.reference)
-        arm = _arm(setting, found)
+        names = sorted((arm.name for arm in setting.arms), key=lambda name: name != found.arm)
+        arm = names[0] if len(names) == 1 else selected("Arm in colour", names, "in_colour")
     # A former link that names a metric or requests leads to where they are now.
     link = st.query_params
     first = ONE_METRIC if "metric" in link else ONE_PAIR if "requests" in link else _ALL[0]
-    figure: str = st.segmented_control(
-        "Figure", list(_ALL), default=first, required=True, key="chart", bind="query-params"
-    )
+    figure = segments("Figure", _ALL, "chart", first)
     with top:
         st.header(plain(found.headline))
         against = f"Against it: {'; '.join(found.against)}." if found.against else ""
         with st.container(horizontal=True, vertical_alignment="center"):
-            for text in _badges(setting):
-                st.badge(text, color="gray")
+            badged(_badges(setting))
             st.caption(plain(f"Decided on {setting.name}. {against}"))
     again = {"subject": subject.name, "setting": setting.name, "chart": figure, "in_colour": arm}
     if figure == ONE_PAIR:
@@ -246,26 +232,29 @@ def _subject(
         _one_metric(shelf, question, subject, arm, again)
     else:
         _figure(shelf, question, setting, arm, again)
-    _means(setting, arm, comparison.reference)
-    with st.expander("Every arm and load, with interval and word"):
-        rows = [(each.name, *values.level_row(c)) for each in setting.arms for c in each.changes]
-        table(tabled(_LEVELS, rows), "rows", _NUMBERS)
-        rows_menu("pairs", lambda: pair_rows(ask(shelf, pair_lines, question)))
-
-
-def _means(setting: ComparedSetting, arm: str, reference: str) -> None:
-    """Draw the study's table: geometric means of one arm beside the reference."""
+    # The study's table: geometric means of one arm beside the reference.
     chosen = next(each for each in setting.arms if each.name == arm)
-    st.subheader(plain(f"The study's table: {arm} against {reference} on {setting.name}"))
+    st.subheader(
+        plain(f"The study's table: {arm} against {comparison.reference} on {setting.name}")
+    )
     st.caption(plain(values.means_over(chosen)))
     header = ["metric, geometric mean", "reference", "this arm", "improvement"]
     table(tabled(header, [values.mean_row(m)[:-1] for m in chosen.means]), "rows", _NUMBERS)
     if not chosen.launches_stated:
         st.caption(plain(values.CAPPED))
+    with st.expander("Every arm and load, with interval and word"):
+        table(
+            tabled(
+                _LEVELS,
+                [(each.name, *values.level_row(c)) for each in setting.arms for c in each.changes],
+            ),
+            "rows",
+            _NUMBERS,
+        )
+        rows_menu("pairs", lambda: pair_rows(ask(shelf, pair_lines, question)))
 
 
-def _left_out(comparison: ArmComparison) -> None:
-    """Draw what has no partner, and what is shown but decides nothing."""
+def _left_out(comparison: values.ArmComparison) -> None:
     lonely, excluded = len(comparison.unmatched), len(comparison.excluded)
     if not lonely and not excluded:
         st.caption("Every cell has a partner.")
@@ -279,12 +268,16 @@ def _left_out(comparison: ArmComparison) -> None:
             rows = [[getattr(cell, name) for name in names] for cell in comparison.unmatched]
             table(tabled(names, rows), "cells")
         if excluded:
-            why = [(cell.cell, cell.why) for cell in comparison.excluded]
-            table(tabled(["cell", "why it decides nothing"], why), "cells")
+            table(
+                tabled(
+                    ["cell", "why it decides nothing"],
+                    [(cell.cell, cell.why) for cell in comparison.excluded],
+                ),
+                "cells",
+            )
 
 
-def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
-    """Return one row per pair and line, values unrounded, for a file."""
+def pair_rows(lines: tuple[values.PairLine, ...]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "setting": line.setting, "arm": line.arm,
@@ -298,34 +291,26 @@ def pair_rows(lines: tuple[PairLine, ...]) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def _setting(subject: ComparedSubject) -> ComparedSetting | None:
-    """Ask for the dataset and tensor parallel size; None where the link names one that is gone."""
+def _setting(subject: ComparedSubject) -> values.ComparedSetting | None:
     names = [each.name for each in subject.settings]
     follow_first("setting", names)
     gone = lost("setting", names)
     if len(names) == 1 and gone is None:
         return subject.settings[0]
-    label, first = "Dataset and tensor parallel size", None if gone else names[0]
+    label = "Dataset and tensor parallel size"
     if len(names) > _FEW:
-        index = None if gone else 0
-        name = st.selectbox(label, names, index=index, key="setting", bind="query-params")
+        name = st.selectbox(
+            label, names, index=None if gone else 0, key="setting", bind="query-params"
+        )
     else:
         name = st.segmented_control(
-            label, names, default=first, required=not gone, key="setting", bind="query-params"
-        )
+            label, names, default=None if gone else names[0], required=not gone, key="setting",
+            bind="query-params",
+        )  # fmt: skip
     return None if name is None else subject.setting(name)
 
 
-def _arm(setting: ComparedSetting, found: SettingAnswer) -> str:
-    names = sorted((arm.name for arm in setting.arms), key=lambda name: name != found.arm)
-    if len(names) == 1:
-        return names[0]
-    follow_first("in_colour", names)
-    chosen: str = st.selectbox("Arm in colour", names, key="in_colour", bind="query-params")
-    return chosen
-
-
-def _badges(setting: ComparedSetting) -> list[str]:
+def _badges(setting: values.ComparedSetting) -> list[str]:
     return sorted({badge for arm in setting.arms for badge in arm.badges})
 
 
@@ -334,8 +319,8 @@ def _badges(setting: ComparedSetting) -> list[str]:
 
 def _figure(
     shelf: Shelf,
-    question: CompareQuestion,
-    setting: ComparedSetting,
+    question: values.CompareQuestion,
+    setting: values.ComparedSetting,
     arm: str,
     again: Mapping[str, str],
 ) -> None:
@@ -344,14 +329,13 @@ def _figure(
     seen: tuple[str, ...] = (arm,)
     if figure == DRAFTS:
         # Every K of the arm's method; where it has only one K, those of the method with most.
-        count = Counter(map(_without_k, names))
-        mine = _without_k(arm)
-        family = mine if count[mine] > 1 else count.most_common(1)[0][0]
+        count, family = Counter(map(_without_k, names)), _without_k(arm)
+        family = family if count[family] > 1 else count.most_common(1)[0][0]
         seen = tuple(dict.fromkeys((arm, *(n for n in names if _without_k(n) == family))))
     st.caption(_HOW)
     badge = bracketed(*_badges(setting))
     views = [
-        LineView(line, seen, question.reference, True,
+        charts.LineView(line, seen, question.reference, True,
                  f"{values.short_name(*line)}, {METRICS[line[0]].unit}{badge}")
         for line in FIGURES[figure]
     ]  # fmt: skip
@@ -367,14 +351,25 @@ def _without_k(arm: str) -> tuple[str, str]:
 
 def _one_metric(
     shelf: Shelf,
-    question: CompareQuestion,
+    question: values.CompareQuestion,
     subject: ComparedSubject,
     arm: str,
     again: Mapping[str, str],
 ) -> None:
     """Draw one metric over the load, a panel for each setting of the subject, on one scale."""
-    line, absolute = _metric_and_view()
-    metric = METRICS[line[0]]
+    left, middle, right = st.columns(3, vertical_alignment="bottom")
+    label = left.selectbox("Metric", list(_METRIC_LABELS), key="metric", bind="query-params")
+    metric, names = METRICS[_METRIC_LABELS[label]], list(_STATISTIC_LABELS)
+    statistic = middle.selectbox(
+        "Statistic of latencies", names, index=names.index("median"), key="statistic",
+        bind="query-params",
+    )  # fmt: skip
+    view = right.segmented_control(
+        "Drawn as", [_RELATIVE, _ABSOLUTE], default=_RELATIVE, required=True,
+        disabled=metric.better == "neither", key="view", bind="query-params",
+    )  # fmt: skip
+    absolute = view == _ABSOLUTE or metric.better == "neither"
+    line = (metric.key, _STATISTIC_LABELS[statistic] if metric.distribution else "mean")
     name = f"{values.metric_name(*line)}, {metric.unit if absolute else 'improvement'}"
     st.subheader(plain(name), help=explanation(metric, line[1]))
     st.caption(_HOW if absolute else _HOW_IMPROVED)
@@ -388,59 +383,48 @@ def _one_metric(
         # Where the arm was not measured, the first one.
         names = [each.name for each in setting.arms]
         seen = (arm if arm in names else names[0],)
-        title = f"{setting.name}{bracketed(*_badges(setting))}"
-        views[setting.name] = LineView(line, seen, question.reference, absolute, title)
-    beside = tuple(views)
-    drawings = [_drawing(shelf, question, each, view, beside) for each, view in views.items()]
+        views[setting.name] = charts.LineView(
+            line,
+            seen,
+            question.reference,
+            absolute,
+            f"{setting.name}{bracketed(*_badges(setting))}",
+        )
+    drawings = [_drawing(shelf, question, each, view, tuple(views)) for each, view in views.items()]
     grid(drawings, [_alt(each, views[each.name]) for each in subject.settings[:_MOST]])
     figure_files(name, drawings, again)
 
 
-def _metric_and_view() -> tuple[MetricLine, bool]:
-    """Ask for the metric that is drawn for every setting, and whether it is drawn in its own unit."""
-    left, middle, right = st.columns(3, vertical_alignment="bottom")
-    metric = METRICS[
-        _METRIC_LABELS[
-            left.selectbox("Metric", list(_METRIC_LABELS), key="metric", bind="query-params")
-        ]
-    ]
-    names = list(_STATISTIC_LABELS)
-    statistic = _STATISTIC_LABELS[
-        middle.selectbox(
-            "Statistic of latencies", names, index=names.index("median"), key="statistic",
-            bind="query-params",
-        )
-    ]  # fmt: skip
-    view = right.segmented_control(
-        "Drawn as", [_RELATIVE, _ABSOLUTE], default=_RELATIVE, required=True,
-        disabled=metric.better == "neither", key="view", bind="query-params",
-    )  # fmt: skip
-    absolute = view == _ABSOLUTE or metric.better == "neither"
-    return (metric.key, statistic if metric.distribution else "mean"), absolute
-
-
-def _alt(setting: ComparedSetting, view: LineView) -> str:
+def _alt(setting: values.ComparedSetting, view: charts.LineView) -> str:
     text = charts.answer(setting, view.line, view.seen[0])
     return f"{values.with_unit(*view.line)} over the load on {setting.name}: {text}."
 
 
 @cached
 def _drawing(
-    shelf: Shelf, question: CompareQuestion, name: str, view: LineView, beside: tuple[str, ...] = ()
+    shelf: Shelf,
+    question: values.CompareQuestion,
+    name: str,
+    view: charts.LineView,
+    beside: tuple[str, ...] = (),
 ) -> Drawing:
     settings = {each.name: each for each in ask(shelf, compare, question).settings}
-    others = [settings[other] for other in beside if other != name]
-    return specification(over_load(settings[name], view, others))
+    return specification(
+        charts.over_load(
+            settings[name], view, [settings[other] for other in beside if other != name]
+        )
+    )
 
 
 # --- One pair of cells.
 
 
-def _one_pair(shelf: Shelf, comparison: ArmComparison, setting: ComparedSetting) -> None:
+def _one_pair(
+    shelf: Shelf, comparison: values.ArmComparison, setting: values.ComparedSetting
+) -> None:
     named = {pair.name: pair for pair in pairs(comparison, setting)}
     left, right = st.columns([3, 2], vertical_alignment="bottom")
-    follow_first("pair", list(named))
-    chosen = named[left.selectbox("Pair", list(named), key="pair", bind="query-params")]
+    chosen = named[selected("Pair", list(named), "pair", left)]
     if right.toggle("Load single requests", key="requests", bind="query-params"):
         with st.spinner("Reading the requests of both cells"):
             _requests(chosen, ask(shelf, requests, chosen))

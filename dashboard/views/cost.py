@@ -1,6 +1,5 @@
 """Cost & capacity: what a token costs, what a year saves, which load meets a latency target."""
 
-from dataclasses import dataclass
 from functools import partial
 
 import pandas as pd
@@ -13,7 +12,6 @@ from answers.cost import words
 from answers.cost.answer import cost
 from answers.cost.capacity import (
     ArmCapacity,
-    ServiceCapacity,
     capacity,
     capacity_json,
     kept_to,
@@ -23,7 +21,6 @@ from answers.cost.capacity import (
     within,
 )
 from answers.cost.values import Costs, DecisionCost, Terms, money_json
-from answers.cost.words import NOTHING, notes, per_year
 from answers.decide.answer import decide
 from answers.decide.overview import NamedSubject
 from answers.decide.values import DecideQuestion, Decisions
@@ -31,25 +28,23 @@ from answers.wording import badge, known
 from dashboard import links
 from dashboard.charts import Drawing, specification
 from dashboard.charts import cost as charts
-from dashboard.charts.cost import CHOSEN, POINT, slo_strips
 from dashboard.chosen import (
     SUBJECT,
+    SUBJECT_LABEL,
     ChosenDecision,
     choices,
     chosen,
     decidable,
     decided,
     gone,
-    keep_choice,
     one_of,
     question_of,
     say_gone,
     traffics,
 )
-from dashboard.components import fold, plain, shown, table, tabled, titled
+from dashboard.components import badged, fold, plain, shown, table, tabled, titled
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import cells, nothing
-from dashboard.links import BEHIND, LINK_COLUMNS, linked
 from dashboard.shelf import Shelf, ask, cached
 from warehouse.filters import Filters
 
@@ -90,22 +85,13 @@ _HOW_GOODPUT = (
 )
 
 
-@dataclass(frozen=True)
-class MoneySheet:
-    """The money of one subject's decisions, ``row`` that of the chosen traffic, and its charts."""
-
-    costs: Costs
-    row: DecisionCost
-    drawings: tuple[Drawing, ...]
-
-
 def render(shelf: Shelf, filters: Filters) -> None:
     """Draw the page."""
     links.rename(_RENAMED)
     if cells(shelf, filters).empty:
-        st.header(NOTHING)
+        st.header(words.NOTHING)
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
-        keep_choice(choices(shelf, DecideQuestion(filters), {}))
+        one_of(SUBJECT_LABEL, (), SUBJECT, choices(shelf, DecideQuestion(filters), {}).hidden)
         return
     top, below = st.container(), st.container()
     boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
@@ -116,8 +102,12 @@ def render(shelf: Shelf, filters: Filters) -> None:
     choice = chosen(shelf, question, there, boxes, offer)
     with below:
         offer.say_default(SUBJECT)
-    label = "What you pay, and what you have to serve"
-    with st.expander(label, key="fold_pay", on_change="rerun", bind="query-params"):
+    with st.expander(
+        "What you pay, and what you have to serve",
+        key="fold_pay",
+        on_change="rerun",
+        bind="query-params",
+    ):
         counted = terms()
     if isinstance(choice, ChosenDecision):
         _decided(shelf, choice, counted, top)
@@ -127,7 +117,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         if why is None:
             say_gone(gone() or "")
         else:
-            st.header(NOTHING)
+            st.header(words.NOTHING)
             st.info(plain(why))
     if not there:
         charts_menu("cost", titled(_trade(shelf, filters)))
@@ -136,78 +126,74 @@ def render(shelf: Shelf, filters: Filters) -> None:
 
 def _decided(shelf: Shelf, choice: ChosenDecision, counted: Terms, top: DeltaGenerator) -> None:
     question = choice.question
-    sheet = _sheet(shelf, question, counted, (choice.about, choice.traffic))
-    row = sheet.row
+    costs, row, drawings = _sheet(shelf, question, counted, choice.about, choice.traffic)
     with top:
         st.header(plain(row.headline), help=_HOW)
-        evidence = badge(row.decision.subject.evidence)
-        if evidence:
-            st.badge(evidence, color="gray")
-        (st.caption if row.basis else st.info)(" ".join(plain(text) for text in notes([row])))
+        badged(filter(None, [badge(row.decision.subject.evidence)]))
+        (st.caption if row.basis else st.info)(" ".join(plain(text) for text in words.notes([row])))
     left, right = st.columns([3, 2])
-    left.vega_lite_chart(sheet.drawings[0], alt=row.headline)
-    right.vega_lite_chart(sheet.drawings[1], alt=f"Saved a year: {per_year(row)}")
+    left.vega_lite_chart(drawings[0], alt=row.headline)
+    right.vega_lite_chart(drawings[1], alt=f"Saved a year: {words.per_year(row)}")
     scope = kept_to(choice.one, question.filters)
-    charts_menu("cost", titled([*sheet.drawings, *_trade(shelf, scope)]))
-    _folds(shelf, scope, question.slo, counted, sheet)
+    charts_menu("cost", titled([*drawings, *_trade(shelf, scope)]))
+    _folds(shelf, scope, question.slo, counted, (costs, row))
 
 
 @cached
 def _sheet(
-    shelf: Shelf, question: DecideQuestion, counted: Terms, place: tuple[NamedSubject, str]
-) -> MoneySheet:
-    """Return the money and its charts. ``place``: the subject, and the name of the traffic."""
-    overview = decided(shelf, question, place[0]).overview
+    shelf: Shelf, question: DecideQuestion, counted: Terms, about: NamedSubject, traffic: str
+) -> tuple[Costs, DecisionCost, list[Drawing]]:
+    overview = decided(shelf, question, about).overview
     by_traffic = {} if overview is None else traffics(overview)
     costs = cost(Decisions(tuple(by_traffic.values())), counted)
-    at = list(by_traffic).index(place[1])
+    at = list(by_traffic).index(traffic)
     row = costs.rows[at]
     if question.slo is not None:
         scope = kept_to(row.decision, question.filters)
         row = within(row, ask(shelf, capacity, scope, question.slo, counted.paying, False))
     drawn = (charts.cost_by_load(row, question.slo), charts.saved_a_year(costs.rows, at))
-    return MoneySheet(costs, row, tuple(map(specification, drawn)))
+    return costs, row, list(map(specification, drawn))
 
 
 def _trade(shelf: Shelf, filters: Filters) -> list[Drawing]:
-    """Draw one chart of competing points, those of one dataset; return it for the files."""
     found = ask(shelf, trade, filters)
     if found.left_out:
         st.caption(f"Left out: {found.left_out} loads whose rates or number of GPUs are unknown.")
     if not found.groups:
         return []
-    names = {known(group[0].place.dataset): group for group in reversed(found.groups)}
-    group = found.groups[0]
+    names = {
+        known(found.groups[at][0].place.dataset): at for at in reversed(range(len(found.groups)))
+    }
+    at = 0
     if len(names) > 1:
         name = one_of("Dataset of the chart below", sorted(names), "trade_dataset")
-        group = names.get(name or "", group)
-    drawing = _front(shelf, filters, found.groups.index(group))
+        at = names.get(name or "", 0)
+    drawing = _front(shelf, filters, at)
     st.vega_lite_chart(
         drawing, key="front", on_select=_choose, alt=f"{drawing['title']['text']}. {_HOW_FRONT}"
     )
     chosen = st.selectbox(
         "The cells behind a point: choose it here or click on it",
-        [point.name for point in found.points], index=None, key=POINT, bind="query-params",
+        [point.name for point in found.points], index=None, key=charts.POINT, bind="query-params",
         placeholder="no point chosen", help=_HOW_FRONT,
     )  # fmt: skip
     if chosen is not None:
         (point,) = (point for point in found.points if point.name == chosen)
         every = cells(shelf, filters)
-        behind = every.loc[every["cell_id"].isin(point.cells), [*BEHIND, "cell_id"]]
-        table(linked(behind.rename(columns=BEHIND)), "cells", LINK_COLUMNS)
+        behind = every.loc[every["cell_id"].isin(point.cells), [*links.BEHIND, "cell_id"]]
+        table(links.linked(behind.rename(columns=links.BEHIND)), "cells", links.LINK_COLUMNS)
     return [drawing]
 
 
 @cached
 def _front(shelf: Shelf, filters: Filters, at: int) -> Drawing:
-    """Return the chart of one group of competing points; ``at``: its place."""
     return specification(charts.pareto(ask(shelf, trade, filters).groups[at]))
 
 
 def _choose() -> None:
-    picked = st.session_state["front"]["selection"].get(CHOSEN)
+    picked = st.session_state["front"]["selection"].get(charts.CHOSEN)
     if picked:
-        st.session_state[POINT] = picked[0][POINT]
+        st.session_state[charts.POINT] = picked[0][charts.POINT]
 
 
 # --- What a reader pays and has to serve, as widgets.
@@ -215,30 +201,6 @@ def _choose() -> None:
 
 def terms() -> Terms:
     """Draw the widgets and return what they say."""
-    paid = _paying()
-    places = st.columns(4, vertical_alignment="bottom")
-    millions = places[0].number_input(
-        "Output tokens a day, millions", min_value=0.001, value=1000.0, key="millions_a_day",
-        bind="query-params", format="%g",
-    )  # fmt: skip
-    peak = places[1].number_input(
-        "Peak to mean", min_value=1.0, value=1.0, key="peak_to_mean", bind="query-params",
-        help="The busiest moment over the mean: the replicas must suffice for it.", format="%g",
-    )  # fmt: skip
-    spent = places[2].number_input(
-        "Invested, USD", min_value=0.0, value=None, key="investment", bind="query-params",
-        placeholder="nothing", format="%g",
-        help="What the benchmark and a draft's training cost: when is it paid back?",
-    )  # fmt: skip
-    whole = places[3].toggle(
-        "Whole instances only", key="whole_instances", bind="query-params",
-        help="GPUs can only be rented by the instance.",
-    )  # fmt: skip
-    demand = Demand(millions * MILLION, peak) if millions else None
-    return Terms(paid, demand, whole, spent)
-
-
-def _paying() -> Paying:
     left, middle, right = st.columns([3, 2, 2])
     price = left.selectbox(
         "Price", _CHOICES, key="price", bind="query-params",
@@ -264,7 +226,27 @@ def _paying() -> Paying:
         bought = right.number_input(
             "GPUs it buys", min_value=1, value=1, key="gpus_per_instance", bind="query-params"
         )
-    return paying(price, (usd, int(bought)), used and int(used), busy / 100)
+    places = st.columns(4, vertical_alignment="bottom")
+    millions = places[0].number_input(
+        "Output tokens a day, millions", min_value=0.001, value=1000.0, key="millions_a_day",
+        bind="query-params", format="%g",
+    )  # fmt: skip
+    peak = places[1].number_input(
+        "Peak to mean", min_value=1.0, value=1.0, key="peak_to_mean", bind="query-params",
+        help="The busiest moment over the mean: the replicas must suffice for it.", format="%g",
+    )  # fmt: skip
+    spent = places[2].number_input(
+        "Invested, USD", min_value=0.0, value=None, key="investment", bind="query-params",
+        placeholder="nothing", format="%g",
+        help="What the benchmark and a draft's training cost: when is it paid back?",
+    )  # fmt: skip
+    whole = places[3].toggle(
+        "Whole instances only", key="whole_instances", bind="query-params",
+        help="GPUs can only be rented by the instance.",
+    )  # fmt: skip
+    demand = Demand(millions * MILLION, peak) if millions else None
+    paid = paying(price, (usd, int(bought)), used and int(used), busy / 100)
+    return Terms(paid, demand, whole, spent)
 
 
 def paying(
@@ -279,23 +261,14 @@ def paying(
 
 def _price_list() -> None:
     header = (
-        "name",
-        "hardware",
-        "GPUs",
-        "USD per hour",
-        "USD per GPU-hour",
-        "kind",
-        "date",
-        "source",
-    )
+        "name", "hardware", "GPUs", "USD per hour", "USD per GPU-hour", "kind", "date", "source",
+    )  # fmt: skip
     rows = []
     for price in PRICES:
-        gpus = price.gpus_per_instance if price.unit == "GPU" else 0
-        each = f"{price.usd_per_hour / gpus:,.2f}" if gpus else "no GPU"
-        per_hour = f"{price.usd_per_hour:,.2f}"
-        rows.append(
-            (price.name, price.gpu, gpus, per_hour, each, price.kind, price.date, price.source)
-        )
+        gpus, usd = price.gpus_per_instance if price.unit == "GPU" else 0, price.usd_per_hour
+        each = f"{usd / gpus:,.2f}" if gpus else "no GPU"
+        about = (price.kind, price.date, price.source)
+        rows.append((price.name, price.gpu, gpus, f"{usd:,.2f}", each, *about))
     table(tabled(header, rows), "prices")
 
 
@@ -303,34 +276,38 @@ def _price_list() -> None:
 
 
 def _folds(
-    shelf: Shelf, scope: Filters, slo: str | None, counted: Terms, sheet: MoneySheet | None = None
-) -> None:
-    """Draw the folds; what is closed is not computed. ``scope``: the cells that they are about."""
-    targets = partial(_targets, shelf, scope, slo, counted.paying)
-    fold("Which load meets your latency target?", "fold_target", targets, True)
-    if sheet is not None:
-        fold("The arithmetic, step by step", "fold_steps", partial(_arithmetic, sheet))
-        fold("Every traffic in numbers", "fold_numbers", partial(_numbers, sheet.costs))
+    shelf: Shelf, scope: Filters, slo: str | None, counted: Terms,
+    money: tuple[Costs, DecisionCost] | None = None,
+) -> None:  # fmt: skip
+    fold(
+        "Which load meets your latency target?",
+        "fold_target",
+        partial(_targets, shelf, scope, slo, counted.paying),
+        True,
+    )
+    if money is not None:
+        fold("The arithmetic, step by step", "fold_steps", partial(_arithmetic, *money))
+        fold("Every traffic in numbers", "fold_numbers", partial(_numbers, money[0]))
     fold("Every point between a GPU and a user", "fold_points", partial(_points, shelf, scope))
     fold("Price list, with dates and sources", "fold_prices", _price_list)
 
 
-def _arithmetic(sheet: MoneySheet) -> None:
-    lines = words.steps(sheet.row, sheet.costs.terms)
-    if not lines:
+def _arithmetic(costs: Costs, row: DecisionCost) -> None:
+    steps = pd.DataFrame([vars(line) for line in words.steps(row, costs.terms)])
+    if steps.empty:
         st.caption("There is nothing to calculate without a price and a load.")
         return
     names = {"what": "step", "formula": "how", "speculative": "with speculation"}
-    table(shown(pd.DataFrame([vars(line) for line in lines]).rename(columns=names)), "steps")
+    table(shown(steps.rename(columns=names)), "steps")
 
 
 def _numbers(costs: Costs) -> None:
     table(tabled(*words.costs(costs.rows)), "decisions")
     if costs.terms.demand is not None:
         table(tabled(*words.demands(costs.rows)), "decisions")
-    more = words.others(costs.rows)
-    if more[1]:
-        table(tabled(*more), "decisions")
+    header, rows = words.others(costs.rows)
+    if rows:
+        table(tabled(header, rows), "decisions")
     rows_menu("cost", lambda: pd.json_normalize([
         {name: value for name, value in money_json(row).items() if name not in ("loads", "missing")}
         for row in costs.rows
@@ -386,9 +363,20 @@ def _targets(shelf: Shelf, scope: Filters, wanted: str | None, paid: Paying) -> 
     if loads.open:
         with loads:
             table(tabled(*words.loads(found)), "loads")
-            rows_menu("slo-loads", lambda: _file_rows(found))
+            rows_menu("slo-loads", lambda: pd.json_normalize(
+                capacity_json(found)["arms"], "levels",
+                ["arm_label", "model", "dataset", "gpu", "tensor_parallel_size", "evidence"],
+            ))  # fmt: skip
     for sentence in dict.fromkeys(arm.unpriced for arm in found.arms if arm.unpriced):
         st.caption(plain(sentence))
+
+
+def _strips(drawings: dict[str, Drawing], settings: int) -> None:
+    if settings > MOST_STRIPS:
+        st.caption(f"{MOST_STRIPS} of {settings} settings are drawn; all are judged.")
+    for place, name in zip(st.columns(len(drawings) or 1), drawings, strict=False):
+        place.vega_lite_chart(drawings[name], alt=f"Which loads meet the service level, {name}")
+    charts_menu("slo-loads", drawings)
 
 
 def _ask_for() -> None:
@@ -399,26 +387,11 @@ def _ask_for() -> None:
 def _drawn(
     shelf: Shelf, scope: Filters, slo: str, paid: Paying, counted: bool
 ) -> tuple[dict[str, Drawing], int]:
-    """Return the charts of the first settings, and how many settings there are."""
     settings: dict[str, list[ArmCapacity]] = {}
     for arm in ask(shelf, capacity, scope, slo, paid, counted).arms:
         if all(at.level.load.value is not None for at in arm.loads):
             settings.setdefault(arm.place.setting, []).append(arm)
-    first = list(settings.items())[:MOST_STRIPS]
-    return {name: specification(slo_strips(arms)) for name, arms in first}, len(settings)
-
-
-def _strips(drawings: dict[str, Drawing], settings: int) -> None:
-    if settings > MOST_STRIPS:
-        st.caption(f"{MOST_STRIPS} of {settings} settings are drawn; all are judged.")
-    places = st.columns(len(drawings) or 1)
-    for place, (name, drawing) in zip(places, drawings.items(), strict=False):
-        place.vega_lite_chart(drawing, alt=f"Which loads meet the service level, {name}")
-    charts_menu("slo-loads", drawings)
-
-
-def _file_rows(found: ServiceCapacity) -> pd.DataFrame:
-    about: list[str | list[str]] = [
-        "arm_label", "model", "dataset", "gpu", "tensor_parallel_size", "evidence",
-    ]  # fmt: skip
-    return pd.json_normalize(capacity_json(found)["arms"], "levels", about)
+    return {
+        name: specification(charts.slo_strips(arms))
+        for name, arms in list(settings.items())[:MOST_STRIPS]
+    }, len(settings)

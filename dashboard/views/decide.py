@@ -3,10 +3,9 @@
 What is folded is made when a reader opens it.
 """
 
-import functools
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -15,15 +14,12 @@ from streamlit.delta_generator import DeltaGenerator
 
 from answers.compare import values
 from answers.compare.answer import compare
-from answers.compare.values import CompareQuestion
 from answers.decide import tables
 from answers.decide.answer import decide
 from answers.decide.overview import NamedSubject, Overview
-from answers.decide.tables import changes, operating_cell, outputs_of
 from answers.decide.values import DecideQuestion, Decision
 from answers.ground import cells_kept
 from answers.predict.acceptance import accepted, accepted_in, rule_rows, rules
-from answers.published.values import PublishedStudy
 from dashboard.charts import Drawing, specification
 from dashboard.charts import decide as charts
 from dashboard.chosen import (
@@ -46,10 +42,9 @@ from dashboard.chosen import (
     traffics,
 )
 from dashboard.components import fold, plain, table, texts
-from dashboard.downloads import charts_menu, rows_menu
+from dashboard.downloads import charts_menu, report_button, rows_menu
 from dashboard.filters import keep, nothing
 from dashboard.links import cell_link
-from dashboard.report import report_button
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views import adding, printed
 from warehouse import annotations
@@ -81,34 +76,28 @@ def render(shelf: Shelf, filters: Filters) -> None:
     choice = chosen(shelf, question, known, boxes, offer)
     lost = gone()
     decision = choice if isinstance(choice, ChosenDecision) and lost is None else None
+    study = studied.get(str(st.session_state.get(SUBJECT)))
     if decision is not None:
         _show(shelf, decision, top)
     elif isinstance(choice, str):
-        with top:
-            st.header(plain(_UNKNOWN))
-            st.info(plain(choice))
-    elif offer.names:
-        _undecided(studied.get(str(st.session_state.get(SUBJECT))), lost, top)
-    else:
+        top.header(plain(_UNKNOWN))
+        top.info(plain(choice))
+    elif not offer.names:
         with top:
             _none(shelf, question)
+    elif study is None or lost is not None:
+        with top:
+            say_gone(lost or "")
+    else:
+        st.set_page_config(page_title=f"{TITLE}: {study.title}")
+        with top:
+            printed.say(study)
+        printed.overview(study)
     with top:
         offer.say_default(SUBJECT)
     adding.folded(shelf, filters)
     if decision is not None:
         _details(shelf, decision)
-
-
-def _undecided(study: PublishedStudy | None, lost: str | None, top: DeltaGenerator) -> None:
-    """Draw a published study, as printed; without one, say what the link names and is gone."""
-    if study is None or lost is not None:
-        with top:
-            say_gone(lost or "")
-        return
-    st.set_page_config(page_title=f"{TITLE}: {study.title}")
-    with top:
-        printed.say(study)
-    printed.overview(study)
 
 
 def _none(shelf: Shelf, question: DecideQuestion) -> None:
@@ -117,35 +106,31 @@ def _none(shelf: Shelf, question: DecideQuestion) -> None:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     st.info(plain(ask(shelf, decide, question).why_none or ""))
-    lonely = ask(shelf, compare, CompareQuestion(question.filters, question.allow))
+    lonely = ask(shelf, compare, values.CompareQuestion(question.filters, question.allow))
     if lonely.unmatched:
         st.markdown("These cells have no partner:")
         table(texts(values.UNMATCHED_HEADER, values.unmatched_rows(lonely)), "rows")
 
 
 def _show(shelf: Shelf, decision: ChosenDecision, top: DeltaGenerator) -> None:
-    """Draw what is read first: the sentence, the map, what it is worth, what to paste."""
     overview, one = decision.overview, decision.one
     st.set_page_config(page_title=f"{TITLE}: {overview.name}")
     # Several sentences where the sizes that lead differ and nobody chose one.
-    leads = overview.leads
-    whole = one is leads[0] and len(leads) <= _MOST_LEADS
-    headline = overview.headline if whole else f"{decision.traffic}: {one.headline}"
-    top.header(plain(headline))
+    whole = one is overview.leads[0] and len(overview.leads) <= _MOST_LEADS
+    top.header(plain(overview.headline if whole else f"{decision.traffic}: {one.headline}"))
     top.caption(plain(one.details))
     left, right = st.columns([3, 2])
     with left:
         drawn = drawings(shelf, decision.question, decision.about, decision.traffic)
-        load_map(drawn[LOAD_MAP], overview, "load_map", functools.partial(_load_clicked, overview))
+        load_map(drawn[LOAD_MAP], overview, "load_map", partial(_load_clicked, overview))
     with right:
         tiles(one)
         with st.container(horizontal=True):
             report_button(shelf, decision.question, overview.name)
             if not decision.alone:
-                about = overview.decisions[0].subject
-                facts = {"model": about.model, "gpu": about.gpu,
-                         "engine_version": about.engine_version}  # fmt: skip
-                only = {name: UNKNOWN if v is None else v for name, v in facts.items()}
+                facts = vars(overview.decisions[0].subject)
+                only = {name: UNKNOWN if facts[name] is None else facts[name]
+                        for name in ("model", "gpu", "engine_version")}  # fmt: skip
                 st.button(
                     "Only this on all pages", on_click=keep, args=(only,), key="only",
                     type="tertiary",
@@ -154,7 +139,6 @@ def _show(shelf: Shelf, decision: ChosenDecision, top: DeltaGenerator) -> None:
 
 
 def _load_clicked(overview: Overview) -> None:
-    """Choose the traffic and the load of the field that was clicked; the link then holds them."""
     picked = st.session_state["load_map"]["selection"].get(charts.CHOSEN)
     if not picked:
         return
@@ -166,7 +150,6 @@ def _load_clicked(overview: Overview) -> None:
 
 
 def rows_of(of_subject: Sequence[Decision]) -> pd.DataFrame:
-    """Return every arm at every load of every decision, unrounded, for a file."""
     return pd.DataFrame([
         {
             "model": one.subject.model, "gpu": one.subject.gpu,
@@ -199,29 +182,26 @@ def drawings(
 def _details(shelf: Shelf, decision: ChosenDecision) -> None:
     overview, one = decision.overview, decision.one
     drawn = drawings(shelf, decision.question, decision.about, decision.traffic)
-    changed = changes(overview.decisions, annotations.last_decisions(Path(shelf.root)))
+    changed = tables.changes(overview.decisions, annotations.last_decisions(Path(shelf.root)))
     left = tuple(tables.left_out(one))
-    _part("which_k", "Which method and K at which load?", _which_k, shelf, one, drawn[_HEAT_MAP])
-    _part("against", _counted("What speaks against it", one.against), against, one)
-    _part("stake", f"What is at stake ({tables.at_stake(one)}), and what would settle it?",
-          _stake, one)  # fmt: skip
-    _part("by_load", "By load, by arm, by traffic: all figures", _figures, overview, one)
-    _part("same", "Do the arms answer the same?", _same, shelf, one)
-    _part("left_out", _counted("What was left out", left), bullets, left,
-          "Nothing: every cell that was measured decides.")  # fmt: skip
-    if not one.traffic.mix:
-        _part("rules", "Rules of thumb beside the measurement", _rules, shelf,
-              decision.question.filters, one)  # fmt: skip
-    _part("changed", _counted("What changed since the last decision", changed), bullets, changed,
-          "Nothing that was recorded; record it with: draftboard verdict --record")  # fmt: skip
+    parts: list[tuple[str, str, Callable[[], None]]] = [
+        ("which_k", "Which method and K at which load?", partial(_which_k, shelf, one, drawn[_HEAT_MAP])),
+        ("against", _counted("What speaks against it", one.against), partial(against, one)),
+        ("stake", f"What is at stake ({tables.at_stake(one)}), and what would settle it?", partial(_stake, one)),
+        ("by_load", "By load, by arm, by traffic: all figures", partial(_figures, overview, one)),
+        ("same", "Do the arms answer the same?", partial(_same, shelf, one)),
+        ("left_out", _counted("What was left out", left),
+         partial(bullets, left, "Nothing: every cell that was measured decides.")),
+        ("rules", "Rules of thumb beside the measurement", partial(_rules, shelf, decision.question.filters, one)),
+        ("changed", _counted("What changed since the last decision", changed),
+         partial(bullets, changed, "Nothing that was recorded; record it with: draftboard verdict --record")),
+    ]  # fmt: skip
+    for key, label, draw in parts:
+        if key != "rules" or not one.traffic.mix:
+            fold(plain(label), key, draw, key == "which_k" and SQUARE in st.query_params)
     with st.container(horizontal=True):
         rows_menu("decide", lambda: rows_of(overview.decisions))
         charts_menu("decide", drawn)
-
-
-def _part(key: str, label: str, draw: Callable[..., object], *arguments: Any) -> None:
-    opened = key == "which_k" and SQUARE in st.query_params
-    fold(plain(label), key, functools.partial(draw, *arguments), opened)
 
 
 def _counted(label: str, things: Sequence[object]) -> str:
@@ -232,10 +212,9 @@ def _which_k(shelf: Shelf, one: Decision, drawing: Drawing) -> None:
     taken = "; ".join(f"at {level.load.text} {tables.taken(level)}" for level in one.levels)
     st.markdown(f"Taken: {plain(taken)}. At stake: {plain(tables.at_stake(one))}.")
     alt = f"Expected improvement by load and arm, as a heat map. Taken: {taken}."
-    if "params" in drawing:
-        st.vega_lite_chart(drawing, alt=alt, key="map", on_select=_field_clicked)
-    else:  # It says what is unknown: there is nothing to click on.
-        st.vega_lite_chart(drawing, alt=alt)
+    # A chart that says what is unknown has nothing to click on.
+    clicked = _field_clicked if "params" in drawing else None
+    st.vega_lite_chart(drawing, alt=alt, key=clicked and "map", on_select=clicked or "ignore")
     cells = {field.name: field.cells for field in tables.fields(one)}
     field = st.selectbox(
         "The cells behind a field: choose it here or click on it", list(cells), index=None,
@@ -273,8 +252,8 @@ def _figures(overview: Overview, one: Decision) -> None:
 
 
 def _same(shelf: Shelf, one: Decision) -> None:
-    cell = operating_cell(one)
-    same = None if cell is None else ask(shelf, outputs_of, cell)
+    cell = tables.operating_cell(one)
+    same = None if cell is None else ask(shelf, tables.outputs_of, cell)
     if same is None:
         st.markdown("Unknown: no outputs of both arms are known at your load.")
         return
@@ -287,5 +266,4 @@ def _rules(shelf: Shelf, filters: Filters, one: Decision) -> None:
         "What published rules say of each arm, and at which concurrency the expected gains agree. "
         "They contradict one another; the measurement wins."
     )
-    acceptance = accepted_in(one, ask(shelf, accepted, filters))
-    table(texts(*rule_rows(rules(one, acceptance))), "rules")
+    table(texts(*rule_rows(rules(one, accepted_in(one, ask(shelf, accepted, filters))))), "rules")

@@ -5,12 +5,11 @@ from functools import partial
 
 import pandas as pd
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from analysis.prediction.reach import DECODE_CAPS
 from answers.predict import values as book
-from answers.predict.acceptance import AcceptanceQuestion as Accepting
 from answers.predict.acceptance import (
+    AcceptanceQuestion,
     DraftAcceptance,
     Measure,
     Over,
@@ -23,14 +22,15 @@ from answers.predict.answer import (
     DraftFamily,
     acceptance_of_family,
     families,
+    fitted,
     forecast_answer,
+    forecast_lines,
     measured,
     subjects,
 )
-from answers.predict.answer import fitted as fit
-from answers.predict.answer import forecast_lines as predicted_lines
 from answers.predict.values import (
     BAND,
+    AskableQuestions,
     FittedPlace,
     ForecastAnswer,
     ForecastQuestion,
@@ -39,12 +39,10 @@ from answers.predict.values import (
     numbers,
     prompts_unknown,
 )
-from answers.predict.values import AskableQuestions as Reach
 from answers.wording import bracketed
 from dashboard.charts import Drawing, forecast, specification
-from dashboard.charts.forecast import DRAWN, ForecastSheet, acceptance
 from dashboard.chosen import SubjectOffer, one_of
-from dashboard.components import explanation, fold, plain, table, tabled, titled
+from dashboard.components import badged, explanation, fold, plain, segments, table, tabled, titled
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import cells, nothing
 from dashboard.shelf import Shelf, ask, cached
@@ -59,7 +57,7 @@ FORMER = ("what-if",)
 _ARM = "whatif_arm"
 _GONE = "Not here any more: what the link names"
 _QUESTION = "What if K, load, acceptance or lengths were others?"
-_METRICS = {METRICS[name].label: name for name in DRAWN}
+_METRICS = {METRICS[name].label: name for name in forecast.DRAWN}
 _OVER: dict[str, Over] = {
     "by position": "position", "over draft tokens": "k", "over concurrency": "concurrency",
 }  # fmt: skip
@@ -90,7 +88,7 @@ _BOOK = (
 
 
 @dataclass(frozen=True)
-class Fitted:
+class ForecastPlace:
     """One family on one dataset. ``lengths``: fit to all datasets, which together tell what a
     prompt token costs."""
 
@@ -133,25 +131,30 @@ def _measured(
     shelf: Shelf, filters: Filters, kept: tuple[DraftFamily, ...], offer: SubjectOffer
 ) -> None:
     top, below = st.container(), st.container()
-    chosen = _chosen({arm.name: arm for arm in kept}, offer)
+    arms, (left, right) = {arm.name: arm for arm in kept}, st.columns([3, 1])
+    with left:
+        name = one_of("Arm", offer.names, _ARM, offer.hidden)
+    family, dataset = arms.get(name or ""), None
+    if family is not None:
+        with right:
+            dataset = one_of("Dataset", list(family.datasets), "whatif_dataset")
     with below:
         offer.say_default(_ARM)
-    if isinstance(chosen, str):
-        top.header(plain(chosen))
+    if family is None or dataset is None:
+        hidden = offer.why_hidden(name) if name is not None and family is None else None
+        top.header(plain(hidden or _GONE))
         return
-    family, dataset = chosen
-    fitted = Fitted(filters, family.system, family.family, dataset, lengths=True)
+    place = ForecastPlace(filters, family.system, family.family, dataset, lengths=True)
     # Prompts may be asked for as far as all datasets together reach.
-    given = _controls(_known(shelf, fitted).offer)
+    given = _controls(_known(shelf, place).offer)
     if given.prompt is None:
-        fitted = replace(fitted, lengths=False)
+        place = replace(place, lengths=False)
     with st.spinner("Predicting each measured point from the others"):
-        forecasts = _answer(shelf, fitted, given)
+        forecasts = _answer(shelf, place, given)
     with top:
         st.header(plain(forecasts.headline), help=_MODEL)
         with st.container(horizontal=True, vertical_alignment="center"):
-            for text in ("predicted", *family.badges):
-                st.badge(text, color="gray")
+            badged(("predicted", *family.badges))
         if forecasts.warnings:
             st.warning(plain(" ".join(forecasts.warnings)))
     note = bracketed(*family.badges)
@@ -159,8 +162,8 @@ def _measured(
         "Metric", list(_METRICS), default=next(iter(_METRICS)), required=True,
         key="whatif_metric", bind="query-params", help=_BAND,
     )  # fmt: skip
-    sheet = ForecastSheet(_known(shelf, fitted), given, _METRICS[label], note)
-    drawings = _drawn(shelf, fitted, given, (sheet.metric, note))
+    sheet = forecast.ForecastSheet(_known(shelf, place), given, _METRICS[label], note)
+    drawings = _drawn(shelf, place, given, sheet.metric, note)
     for column, drawing in zip(st.columns(2), drawings, strict=True):
         column.vega_lite_chart(drawing, alt=f"{drawing['title']['text']}, measured and predicted")
     st.caption(
@@ -170,7 +173,7 @@ def _measured(
     drafts = acceptance_of_family(ask(shelf, accepted, filters), family)
     of_drafts = [_draft(drafts, family, note)] if drafts else []
     charts_menu("predict", titled([*drawings, *of_drafts]))
-    fold("In numbers", "fold_numbers", partial(_in_numbers, forecasts))
+    fold("In numbers", "fold_numbers", lambda: _text(numbers(forecasts), "rows", _MODEL))
     fold("How far can it be trusted?", "fold_trust", partial(_trust, forecasts, sheet))
     fold("Acceptance in numbers", "fold_accepted",
          lambda: table(tabled(*acceptance_rows(drafts)), "levels"))  # fmt: skip
@@ -179,20 +182,7 @@ def _measured(
     fold("Textbook models, without a measurement", "fold_textbook", textbook)
 
 
-def _chosen(kept: dict[str, DraftFamily], offer: SubjectOffer) -> tuple[DraftFamily, str] | str:
-    """Return the arm and the dataset of the boxes; a sentence where the filters hide the arm, or the
-    link names one that is gone."""
-    left, right = st.columns([3, 1])
-    with left:
-        name = one_of("Arm", offer.names, _ARM, offer.hidden)
-    if name is None or name not in kept:
-        return _GONE if name is None else offer.why_hidden(name) or _GONE
-    with right:
-        dataset = one_of("Dataset", list(kept[name].datasets), "whatif_dataset")
-    return _GONE if dataset is None else (kept[name], dataset)
-
-
-def _controls(reach: Reach) -> ForecastQuestion:
+def _controls(reach: AskableQuestions) -> ForecastQuestion:
     left, right = st.columns(2)
     k = left.select_slider(
         "Draft tokens K (0: no drafts)", reach.ks, reach.start[0], key="k", bind="query-params"
@@ -210,102 +200,87 @@ def _controls(reach: Reach) -> ForecastQuestion:
             "Acceptance rate", 0.0, 1.0, 0.6, 0.01, key="rate", bind="query-params",
             disabled=not own, label_visibility="collapsed",
         )  # fmt: skip
-    prompt, output = _prompt(two, reach), reach.output
+    span, output = reach.prompt, reach.output
+    prompt = span.usual
+    if reach.prompts_count:
+        prompt = two.slider("Prompt tokens", span.low, span.high, span.usual, key="prompt",
+                            bind="query-params", help="Per request.")  # fmt: skip
+    else:
+        two.caption(prompts_unknown(reach))
     tokens = three.slider("Output tokens", output.low, output.high, output.usual, key="output",
                           bind="query-params", help="Per request.")  # fmt: skip
     return ForecastQuestion(
         k, load, rate if own else None, None,
-        None if prompt == reach.prompt.usual else float(prompt),
+        None if prompt == span.usual else float(prompt),
         None if tokens == output.usual else float(tokens),
     )  # fmt: skip
 
 
-def _prompt(place: DeltaGenerator, reach: Reach) -> int:
-    """Ask for the prompts' length; nothing where no other length can be predicted."""
-    span = reach.prompt
-    if not reach.prompts_count:
-        place.caption(prompts_unknown(reach))
-        return span.usual
-    chosen: int = place.slider(
-        "Prompt tokens", span.low, span.high, span.usual, key="prompt", bind="query-params",
-        help="Per request.",
-    )  # fmt: skip
-    return chosen
-
-
 @cached
-def _known(shelf: Shelf, fitted: Fitted) -> FittedPlace:
+def _known(shelf: Shelf, place: ForecastPlace) -> FittedPlace:
     """Return what forecasts rest on. Raises InvalidInput where there is none."""
-    wanted = (fitted.system, fitted.family, fitted.dataset)
+    wanted = (place.system, place.family, place.dataset)
     (subject,) = (
         each
-        for each in ask(shelf, subjects, fitted.filters)
+        for each in ask(shelf, subjects, place.filters)
         if (each.place.system, each.place.family, each.place.dataset) == wanted
     )
-    return fit(subject, fitted.lengths)
+    return fitted(subject, place.lengths)
 
 
 @cached
-def _answer(shelf: Shelf, fitted: Fitted, given: ForecastQuestion) -> ForecastAnswer:
-    return forecast_answer(_known(shelf, fitted), given)
+def _answer(shelf: Shelf, place: ForecastPlace, given: ForecastQuestion) -> ForecastAnswer:
+    return forecast_answer(_known(shelf, place), given)
 
 
 @cached
 def _drawn(
-    shelf: Shelf, fitted: Fitted, given: ForecastQuestion, words: tuple[str, str]
+    shelf: Shelf, place: ForecastPlace, given: ForecastQuestion, metric: str, note: str
 ) -> list[Drawing]:
-    """Return the charts over the load and over K. ``words``: the metric, and what ends the
-    titles."""
-    sheet = ForecastSheet(_known(shelf, fitted), given, *words)
-    around = predicted_lines(sheet.known, given)
-    charts = (forecast.over_load(sheet, around), forecast.over_k(sheet, around))
-    return list(map(specification, charts))
+    sheet = forecast.ForecastSheet(_known(shelf, place), given, metric, note)
+    around = forecast_lines(sheet.known, given)
+    return [
+        specification(forecast.over_load(sheet, around)),
+        specification(forecast.over_k(sheet, around)),
+    ]
 
 
 def _draft(drafts: tuple[DraftAcceptance, ...], family: DraftFamily, note: str) -> Drawing:
     ks = sorted({draft.k for draft in drafts}, reverse=True)
     st.subheader("How good is the draft?", help=_DRAFT)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        over = _OVER[_segments("Acceptance", list(_OVER), "draft_acceptance")]
+        over = _OVER[segments("Acceptance", list(_OVER), "draft_acceptance")]
         if over == "position":
-            measure = _SHARES[_segments("Share", list(_SHARES), "draft_position")]
+            measure = _SHARES[segments("Share", list(_SHARES), "draft_position")]
         else:
-            measure = _MEASURES[_segments("Measure", list(_MEASURES), "draft_measure")]
-        k = int(_segments("K", [str(k) for k in ks], "draft_k")) if over != "k" else ks[0]
-    of_draft = lines(drafts, Accepting(over, measure, k))
+            measure = _MEASURES[segments("Measure", list(_MEASURES), "draft_measure")]
+        k = int(segments("K", [str(k) for k in ks], "draft_k")) if over != "k" else ks[0]
     title = (f"{headline(drafts, k)}{note}", f"{family.family}; a line per dataset")
     drawing = specification(
-        acceptance(of_draft, over, measure, forecast.arm_name(family.family, k), title)
+        forecast.acceptance(
+            lines(drafts, AcceptanceQuestion(over, measure, k)),
+            over,
+            measure,
+            forecast.arm_name(family.family, k),
+            title,
+        )
     )
     st.vega_lite_chart(drawing, alt=title[0])
     return drawing
 
 
-def _segments(label: str, options: list[str], key: str) -> str:
-    chosen: str = st.segmented_control(
-        label, options, default=options[0], required=True, key=key, bind="query-params"
-    )
-    return chosen
-
-
 # --- What is folded under a forecast; what is closed is neither computed nor drawn.
 
 
-def _in_numbers(forecasts: ForecastAnswer) -> None:
-    st.caption("How is this calculated?", help=_MODEL)
-    _text(numbers(forecasts), "rows")
-
-
-def _trust(forecasts: ForecastAnswer, sheet: ForecastSheet) -> None:
+def _trust(forecasts: ForecastAnswer, sheet: forecast.ForecastSheet) -> None:
     for line in forecasts.trust:
         st.caption(plain(line))
     st.vega_lite_chart(
         specification(forecast.withheld(sheet)),
         alt=f"Errors of predictions of withheld points. {forecasts.trust[0]}",
     )
-    points = sheet.known.withheld
     rows_menu("withheld-points", lambda: pd.DataFrame([
-        vars(point) | {"error": point.error, "held": point.held} for point in points
+        vars(point) | {"error": point.error, "held": point.held} for point in sheet.known.withheld
     ]))  # fmt: skip
 
 
@@ -327,5 +302,7 @@ def textbook() -> None:
     _text(book.table(given), "models")
 
 
-def _text(rows: TextTable, what: str) -> None:
+def _text(rows: TextTable, what: str, how: str | None = None) -> None:
+    if how is not None:
+        st.caption("How is this calculated?", help=how)
     table(tabled(rows.header, rows.rows), what)

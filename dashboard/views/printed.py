@@ -1,29 +1,32 @@
 """A published study, on the page Compare and in short on any page: its figures and tables as printed,
-outside the five words; what does not follow from them; its money."""
+outside the five words; what does not follow from them; its money. On the page Data: do published figures
+follow from their own tables, and what was measured here?
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
 from urllib.parse import urlencode
 
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from answers.published.answer import studies
-from answers.published.values import (
-    BADGE,
-    MeasuredHere,
-    Plot,
-    PrintedLine,
-    PrintedTable,
-    PublishedStudy,
-)
+from analysis.published.claims import Claims, as_improvement, judge
+from analysis.published.claims_file import Tables, read_claims
+from analysis.verdicts.finding import Finding
+from answers.published import answer, values
+from answers.published.values import BADGE, MeasuredHere, Plot, PrintedTable, PublishedStudy
 from answers.wording import interval, percent
-from dashboard.charts import specification
-from dashboard.charts.published import printed_values
-from dashboard.components import grid, plain, right, table, tabled
-from dashboard.downloads import figure_files
-from dashboard.shelf import Shelf, ask
+from dashboard.access import may_edit, require_editor
+from dashboard.charts import Drawing, specification
+from dashboard.charts.published import MOST_DRAWN, claimed, printed_values
+from dashboard.components import fold, grid, listing, plain, right, segments, table, tabled, titled
+from dashboard.downloads import charts_menu, figure_files, rows_menu
+from dashboard.shelf import Shelf, ask, cached
 from warehouse import beside
+from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 
 _RIGHT = ("baseline", "speculative", "printed", "its row gives", "recomputed")
@@ -33,7 +36,7 @@ def kept(shelf: Shelf, filters: Filters) -> tuple[PublishedStudy, ...]:
     """Return the published studies, but for those that a filter of model, GPU or dataset rules
     out."""
     version = beside.tables_version(Path(shelf.root))
-    known = ask(shelf, studies, version) if version else ()
+    known = ask(shelf, answer.studies, version) if version else ()
     return tuple(study for study in known if study.meets(filters))
 
 
@@ -52,7 +55,11 @@ def overview(study: PublishedStudy) -> None:
     names = list(dict.fromkeys(line.name for each in tables for line in each.lines))
     rows = []
     for each in tables:
-        gains = {line.name: _improvement(line) for line in each.lines}
+        gains = {
+            line.name: line.printed if line.flag is None
+            else f"{line.printed} ({line.flag}; its row gives {line.recomputed})"
+            for line in each.lines
+        }  # fmt: skip
         rows.append([each.title, *(gains.get(name, "not printed") for name in names)])
     st.markdown(f"**Improvements as printed, means over the loads**, {BADGE}")
     table(tabled(["dataset", *names], rows), "rows")
@@ -63,15 +70,7 @@ def overview(study: PublishedStudy) -> None:
     _mistakes_and_money(study)
 
 
-def _improvement(line: PrintedLine) -> str:
-    if line.flag is None:
-        return line.printed
-    return f"{line.printed} ({line.flag}; its row gives {line.recomputed})"
-
-
 def _mistakes_and_money(study: PublishedStudy) -> None:
-    """Draw the errors in print, each with the figures that are wrong through it folded under it; then
-    the money as printed, and recomputed beside it."""
     count = len(study.mistakes)
     if count:
         text = f"{study.flagged} of {study.checked} figures do not follow from their own rows"
@@ -98,12 +97,7 @@ def render(study: PublishedStudy, top: DeltaGenerator) -> None:
     own = None
     if study.figures:
         named = {figure.name.removeprefix("Figure "): figure for figure in study.figures}
-        chosen = str(
-            st.segmented_control(
-                "Figure of the study", list(named), default=next(iter(named)), required=True,
-                key="figure", bind="query-params",
-            )
-        )  # fmt: skip
+        chosen = segments("Figure of the study", list(named), "figure")
         figure = named[chosen]
         st.subheader(plain(figure.name))
         st.caption(
@@ -111,8 +105,9 @@ def render(study: PublishedStudy, top: DeltaGenerator) -> None:
         )
         drawings = [specification(printed_values(plot)) for plot in figure.plots]
         grid(drawings, [_alt(plot) for plot in figure.plots])
-        link = {"subject": study.title, "figure": chosen}
-        figure_files(f"{figure.name} [{BADGE}]", drawings, link)
+        figure_files(
+            f"{figure.name} [{BADGE}]", drawings, {"subject": study.title, "figure": chosen}
+        )
         own = next((each for each in study.tables if each.title == figure.table), None)
         if own is not None:
             _table(own)
@@ -157,3 +152,174 @@ def _here(measured: Sequence[MeasuredHere]) -> str:
         badges = "".join(f" [{text}]" for text in each.badges)
         texts.append(f"{each.arm} {percent(each.improvement)}{sure}{badges}")
     return "; ".join(texts) or "not measured"
+
+
+# --- Published figures: do they follow from their own tables, and what was measured here?
+
+
+#: A table that somebody typed; no more is read. Reading a MB of YAML takes this process 3 s.
+MOST_MB = 1
+_SHIPPED = Path(__file__).parents[2] / "examples" / "claims"
+_HOW = (
+    "Every gain, mean, acceptance and cost is recomputed from the values printed beside it, gains "
+    "in the convention of their own table. A figure is flagged only where no rounding "
+    "of the printed digits explains the difference, or where a cost stands on the price of other "
+    "GPUs than its throughput."
+)
+_HOW_MEASURED = (
+    "Matched by what a row states: model, dataset, tensor parallel size, GPU, precision. A claim at "
+    "one concurrency stands beside that level, any other beside the mean over the load. The "
+    "interval covers the noise between repeats."
+)
+_FORMAT = (
+    "YAML or CSV. Rows with metric, baseline, speculative and a printed gain (published_pct, "
+    "speedup, change …) are improvements; rows with usd_per_hour and throughputs are costs. Write "
+    "numbers with the digits printed. The file is read in memory and not kept."
+)
+_FIGURES = {
+    "where": "where", "metric": "metric", "published": "published",
+    "follows": "its own row gives", "flag": "flag", "why": "why", "span": "can be",
+}  # fmt: skip
+_HERE = {
+    "metric": "metric", "about": "about", "published": "published", "measured": "measured here",
+    "interval": "95 % interval", "word": "word", "arm": "arm", "model": "model", "gpu": "GPU",
+    "loads": "loads", "evidence": "evidence",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ClaimsFile:
+    """A claims file: ``name`` decides by its ending how ``text`` is read."""
+
+    name: str
+    text: str
+
+
+def claims(shelf: Shelf, filters: Filters) -> None:
+    """Draw the part."""
+    top, body = st.container(), st.container()
+    with body:
+        chosen = _chosen_table()
+        everything = st.toggle("Show the figures that follow, too", key="all_figures",
+                               bind="query-params")  # fmt: skip
+    if chosen is None:
+        with top:
+            st.header("Do published figures follow from their own tables?")
+            st.info("No table comes along with this installation. Upload one of your own.")
+        return
+    tables, judged = judged_table(chosen)
+    with top:
+        st.header(plain(values.headline_of_claims(judged)), help=_HOW)
+    with body:
+        _figures(judged, everything)
+        drawable = [
+            as_improvement(one)
+            for one in (judged.findings if everything else judged.flagged)
+            if one.unit == "%" or one.better
+        ]
+        _drawn(shelf, drawable, str(tables.study.get("source", chosen.name)))
+        fold("The improvements, beside what was measured here", "measured",
+             partial(_measured, shelf, filters, tables, judged))  # fmt: skip
+        for sentence in judged.conventions:
+            st.text(sentence)
+        if judged.unclaimed:
+            with st.expander(f"Not checked: {len(judged.unclaimed)}"):
+                for sentence in judged.unclaimed:
+                    st.caption(plain(sentence))
+
+
+def _chosen_table() -> ClaimsFile | None:
+    left, right = st.columns(2)
+    sent = right.file_uploader(
+        f"Check a table of your own, up to {MOST_MB} MB", type=["yaml", "yml", "csv"], help=_FORMAT,
+        key="claims_file", max_upload_size=MOST_MB,
+    ) if may_edit() else None  # fmt: skip
+    names = shipped()
+    name = left.selectbox("Published tables", names, key="claims", bind="query-params",
+                          disabled=sent is not None) if names else None  # fmt: skip
+    if sent is not None:
+        return uploaded_table(sent.name, sent.getvalue())
+    return None if name is None else shipped_table(name)
+
+
+def shipped() -> list[str]:
+    """Return the names of the tables that come along; none without the examples."""
+    return sorted(path.name for path in _SHIPPED.glob("*.yaml"))
+
+
+def shipped_table(name: str) -> ClaimsFile:
+    if name not in shipped():
+        raise InvalidInput(f"There is no table {name!r}; use one of: {', '.join(shipped())}.")
+    return ClaimsFile(name, (_SHIPPED / name).read_text(encoding="utf-8"))
+
+
+def uploaded_table(name: str, sent: bytes) -> ClaimsFile:
+    """Return an uploaded file as text. Raises InvalidInput where it is too large or no text, and
+    NotAllowed for a viewer."""
+    require_editor()
+    if len(sent) > MOST_MB * 1_000_000:
+        raise InvalidInput(
+            f"{name} is larger than {MOST_MB} MB: a table of claims is typed by hand."
+        )
+    try:
+        return ClaimsFile(name, sent.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{name} is no text: it must be YAML or CSV in UTF-8.") from error
+
+
+@lru_cache(8)
+def judged_table(file: ClaimsFile) -> tuple[Tables, Claims]:
+    tables = read_claims(file.text, file.name)
+    return tables, judge(tables)
+
+
+def _figures(judged: Claims, everything: bool) -> None:
+    for mistake in values.mistakes(judged):
+        figures = (f"    - {plain(figure)}" for figure in mistake.figures)
+        st.markdown("\n".join([f"- {plain(mistake.sentence)}", *figures]))
+    listed = judged.findings if everything else judged.flagged
+    if listed:
+        table(listing([values.checked(finding) for finding in listed], _FIGURES), "figures")
+    else:
+        st.caption("None is flagged.")
+    rows_menu("claims", lambda: file_rows(judged.findings))
+
+
+@cached
+def _drawing(_: Shelf, findings: tuple[Finding, ...], source: str) -> Drawing:
+    return specification(claimed(findings, source))
+
+
+def _drawn(shelf: Shelf, findings: Sequence[Finding], source: str) -> None:
+    if not findings:
+        return
+    drawing = _drawing(shelf, tuple(findings[:MOST_DRAWN]), source)
+    st.vega_lite_chart(drawing, alt="Published improvements beside what their own rows give.")
+    charts_menu("claims", titled([drawing]))
+    if len(findings) > MOST_DRAWN:
+        st.caption(f"{len(findings) - MOST_DRAWN} more improvements stand in the table only.")
+
+
+def _measured(shelf: Shelf, filters: Filters, tables: Tables, judged: Claims) -> None:
+    st.caption(_HOW_MEASURED)
+    found = ask(shelf, answer.measured_here, judged, tables.model, filters)
+    rows = list(values.here(found))
+    if not rows:
+        st.caption("Nothing here was measured with the model, dataset and size that the table "
+                   "states.")  # fmt: skip
+        return
+    table(listing(rows, _HERE), "measurements")
+    _drawn(
+        shelf,
+        [as_improvement(one) for one in found if one.measured],
+        str(tables.study.get("source", "")),
+    )
+
+
+def file_rows(findings: Sequence[Finding]) -> pd.DataFrame:
+    rows = [
+        {k: v for k, v in finding.as_json().items() if k not in ("about", "measured")}
+        | {"about": ", ".join(f"{k} {v}" for k, v in finding.about.items())}
+        for finding in findings
+    ]
+    return pd.DataFrame(rows)

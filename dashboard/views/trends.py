@@ -16,21 +16,20 @@ from analysis.frames import number
 from analysis.nightly.regressions import AcceptedNight, budgets, comparable_releases
 from answers.runs import notes
 from answers.runs import read as read_runs
-from answers.runs.notes import PlacedNote
 from answers.search import board, words
 from answers.trend import answer, nights
-from answers.trend.answer import Meant, Release, Trend, TrendLine, accept, names, release, watch
 from dashboard import annotating
 from dashboard.access import may_edit
 from dashboard.charts import Drawing, specification
 from dashboard.charts.trends import MOST_ROWS, forest, run_chart
 from dashboard.components import (
+    badged,
     copied,
+    errors_told,
     fold,
     listing,
     plain,
     right,
-    sentence,
     shown,
     table,
     tabled,
@@ -39,11 +38,9 @@ from dashboard.components import (
 )
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import nothing
-from dashboard.links import cell_link, follow_first
+from dashboard.links import cell_link, selected
 from dashboard.shelf import Shelf, ask, cached
 from warehouse import beside
-from warehouse.beside import NightsHistory, NightSummary, nights_history, nights_version
-from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 
 TITLE = "Trends"
@@ -120,8 +117,8 @@ class WatchedTrend:
     """The judged trend. ``places``: metric -> the names of its judged series, worst first -> the
     series."""
 
-    trend: Trend
-    places: dict[str, dict[str, TrendLine]]
+    trend: answer.Trend
+    places: dict[str, dict[str, answer.TrendLine]]
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
@@ -137,8 +134,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     trend, judged = known.trend, known.trend.judged
     with top:
         st.header(plain(trend.headline), help=_HOW)
-        for text in trend.badges:
-            st.badge(text, color="gray")
+        badged(trend.badges)
         for text in trend.origins[:_MOST_ORIGINS]:
             st.caption(plain(text))
         if trend.summary:
@@ -157,10 +153,12 @@ def render(shelf: Shelf, filters: Filters) -> None:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
     boards = _searches(shelf.root, filters)
     if boards:
+        at_work = any(each.expected_min is not None for each in boards)
+        search = st.fragment(_search, run_every=_EVERY_S if at_work else None)
         label = plain(board.label(boards[0], datetime.now(UTC)))
-        fold(label, "searches", partial(_search, shelf.root, filters, boards))
+        fold(label, "searches", partial(search, shelf.root, filters))
     fold("One release against another", "releases", partial(_releases, shelf, filters))
-    past = _history(shelf.root, nights_version(Path(shelf.root)))
+    past = _history(shelf.root, beside.nights_version(Path(shelf.root)))
     chosen = nights.chosen(past.nights, filters)
     fold(plain(nights.headline(chosen)), "last_nights", partial(_nights, shelf, past, chosen))
 
@@ -168,11 +166,15 @@ def render(shelf: Shelf, filters: Filters) -> None:
 @cached
 def trend_of(shelf: Shelf, watching: TrendQuestion) -> WatchedTrend:
     """Judge every series; raises UnknownKey for a budget that cannot be read."""
-    allowed = budgets(watching.budget.replace(",", " ").split())
-    trend = watch(ask(shelf, answer.watched, watching.filters), allowed, watching.accepted)
-    places: dict[str, dict[str, TrendLine]] = {}
-    named = names([line.assessed.series for line in trend.judged])
-    for name, line in zip(named, trend.judged, strict=True):
+    trend = answer.watch(
+        ask(shelf, answer.watched, watching.filters),
+        budgets(watching.budget.replace(",", " ").split()),
+        watching.accepted,
+    )
+    places: dict[str, dict[str, answer.TrendLine]] = {}
+    for name, line in zip(
+        answer.names([line.assessed.series for line in trend.judged]), trend.judged, strict=True
+    ):
         places.setdefault(line.metric, {})[name] = line
     return WatchedTrend(trend, places)
 
@@ -182,27 +184,25 @@ def trend_of(shelf: Shelf, watching: TrendQuestion) -> WatchedTrend:
 
 @cached
 def drawing(
-    shelf: Shelf, watching: TrendQuestion, metric: str, name: str, noted: tuple[PlacedNote, ...]
+    shelf: Shelf,
+    watching: TrendQuestion,
+    metric: str,
+    name: str,
+    noted: tuple[notes.PlacedNote, ...],
 ) -> Drawing:
-    """Draw the run chart of one series, with what people noted."""
     return specification(run_chart(trend_of(shelf, watching).places[metric][name], noted))
 
 
 def _series(
     shelf: Shelf, watching: TrendQuestion, known: WatchedTrend, controls: Sequence[DeltaGenerator]
 ) -> None:
-    follow_first("line", list(known.places))
-    metric = controls[0].selectbox("Metric", list(known.places), key="line", bind="query-params")
+    metric = selected("Metric", list(known.places), "line", controls[0])
     places = known.places[metric]
     offered = list(places)[:MOST_SERIES]
-    follow_first("series", offered)
-    name = controls[1].selectbox("Series, worst first", offered, key="series", bind="query-params")
-    line = places[name]
-    noted: tuple[PlacedNote, ...] = ()
-    notes_version = annotating.notes_version(shelf)
-    if notes_version:
-        asked = (watching.filters, line.about, notes_version)
-        noted = ask(shelf.with_excluded(), notes.of_series, *asked)
+    name = selected("Series, worst first", offered, "series", controls[1])
+    line, version = places[name], annotating.notes_version(shelf)
+    asked = (watching.filters, line.about, version)
+    noted = ask(shelf.with_excluded(), notes.of_series, *asked) if version else ()
     chart = drawing(shelf, watching, metric, name, noted)
     st.vega_lite_chart(chart, alt=line.said)
     st.markdown(plain(line.said))
@@ -210,8 +210,8 @@ def _series(
         st.markdown("What people noted on these nights and runs, newest first:")
         table(annotating.noted(noted), "notes")
     _accept(shelf, line)
-    label = "What changed in the configuration, and the nights behind it"
-    fold(label, "behind", partial(_behind, line, noted))
+    fold("What changed in the configuration, and the nights behind it", "behind",
+         partial(_behind, line, noted))  # fmt: skip
     st.caption(_READ + (_NOTED if noted else ""))
     annotating.night(shelf, line.days, line.study)
     charts_menu("series", titled([chart]))
@@ -221,7 +221,7 @@ def _series(
         )
 
 
-def _accept(shelf: Shelf, line: TrendLine) -> None:
+def _accept(shelf: Shelf, line: answer.TrendLine) -> None:
     """Draw the form that accepts a night, as ``draftboard gate accept`` does: from it on the night
     is the reference of what follows."""
     if not may_edit():
@@ -236,20 +236,19 @@ def _accept(shelf: Shelf, line: TrendLine) -> None:
         why = st.text_input("Why", key="accept-why")
         if st.form_submit_button("Accept"):
             parts = ", ".join(line.assessed.series.words) if of == _THIS else None
-            _accepted(shelf, Meant(night, None if of == _EVERY else line.study, parts), why or "")
+            _accepted(
+                shelf, answer.Meant(night, None if of == _EVERY else line.study, parts), why or ""
+            )
 
 
-def _accepted(shelf: Shelf, what: Meant, why: str) -> None:
+def _accepted(shelf: Shelf, what: answer.Meant, why: str) -> None:
     name = annotating.author()
-    try:
-        accept(shelf.reader, what, why, name)
-    except DraftboardError as error:
-        st.error(plain(sentence(error)))
-        return
-    st.rerun()
+    with errors_told():
+        answer.accept(shelf.reader, what, why, name)
+        st.rerun()
 
 
-def _behind(line: TrendLine, noted: Sequence[PlacedNote]) -> None:
+def _behind(line: answer.TrendLine, noted: Sequence[notes.PlacedNote]) -> None:
     changes = [
         (point.night, change.field, *("not stated" if value is None else str(value)
                                       for value in (change.before, change.after)))
@@ -277,7 +276,7 @@ def _behind(line: TrendLine, noted: Sequence[PlacedNote]) -> None:
     table(shown(pd.DataFrame(rows)), "nights", _POINT_COLUMNS)
 
 
-def _every_series(trend: Trend) -> None:
+def _every_series(trend: answer.Trend) -> None:
     table(listing(trend.judged, _COLUMNS), "series")
     left = len(trend.lines) - len(trend.judged)
     if left:
@@ -285,8 +284,7 @@ def _every_series(trend: Trend) -> None:
     rows_menu("trends", lambda: file_rows(trend.judged))
 
 
-def file_rows(lines: Sequence[TrendLine]) -> pd.DataFrame:
-    """Return every series unrounded, for a file: what it is, how it is judged, since when."""
+def file_rows(lines: Sequence[answer.TrendLine]) -> pd.DataFrame:
     rows = [
         {
             **dict(line.about), "metric": line.assessed.series.metric,
@@ -313,12 +311,7 @@ def _boards(root: str, _version: str) -> tuple[board.Board, ...]:
     return board.from_texts(beside.read_searches(Path(root)))
 
 
-def _search(root: str, filters: Filters, boards: tuple[board.Board, ...]) -> None:
-    at_work = any(each.expected_min is not None for each in boards)
-    st.fragment(_one_search, run_every=_EVERY_S if at_work else None)(root, filters)
-
-
-def _one_search(root: str, filters: Filters) -> None:
+def _search(root: str, filters: Filters) -> None:
     boards = {str(each.told.study): each for each in _searches(root, filters)}
     if not boards:
         return
@@ -354,22 +347,18 @@ def _releases(shelf: Shelf, filters: Filters) -> None:
         st.caption("No series among these filters was measured with two engine versions.")
         return
     left, middle, right = st.columns(3)
-    versions = list(known)
-    newest = len(versions) - 1
-    after = left.selectbox("Release", versions, index=newest, key="release", bind="query-params")
-    last = len(known[after]) - 1
+    after = left.selectbox(
+        "Release", list(known), index=len(known) - 1, key="release", bind="query-params"
+    )
     before = middle.selectbox(
-        "against", known[after], index=last, key="against", bind="query-params"
+        "against", known[after], index=len(known[after]) - 1, key="against", bind="query-params"
     )
     found = _released(shelf, filters, before, after)
     st.markdown(plain(found.headline))
     if not found.lines:
         st.caption("Nothing tells how far nights lie apart by chance: run more nights.")
         return
-    follow_first("forest", found.lines)
-    line = right.selectbox(
-        "Metric of the comparison", found.lines, key="forest", bind="query-params"
-    )
+    line = selected("Metric of the comparison", found.lines, "forest", right)
     chart = _forest(shelf, filters, before, after, line)
     st.vega_lite_chart(chart, alt=found.headline)
     st.caption("Points: change of the newer release; bars: 95 % interval. Right of zero is better.")
@@ -377,8 +366,8 @@ def _releases(shelf: Shelf, filters: Filters) -> None:
 
 
 @cached
-def _released(shelf: Shelf, filters: Filters, before: str, after: str) -> Release:
-    return release(ask(shelf, answer.watched, filters).series, before, after)
+def _released(shelf: Shelf, filters: Filters, before: str, after: str) -> answer.Release:
+    return answer.release(ask(shelf, answer.watched, filters).series, before, after)
 
 
 @cached
@@ -390,13 +379,15 @@ def _forest(shelf: Shelf, filters: Filters, before: str, after: str, line: str) 
 
 
 @lru_cache(4)
-def _history(root: str, _version: str) -> NightsHistory:
+def _history(root: str, _version: str) -> beside.NightsHistory:
     """Return the nights. A night that ends makes no new generation, so the answer is kept by the
     files' version."""
-    return nights_history(Path(root))
+    return beside.nights_history(Path(root))
 
 
-def _nights(shelf: Shelf, past: NightsHistory, chosen: tuple[NightSummary, ...]) -> None:
+def _nights(
+    shelf: Shelf, past: beside.NightsHistory, chosen: tuple[beside.NightSummary, ...]
+) -> None:
     for text in past.damaged:
         st.warning(plain(text))
     if not past.nights:

@@ -10,11 +10,11 @@ from typing import cast
 
 from ingest.model import Format
 
-
-def _found() -> tuple[Format, ...]:
-    names = (one.name for one in pkgutil.iter_modules(__path__))
-    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    return tuple(cast(Format, one) for one in modules if hasattr(one, "sniff"))
-
-
-FORMATS: tuple[Format, ...] = _found()
+FORMATS: tuple[Format, ...] = tuple(
+    cast(Format, module)
+    for module in (
+        importlib.import_module(f"{__name__}.{found.name}")
+        for found in pkgutil.iter_modules(__path__)
+    )
+    if hasattr(module, "sniff")
+)

@@ -8,9 +8,9 @@ included.
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from ingest.read import head_of_file, remembered
 from ingest.stated import (
     count,
     decoded_lines,
+    failure_of,
     former,
     head_of,
     json_object,
@@ -45,7 +46,7 @@ from ingest.stated import (
 )
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
-from warehouse.rows import Acceptance, Flag, Measurement
+from warehouse.rows import Acceptance, Flag
 from warehouse.secrets import scrub, scrub_text
 
 NAME, KIND = "aiperf", "an AIPerf report"
@@ -103,9 +104,8 @@ def beside(path: Path) -> tuple[Path, ...]:
     return (found,) if _holds_requests(found) else ()
 
 
-def stands_for(path: Path) -> tuple[Path, ...]:
-    """Return the requests of a summary, which are written before it and are a result without it."""
-    return beside(path)
+# They are written before the summary, and are a result without it.
+stands_for = beside
 
 
 def is_by_product(path: Path) -> bool:
@@ -160,40 +160,30 @@ def _of_summary(said: dict[str, Any], found: LevelReport | None) -> LevelReport:
     if duration is not None:
         duration *= seconds(length, "s", "benchmark_duration")
     flags = () if found is None else found.flags
+    if said.get("is_complete") is False or said.get("was_cancelled") is True:
+        why = said.get("incomplete_reason")
+        words = f" ({scrub_text(' '.join(str(why).split())[:200])})" if why else ""
+        sentence = (
+            f"The run ended before it was complete{words}: what it measured is a part of the load."
+        )
+        flags = (*flags, Flag("stopped_early", "warning", sentence))
     return LevelReport(
         generator=NAME,
         facts=facts_of(said),
-        reported=_reported(said, completed, errored),
+        reported=chain(reported_sections(said, _METRICS, "ms"), error_rate(completed, errored)),
         completed=completed,
         errored=errored,
         version=str(said["aiperf_version"]) if said.get("aiperf_version") else None,
         started_at=_moment(said.get("start_time")) if found is None else found.started_at,
         duration=duration,
         acceptance=acceptance,
-        flags=(*flags, *_doubts(said)),
+        flags=flags,
         requests=None if found is None else found.requests,
     )
 
 
-def _reported(said: dict[str, Any], completed: int, errored: int | None) -> Iterator[Measurement]:
-    yield from reported_sections(said, _METRICS, "ms")
-    yield from error_rate(completed, errored)
-
-
-def _doubts(said: dict[str, Any]) -> Iterator[Flag]:
-    if said.get("is_complete") is False or said.get("was_cancelled") is True:
-        why = said.get("incomplete_reason")
-        words = f" ({scrub_text(' '.join(str(why).split())[:200])})" if why else ""
-        yield Flag(
-            "stopped_early",
-            "warning",
-            f"The run ended before it was complete{words}: what it measured is a part of the load.",
-        )
-
-
 def _moment(text: Any) -> datetime | None:
-    """Return the start as AIPerf prints it: in local time without a zone, shown as if it were
-    UTC."""
+    # Return the start as AIPerf prints it: in local time without a zone, shown as if it were UTC.
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except (TypeError, ValueError):
@@ -204,12 +194,10 @@ def _moment(text: Any) -> datetime | None:
 #
 # The settings changed their shape between releases; what the command line said stands in some too.
 
-_FORMATS = {"chat": "chat_completions", "completions": "text_completions"}
 _ARRIVALS = {"constant": "constant", "poisson": "poisson", "gamma": "gamma"}
 
 
 def facts_of(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts that a report states, in the contract's words; None for what it does not."""
     config = object_of(said.get("input_config"))
     endpoint = object_of(config.get("endpoint"))
     models = config.get("models") or config.get("model") or endpoint.get("model_names")
@@ -225,7 +213,9 @@ def facts_of(said: dict[str, Any]) -> dict[str, Any]:
     ignore = extra.get("ignore_eos")
     return {
         "model": text_of(first.get("name") if isinstance(first, dict) else first),
-        "request_format": _FORMATS.get(str(endpoint.get("type"))),
+        "request_format": {"chat": "chat_completions", "completions": "text_completions"}.get(
+            str(endpoint.get("type"))
+        ),
         "dataset": _dataset(config),
         "seed": seed if isinstance(seed, int) and not isinstance(seed, bool) else None,
         "temperature": number(extra, "temperature"),
@@ -236,7 +226,6 @@ def facts_of(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dataset(config: dict[str, Any]) -> str | None:
-    """Name the dataset: a file by its name, synthetic prompts by the lengths asked for."""
     listed = config.get("datasets")
     if isinstance(listed, dict):
         listed = list(listed.values())
@@ -257,8 +246,6 @@ def _dataset(config: dict[str, Any]) -> str | None:
 
 
 def _load(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the load of the measured phase; before 0.13 one block of settings for the whole
-    run."""
     counted = [
         one
         for one in objects_of(config.get("phases"))
@@ -286,8 +273,6 @@ _MOST_ACCEPTED = int(METRICS["mean_acceptance_length"].highest)
 
 
 class RequestTimes(msgspec.Struct):
-    """When a request was made, and in which phase of the run."""
-
     request_start_ns: int
     request_end_ns: int
     benchmark_phase: str = _PROFILING
@@ -295,42 +280,26 @@ class RequestTimes(msgspec.Struct):
 
 
 class RequestMetric(msgspec.Struct):
-    """One metric of one request; lists are those of its chunks."""
-
     value: Any = None
     unit: str | None = None
 
 
 class RequestDrafts(msgspec.Struct):
-    """What the server said of the drafts of one request."""
-
     acceptance_histogram: dict[int, int] = {}
     num_draft_tokens: int | None = None
 
 
 class RequestLine(msgspec.Struct):
-    """One request. Errors are objects with a message."""
-
     metadata: RequestTimes
     metrics: dict[str, RequestMetric] = {}
     error: dict[str, Any] | None = None
     spec_decode_acceptance: RequestDrafts | None = None
 
-    @property
-    def failure(self) -> str | None:
-        """What went wrong; None for a request that was completed."""
-        if self.error is None:
-            return "cancelled" if self.metadata.was_cancelled else None
-        said = self.error.get("message") or self.error.get("type") or "failed"
-        return " ".join(str(said).split())
-
     def number(self, name: str) -> float | None:
-        """Return a metric of the request. Raises InvalidInput for what is no number."""
         found = self.metrics.get(name)
         return None if found is None else number({name: found.value}, name)
 
     def ended(self, name: str) -> float | None:
-        """Return when a time that began with the request was over, unix s."""
         value = self.number(name)
         if value is None:
             return None
@@ -342,8 +311,7 @@ _line = msgspec.json.Decoder(RequestLine).decode
 
 
 def _of_requests(data: memoryview) -> LevelReport:
-    """Read the requests that were measured; those of a warm-up are left out. Raises
-    InvalidInput."""
+    # Read the requests that were measured; those of a warm-up are left out. Raises InvalidInput.
     pairs = list(decoded_lines(data, _line, "an AIPerf record of requests"))
     lines = [line for line, _ in pairs if line.metadata.benchmark_phase == _PROFILING]
     if not lines:
@@ -353,7 +321,11 @@ def _of_requests(data: memoryview) -> LevelReport:
         )
     begin = min(line.metadata.request_start_ns for line in lines)
     end = max(line.metadata.request_end_ns for line in lines)
-    errors = [line.failure for line in lines]
+    errors = [
+        "cancelled" if line.error is None and line.metadata.was_cancelled
+        else failure_of(line.error, "message", "type")
+        for line in lines
+    ]  # fmt: skip
     last = [line.ended("request_latency") for line in lines]
     columns = {
         "start": [line.metadata.request_start_ns * _NS for line in lines],
@@ -370,7 +342,10 @@ def _of_requests(data: memoryview) -> LevelReport:
         ("prompt_tokens", "usage_prompt_tokens", "input_sequence_length"),
         ("output_tokens", "usage_completion_tokens", "output_sequence_length"),
     ):
-        told = all(usage in line.metrics for line in lines if line.failure is None)
+        told = all(
+            usage in line.metrics
+            for line, error in zip(lines, errors, strict=True) if error is None
+        )  # fmt: skip
         columns[name] = [line.number(usage if told else own) for line in lines]
     drafts = [one for line in lines if (one := line.spec_decode_acceptance) is not None]
     acceptance: tuple[Acceptance, ...] = ()
@@ -395,10 +370,6 @@ def _of_requests(data: memoryview) -> LevelReport:
 
 
 def _pooled(histogram: dict[int, int], drafted: int) -> tuple[Acceptance, ...]:
-    """Return acceptance from how many steps accepted 0, 1, 2 … of their draft tokens.
-
-    Raises InvalidInput.
-    """
     for wrong in (tokens for tokens in histogram if not 0 <= tokens <= _MOST_ACCEPTED):
         raise InvalidInput(
             f"This AIPerf report counts steps of which each accepted {wrong:,} draft tokens, which "

@@ -44,12 +44,8 @@ _LABELS = _BEFORE | {
     "acceptance length": "spec_decode_acceptance_length", "drafts": "spec_decode_num_drafts",
     "draft tokens": "spec_decode_draft_tokens", "accepted tokens": "spec_decode_accepted_tokens",
 }  # fmt: skip
-_POSITIONS = "spec_decode_per_position_acceptance_rates"
-_WORDS = ("backend", "request_rate", "ramp_up_strategy")
 _WHOLE = ("completed", "failed", "max_concurrency", "spec_decode_num_drafts",
           "spec_decode_draft_tokens", "spec_decode_accepted_tokens")  # fmt: skip
-_UNKNOWN = ("nan", "None", "not set", "N/A")
-_OF_SGLANG = ("achieved_concurrency", "mean_acceptance_length")
 _NO_SPEED = {"error_rate", "prompt_tokens", "output_tokens"}
 #: What follows from what is read, or is another thing's.
 _DERIVED = re.compile(
@@ -103,7 +99,7 @@ def _runs_of(path: Path) -> Iterator[tuple[float, float]]:
 
 
 def _results(data: memoryview) -> list[tuple[int, dict[str, Any]]]:
-    """Return the results of a text by the lines of their titles: what they print, under our names."""
+    # Return the results of a text by the lines of their titles: what they print, under our names.
     found: list[tuple[int, dict[str, Any]]] = []
     before: dict[str, Any] = {}
     said: dict[str, Any] | None = None
@@ -125,10 +121,10 @@ def _results(data: memoryview) -> list[tuple[int, dict[str, Any]]]:
 
 def _add(said: dict[str, Any], label: str, text: str) -> None:
     if _POSITION.fullmatch(label):
-        said.setdefault(_POSITIONS, []).append((_value(label, text) or 0.0) / 100)
+        rates = said.setdefault("spec_decode_per_position_acceptance_rates", [])
+        rates.append((_value(label, text) or 0.0) / 100)
     elif latency := _LATENCY.fullmatch(label):
-        key = "_".join((latency[1], latency[2].replace(" ", "_"), latency[3]))
-        said[key] = _value(label, text)
+        said["_".join(latency.groups()).replace(" ", "_")] = _value(label, text)
     elif label in _LABELS:
         said[_LABELS[label]] = _value(_LABELS[label], text)
     elif re.fullmatch(r"[\d.,]+", text):
@@ -136,12 +132,12 @@ def _add(said: dict[str, Any], label: str, text: str) -> None:
 
 
 def _value(name: str, text: str) -> Any:
-    if text in _UNKNOWN:
+    if text in ("nan", "None", "not set", "N/A"):
         return None
     try:
         return float(text.replace(",", ""))
     except ValueError:
-        if name in _WORDS:
+        if name in ("backend", "request_rate", "ramp_up_strategy"):
             return text
         raise InvalidInput(
             f"{name} is {shown(text)} where a number belongs: copy the text once more."
@@ -149,8 +145,8 @@ def _value(name: str, text: str) -> Any:
 
 
 def _bench(said: dict[str, Any]) -> BenchFields:
-    """Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is printed
-    and no rate there was none."""
+    # Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is
+    # printed and no rate there was none.
     known: dict[str, Any] = {name: said.get(name) for name in BenchFields.__struct_fields__}
     known |= {name: count(said, name) for name in _WHOLE}
     if known["max_concurrency"] and "request_rate" not in said:
@@ -183,7 +179,7 @@ def _level(said: dict[str, Any]) -> LevelReport:
 def _reported(said: dict[str, Any], bench: BenchFields) -> Iterator[Measurement]:
     for metric, value in (
         *means(bench, bench.failed).items(),
-        *((name, said.get(name)) for name in _OF_SGLANG),
+        *((name, said.get(name)) for name in ("achieved_concurrency", "mean_acceptance_length")),
     ):
         if value is not None:
             yield from reported(metric, value)

@@ -22,22 +22,25 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from ingest.counters import (
+    MachineSeries,
     MetricSeries,
     Snapshot,
     Window,
     before_after,
     cache_measurements,
+    circumstances,
+    means,
     over_window,
     parse_exposition,
+    read_machine,
     read_series,
     samples_within,
     unread_snapshots,
 )
 from ingest.engine_settings import compiled, merged, of_vllm
 from ingest.formats.vllm_bench import LOCAL_TIME
-from ingest.machine import MachineSeries, circumstances, means, read_machine
 from ingest.read import head_of_file, open_content
-from ingest.speculation import completed
+from ingest.settings import completed
 from ingest.stated import UNREADABLE, why
 from warehouse.contract import FACT_KEYS, Facts, Record
 from warehouse.errors import InvalidInput
@@ -50,7 +53,6 @@ _BEFORE, _AFTER, _SAMPLES = "metrics-before.prom", "metrics-after.prom", "metric
 _MACHINE = "machine-samples.jsonl"
 #: What the engine was configured as, and what its server printed: no part of what a drop is known by.
 _ENGINE, _LOG, _LOG_LIMIT = "engine.json", "server.log", 32 << 20
-_RECORD_LIMIT = 16 << 20
 #: Of a server's last words so much is kept.
 _LOG_LINES, _LOG_WIDTH = 80, 500
 _PACKED = ("", ".gz", ".zst")
@@ -74,7 +76,7 @@ class Drop:
     unread: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        """Return the facts that the record states or implies; they override the report's own."""
+        # Return the facts that the record states or implies; they override the report's own.
         stated = self.record.model_dump(include=set(FACT_KEYS), exclude_none=True)
         # The engine's own configuration may not be kept, or not be readable.
         configuration: dict[str, Any] = {}
@@ -86,7 +88,7 @@ class Drop:
 
     @cached_property
     def log(self) -> str:
-        """What the server printed until the cell ended; empty where that was not kept."""
+        # What the server printed until the cell ended; empty where that was not kept.
         for suffix in _PACKED:
             path = self.folder / (_LOG + suffix)
             with suppress(OSError, InvalidInput):
@@ -94,7 +96,7 @@ class Drop:
         return ""
 
     def source_id(self, report_hash: str | None) -> str:
-        """Return sha256 over the drop's file names and content hashes."""
+        # Return sha256 over the drop's file names and content hashes.
         names = [RECORD, _BEFORE, _AFTER, _SAMPLES, _MACHINE]
         found = ((name, _beside(self.folder, name)) for name in names)
         hashed = {name: hashlib.sha256(data).hexdigest() for name, data in found if data}
@@ -132,10 +134,18 @@ def open_drop(folder: Path) -> Drop:
 def with_drop(cells: Iterator[Cell], drop: Drop) -> Iterator[Cell]:
     """Yield the report's cells with the record's status and the server's own counters and
     samples."""
-    first = next(cells, None)
-    second = next(cells, None)
+    first, second, record = next(cells, None), next(cells, None), drop.record
     for cell in filter(None, chain((first, second), cells)):
-        yield _with_record(_with_metrics(cell, drop, alone=second is None), drop.record)
+        cell = _with_metrics(cell, drop, alone=second is None)
+        flags = (*cell.flags, *circumstances(record))
+        yield replace(
+            cell,
+            run_id=record.run_id or cell.run_id,
+            started_at=cell.started_at or record.started_at,
+            status=record.status,
+            flags=(*flags, _failure(record)) if record.status == "failed" else flags,
+            order=record.order,
+        )
 
 
 def failed_cell(drop: Drop, source_id: str, facts: dict[str, Any]) -> Cell:
@@ -175,25 +185,14 @@ def how_it_went(record: Record) -> dict[str, Any]:
     return said
 
 
-def _with_record(cell: Cell, record: Record) -> Cell:
-    flags = (*cell.flags, *circumstances(record))
-    if record.status == "failed":
-        flags = (*flags, _failure(record))
-    return replace(
-        cell,
-        run_id=record.run_id or cell.run_id,
-        started_at=cell.started_at or record.started_at,
-        status=record.status,
-        flags=flags,
-        order=record.order,
-    )
-
-
 def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     if LOCAL_TIME in cell.flags:
         # It fits no sample of the server: the record's start does.
-        others = tuple(flag for flag in cell.flags if flag != LOCAL_TIME)
-        cell = replace(cell, started_at=drop.record.started_at, flags=others)
+        cell = replace(
+            cell,
+            started_at=drop.record.started_at,
+            flags=tuple(flag for flag in cell.flags if flag != LOCAL_TIME),
+        )
     start = cell.started_at or (drop.record.started_at if alone else None)
     window = None
     if start is not None and cell.duration:
@@ -204,7 +203,14 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
         found, more = before_after(drop.before, drop.after)
         flags = (*(f for f in flags if f.name != "counters_incomplete" or found is None), *more)
     elif found is None and drop.before is not None and not drop.series:
-        flags = (*flags, _NOT_DIVIDED)
+        flags = (
+            *flags,
+            Flag(
+                "counters_not_divided", "info",
+                "The server's counters cover all levels of this report together, so they say nothing of "
+                "one; record metrics-samples.jsonl or run one level per report.",
+            ),
+        )  # fmt: skip
     if drop.unread:
         flags = (
             *flags,
@@ -230,26 +236,15 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
 
 
 def _of_all_requests(cell: Cell, window: Window | None) -> Window | None:
-    """Return the measured window, widened to the requests that warmed the level up or cooled it
-    down.
-
-    Acceptance does not depend on the time: every request of the level counts, as it does where the
-    requests themselves say what was accepted.
-    """
+    # Return the measured window, widened to the requests that warmed the level up or cooled it
+    # down. Acceptance does not depend on the time: every request of the level counts, as it does
+    # where the requests themselves say what was accepted.
     if window is None or cell.requests is None:
         return window
     first, last = pc.min(cell.requests["start"]).as_py(), pc.max(cell.requests["end"]).as_py()
     if first is None or last is None or first > window[1] or last < window[0]:
         return window  # times of a clock of their own, e.g. vLLM bench
     return min(first, window[0]), max(last, window[1])
-
-
-_NOT_DIVIDED = Flag(
-    "counters_not_divided",
-    "info",
-    "The server's counters cover all levels of this report together, so they say nothing of one; "
-    "record metrics-samples.jsonl or run one level per report.",
-)
 
 
 def _failure(record: Record) -> Flag:
@@ -259,7 +254,7 @@ def _failure(record: Record) -> Flag:
 
 def _record(path: Path) -> Record:
     try:
-        if path.stat().st_size > _RECORD_LIMIT:
+        if path.stat().st_size > 16 << 20:
             raise InvalidInput(f"{RECORD} is larger than 16 MB, so it is no record of a run.")
         stated = json.loads(path.read_bytes(), parse_constant=_refuse)
     except OSError as error:

@@ -23,7 +23,6 @@ from warehouse.secrets import scrub
 
 NAME, KIND = "genai-perf", "a GenAI-Perf report"
 
-_HEAD = 1 << 20
 _METRICS = {
     "ttft": "time_to_first_token",
     "itl": "inter_token_latency",
@@ -38,7 +37,7 @@ _METRICS = {
 def sniff(data: memoryview) -> bool:
     """Recognise the settings of Triton's perf analyzer, which GenAI-Perf drives; AIPerf has
     none."""
-    head = head_of(data, _HEAD)
+    head = head_of(data, 1 << 20)
     return starts_object(head, b"input_config", b"perf_analyzer", b"request_latency")
 
 

@@ -2,8 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,12 @@ from warehouse.rows import COMPLETED, ERRORED, INCOMPLETE, Acceptance, Cell, Fla
 from warehouse.secrets import scrub
 
 NAME, KIND = "guidellm", "a GuideLLM report"
-_HEAD = 1 << 20
 _decode = msgspec.json.Decoder(GuidellmReport).decode
 
 
 def sniff(data: memoryview) -> bool:
     """Recognise an object that names ``benchmarks``, at its head or after its configuration."""
-    head = bytes(data[:_HEAD])
+    head = bytes(data[: 1 << 20])
     return head.lstrip()[:1] == b"{" and b'"benchmarks"' in head
 
 
@@ -60,9 +59,10 @@ def parse(content: FileContent, context: Context) -> Parsed:
 
 
 def _cells(report: GuidellmReport, context: Context, flags: tuple[Flag, ...]) -> Iterator[Cell]:
-    generation = next(one for one in _GENERATIONS if one.matches(report))
-    if generation is _GENERATIONS[-1]:
-        flags = (*flags, _UNKNOWN_VERSION)
+    generation = _generation(report)
+    if generation == "unknown":
+        unknown = "The report's version is not known; it was read by its structure and may mean something else."
+        flags = (*flags, Flag("unknown_report_version", "warning", unknown))
     for index, benchmark in enumerate(report.benchmarks):
         level = _level(report, benchmark, generation, context)
         yield cell_of(replace(level, flags=(*flags, *level.flags)), context, index)
@@ -70,33 +70,15 @@ def _cells(report: GuidellmReport, context: Context, flags: tuple[Flag, ...]) ->
         benchmark.requests.successful = None
 
 
-# --- What differs between generations: where the settings stand, and what values mean.
+# --- What differs between generations: where the settings stand, and what values mean. 0.2 and 0.3 store no
+# sampling parameters, and the endpoint per request; in 0.4 and 0.5 the arguments of requests are Python
+# literals; from 0.6 on the backend has a block of its own; 0.8 adds conclusions and the server's own numbers.
 
-_Settings = Callable[[GuidellmReport, Benchmark], dict[str, Any]]
 _BEFORE_04, _BEFORE_074, _SINCE_074 = "guidellm<0.4", "guidellm 0.4-0.7.3", "guidellm>=0.7.4"
-_UNKNOWN_VERSION = Flag(
-    "unknown_report_version", "warning",
-    "The report's version is not known; it was read by its structure and may mean something else.",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Generation:
-    """One schema generation. ``backend``: the dictionary that holds ``model``, ``request_format``,
-    ``max_tokens``, ``extras``; ``definition``: what its values mean, None where the version tells."""
-
-    name: str
-    matches: Callable[[GuidellmReport], bool]
-    definition: str | None
-    backend: _Settings
-    default_format: str | None = "chat_completions"
-
-    def meaning(self, report: GuidellmReport) -> str:
-        """Return whose definitions the reported values follow."""
-        if self.definition is not None:
-            return self.definition
-        number = _version(report)
-        return "unknown" if not number else _SINCE_074 if number >= (0, 7, 4) else _BEFORE_074
+#: Whose definitions the reported values follow; of 0.7 the version tells.
+_MEANS = {"G1": _BEFORE_04, "G2a": _BEFORE_074, "G2b": _BEFORE_074, "G3a": _BEFORE_074,
+          "G4": _SINCE_074}  # fmt: skip
+_FORMATS = {"G1": "text_completions", "unknown": None}
 
 
 def _at(value: Any, *path: str) -> Any:
@@ -106,81 +88,56 @@ def _at(value: Any, *path: str) -> Any:
 
 
 def _version(report: GuidellmReport) -> tuple[int, ...]:
-    """Return GuideLLM's version as numbers, ``0.7.4`` as (0, 7, 4); () where the report does not
-    say or it is no number."""
+    # ``0.7.4`` as (0, 7, 4); () where the report does not say or it is no number.
     text = (report.metadata and report.metadata.guidellm_version) or ""
     numbers = text.split("+")[0].split(".")[:3]
     return tuple(int(n) for n in numbers) if all(n.isdecimal() for n in numbers) else ()
 
 
+def _generation(report: GuidellmReport) -> str:
+    args, version = report.args or {}, _version(report)[:2]
+    schema = report.metadata.version if report.metadata else None
+    concluded = len(memoryview(report.conclusions)) > 0
+    fits = {
+        "G1": report.benchmarks[0].run_stats is not None,
+        "G2a": report.metadata is None and report.args is not None,
+        "G3a": schema == 1 and isinstance(args.get("backend_kwargs"), dict),
+        "G2b": schema == 1 and "target" in args,
+        "G3b": schema == 2 and version in ((0, 7), ()) and report.config is not None
+        and not concluded,
+        "G4": schema == 2 and version in ((0, 8), ()) and concluded,
+    }  # fmt: skip
+    # It is newer than those known.
+    return next((name for name, is_so in fits.items() if is_so), "unknown")
+
+
+def _meaning(report: GuidellmReport, generation: str) -> str:
+    version = _version(report)
+    if generation == "G3b" and version:
+        return _SINCE_074 if version >= (0, 7, 4) else _BEFORE_074
+    return _MEANS.get(generation, "unknown")
+
+
+def _backend(report: GuidellmReport, benchmark: Benchmark, generation: str) -> dict[str, Any]:
+    # The resolved one of the level over the one asked for.
+    own = _at(benchmark.config, "backend")
+    if generation == "G1":
+        return {"model": (benchmark.worker or {}).get("backend_model")}
+    if generation in ("G2a", "G2b"):
+        formatter = _at(report.args, "data_request_formatter")
+        named = {"request_format": formatter} if isinstance(formatter, str) else formatter
+        found = _merged({"model": _at(report.args, "model")}, named, own)
+        return {"request_format": found.get("request_type"), **found}
+    kwargs, spec = _at(report.args, "backend_kwargs"), _at(report.config, "spec", "backend")
+    return _merged(
+        kwargs if generation in ("G3a", "unknown") else None,
+        None if generation == "G3a" else spec,
+        own,
+    )
+
+
 def _merged(*parts: Any) -> dict[str, Any]:
     return {k: v for p in parts if isinstance(p, dict) for k, v in p.items() if v not in (None, "")}
-
-
-def _old_backend(_: GuidellmReport, benchmark: Benchmark) -> dict[str, Any]:
-    return {"model": (benchmark.worker or {}).get("backend_model")}
-
-
-def _formatter_backend(report: GuidellmReport, benchmark: Benchmark) -> dict[str, Any]:
-    formatter = _at(report.args, "data_request_formatter")
-    named = {"request_format": formatter} if isinstance(formatter, str) else formatter
-    own = {"model": _at(report.args, "model")}
-    found = _merged(own, named, _at(benchmark.config, "backend"))
-    return {"request_format": found.get("request_type"), **found}
-
-
-def _kwargs_backend(report: GuidellmReport, benchmark: Benchmark) -> dict[str, Any]:
-    return _merged(_at(report.args, "backend_kwargs"), _at(benchmark.config, "backend"))
-
-
-def _spec_backend(report: GuidellmReport, benchmark: Benchmark) -> dict[str, Any]:
-    """Return the backend of 0.7 and later: the resolved one of the level over the one asked for."""
-    return _merged(_at(report.config, "spec", "backend"), _at(benchmark.config, "backend"))
-
-
-def _any_backend(report: GuidellmReport, benchmark: Benchmark) -> dict[str, Any]:
-    return _merged(_at(report.args, "backend_kwargs"), _spec_backend(report, benchmark))
-
-
-def _is_0_4(report: GuidellmReport) -> bool:
-    return report.metadata is None and report.args is not None
-
-
-def _is_0_5(report: GuidellmReport) -> bool:
-    return _has_metadata(report, 1) and "target" in (report.args or {})
-
-
-def _is_0_6(report: GuidellmReport) -> bool:
-    return _has_metadata(report, 1) and isinstance(_at(report.args, "backend_kwargs"), dict)
-
-
-def _is_0_7(report: GuidellmReport) -> bool:
-    fits = _version(report)[:2] in ((0, 7), ()) and report.config is not None
-    return _has_metadata(report, 2) and fits and not len(memoryview(report.conclusions))
-
-
-def _is_0_8(report: GuidellmReport) -> bool:
-    fits = _version(report)[:2] in ((0, 8), ())
-    return _has_metadata(report, 2) and fits and len(memoryview(report.conclusions)) > 0
-
-
-def _has_metadata(report: GuidellmReport, version: int) -> bool:
-    return report.metadata is not None and report.metadata.version == version
-
-
-#: 0.2 and 0.3 store no sampling parameters, and the endpoint per request; in 0.4 and 0.5 the arguments
-#: of requests are Python literals; from 0.6 on the backend has a block of its own; 0.8 adds conclusions
-#: and the server's own numbers. The last one is newer than those known.
-_GENERATIONS = (
-    _Generation("G1", lambda report: report.benchmarks[0].run_stats is not None, _BEFORE_04,
-                _old_backend, "text_completions"),
-    _Generation("G2a", _is_0_4, _BEFORE_074, _formatter_backend),
-    _Generation("G3a", _is_0_6, _BEFORE_074, _kwargs_backend),
-    _Generation("G2b", _is_0_5, _BEFORE_074, _formatter_backend),
-    _Generation("G3b", _is_0_7, None, _spec_backend),
-    _Generation("G4", _is_0_8, _SINCE_074, _spec_backend),
-    _Generation("unknown", lambda _: True, "unknown", _any_backend, None),
-)  # fmt: skip
 
 
 # --- One level: what was made, when, and what it says of itself. Its units are already ours.
@@ -200,10 +157,10 @@ _REPORTED = {
 
 
 def _level(
-    report: GuidellmReport, benchmark: Benchmark, generation: _Generation, context: Context
+    report: GuidellmReport, benchmark: Benchmark, generation: str, context: Context
 ) -> LevelReport:
     lists, made = benchmark.requests, _made(benchmark)
-    is_old = generation.name == "G1"
+    is_old = generation == "G1"
     groups = (
         (COMPLETED, lists.successful),
         (ERRORED, lists.errored),
@@ -225,10 +182,10 @@ def _level(
     if complete:
         trimmed = benchmark.warmup_duration or 0.0, benchmark.cooldown_duration or 0.0
         window, cut = active(columns, window, trimmed)
-    prompts = _prompts(records, context.keep_text)
-    facts = _facts(report, benchmark, generation, prompts)
+    hashes, texts, first, lengths = _prompts(records, context.keep_text)
+    facts = _facts(report, benchmark, generation, first, lengths)
     if complete and not made.errored and not made.incomplete:
-        facts["prompt_set_hash"] = prompt_set_hash(prompts.hashes)
+        facts["prompt_set_hash"] = prompt_set_hash(hashes)
     labels = _at(report.config, "metadata", "labels") or {}
     state = benchmark.scheduler_state
     drafted = [
@@ -237,16 +194,16 @@ def _level(
         for r in records
     ]
     more: dict[str, list[Any]] = {
-        "prompt_hash": prompts.hashes,
+        "prompt_hash": hashes,
         "drafts": [one.num_spec_steps for one in drafted],
         "draft_tokens": [one.num_draft_tokens for one in drafted],
         "accepted_tokens": [one.num_accepted_draft_tokens for one in drafted],
     }
     if context.keep_text:
-        more["prompt"] = prompts.texts
+        more["prompt"] = texts
         more["output"] = [
             None if text is None else _text(record.output)
-            for record, text in zip(records, prompts.texts, strict=True)
+            for record, text in zip(records, texts, strict=True)
         ]
     return LevelReport(
         generator=NAME,
@@ -257,8 +214,8 @@ def _level(
         incomplete=made.incomplete,
         made=made.total,
         version=report.metadata.guidellm_version if report.metadata else None,
-        definition=generation.meaning(report),
-        generation=generation.name,
+        definition=_meaning(report, generation),
+        generation=generation,
         run_id=str(benchmark.run_id or _at(benchmark.config, "run_id") or "") or None,
         stop_reason=", ".join((state.end_processing_constraints if state else None) or {}) or None,
         started_at=_moment(window.start),
@@ -276,8 +233,7 @@ def _level(
 
 
 def _made(benchmark: Benchmark) -> Totals:
-    """Return what the run says it made, else the totals of its metrics, else what its lists
-    hold."""
+    # Return what the run says it made, else the totals of its metrics, else what its lists hold.
     run = benchmark.scheduler_metrics or benchmark.run_stats
     if run is not None and run.requests_made is not None:
         return run.requests_made
@@ -314,8 +270,8 @@ def _moment(seconds: float | None) -> datetime | None:
 
 
 def _reported(metrics: Metrics) -> Iterator[Measurement]:
-    """Yield the values that the report states of successful requests; of rates only the mean, since
-    their other statistics are instantaneous."""
+    # Yield the values that the report states of successful requests; of rates only the mean, since
+    # their other statistics are instantaneous.
     for metric, name in _REPORTED.items():
         group = getattr(metrics, name)
         summary = None if group is None else group.successful
@@ -331,17 +287,12 @@ def _reported(metrics: Metrics) -> Iterator[Measurement]:
                 yield Measurement("reported", metric, statistic, value)
 
 
-#: Loads whose requests have a time at which they are to be sent.
-_SCHEDULED = ("constant", "poisson", "trace")
-#: Seconds by which one request in twenty may be later than the most punctual one.
-_LATE_S = 0.25
-
-
 def _late(benchmark: Benchmark, records: list[GuidellmRequest]) -> Iterator[Flag]:
-    """Yield a flag where arrivals were not those of the load that was asked for: a client that is
-    starved, or starts after the first times are over, sends in heaps."""
+    # Yield a flag where arrivals were not those of the load that was asked for: a client that is
+    # starved, or starts after the first times are over, sends in heaps.
     strategy = _at(benchmark.config, "strategy")
-    if (_at(strategy, "type_") or _at(strategy, "kind")) not in _SCHEDULED:
+    # Loads whose requests have a time at which they are to be sent.
+    if (_at(strategy, "type_") or _at(strategy, "kind")) not in ("constant", "poisson", "trace"):
         return
     timings = [r.info.timings for r in records if r.info and r.info.timings]
     lags = np.array(
@@ -352,7 +303,8 @@ def _late(benchmark: Benchmark, records: list[GuidellmRequest]) -> Iterator[Flag
     if lags.size < 2:
         return
     behind = float(np.quantile(lags - lags.min(), 0.95, method="inverted_cdf"))
-    if behind > _LATE_S:
+    # One request in twenty may be so much later than the most punctual one.
+    if behind > 0.25:
         yield Flag(
             "sent_late",
             "warning",
@@ -433,31 +385,24 @@ def _columns(records: list[GuidellmRequest], status: list[str], is_old: bool) ->
     return columns
 
 
-@dataclass(frozen=True)
-class _Prompts:
-    """What the requests' bodies say: hashes, the texts where they are kept, the first body, and the
-    lengths that were asked for."""
-
-    hashes: list[str | None]
-    texts: list[str | None]
-    first: Body
-    lengths: set[int]
-
-
-def _prompts(records: list[GuidellmRequest], keep_text: bool) -> _Prompts:
-    found = _Prompts([], [], Body(), set())
+def _prompts(
+    records: list[GuidellmRequest], keep_text: bool
+) -> tuple[list[str | None], list[str | None], Body, set[int]]:
+    # Hashes, the texts where they are kept, the first body, and the lengths that were asked for.
+    hashes: list[str | None] = []
+    texts: list[str | None] = []
+    first, lengths = Body(), set()
     for record in records:
         body = _body(record)
         text = None if body is None else prompt_text(body)
-        found.hashes.append(None if text is None else hash_text(text))
-        found.texts.append(text if keep_text else None)
+        hashes.append(None if text is None else hash_text(text))
+        texts.append(text if keep_text else None)
         if body is not None:
-            if found.first == Body():
-                found = replace(found, first=body)
+            first = body if first == Body() else first
             length = body.max_completion_tokens if body.max_tokens is None else body.max_tokens
             if isinstance(length, int):
-                found.lengths.add(length)
-    return found
+                lengths.add(length)
+    return hashes, texts, first, lengths
 
 
 def _body(record: GuidellmRequest) -> Body | None:
@@ -473,7 +418,8 @@ def _text(raw: msgspec.Raw) -> str | None:
 
 
 def _answer(record: GuidellmRequest) -> str | None:
-    """Return the text of an answer with its calls of tools as models write them; None where it is no text."""
+    # Return the text of an answer with its calls of tools as models write them; None where it is no
+    # text.
     try:
         text = _text(record.output) or ""
     except msgspec.DecodeError:
@@ -484,14 +430,11 @@ def _answer(record: GuidellmRequest) -> str | None:
 
 # --- The facts of a level that the report states; what it does not state stays unknown.
 
-#: Strategies that may have a limit of requests at once; sweeps are made of these.
-_LIMITED = ("throughput", "constant", "poisson")
-
 
 def _facts(
-    report: GuidellmReport, benchmark: Benchmark, generation: _Generation, prompts: _Prompts
+    report: GuidellmReport, benchmark: Benchmark, generation: str, first: Body, lengths: set[int]
 ) -> dict[str, Any]:
-    backend, first = generation.backend(report, benchmark), prompts.first
+    backend = _backend(report, benchmark, generation)
     model = backend.get("model") or first.model
     strategy = _at(benchmark.config or benchmark.args, "strategy") or {}
     kind = strategy.get("type_") or strategy.get("kind")
@@ -499,17 +442,19 @@ def _facts(
     # The strategy's own max_concurrency is what was resolved, also where no limit was asked for.
     limit = _at(benchmark.config or benchmark.args, "profile", "max_concurrency")
     extra = _at(backend, "extras", "body") or {}
+    # Strategies that may have a limit of requests at once; sweeps are made of these.
     facts = {
         "model": model if isinstance(model, str) else None,
         "load_profile": kind,
-        "concurrency": limit if kind in _LIMITED else streams,
+        "concurrency": limit if kind in ("throughput", "constant", "poisson") else streams,
         "rate": strategy.get("rate"),
         "trace": _trace(report, strategy) if kind == "trace" else None,
-        "request_format": _format(backend, benchmark, first, generation.default_format),
-        "max_tokens": None if prompts.lengths else backend.get("max_tokens"),
+        "request_format": _format(backend, benchmark, first)
+        or _FORMATS.get(generation, "chat_completions"),
+        "max_tokens": None if lengths else backend.get("max_tokens"),
     }
-    if len(prompts.lengths) == 1:
-        (facts["max_tokens"],) = prompts.lengths
+    if len(lengths) == 1:
+        (facts["max_tokens"],) = lengths
     for name in ("temperature", "top_p", "seed", "ignore_eos"):
         sent = getattr(first, name)
         facts[name] = extra.get(name) if sent is None else sent
@@ -526,13 +471,11 @@ def _trace(report: GuidellmReport, strategy: dict[str, Any]) -> str | None:
     return Path(path).name + ("" if scale == 1 else f" (time x {scale:g})")
 
 
-def _format(
-    backend: dict[str, Any], benchmark: Benchmark, first: Body, default: str | None
-) -> str | None:
+def _format(backend: dict[str, Any], benchmark: Benchmark, first: Body) -> str | None:
     if first.messages is not None:
         return "chat_completions"
     record = next(iter(benchmark.requests.successful or ()), None)
     named = (record and record.request_type) or str(backend.get("request_format") or "")
     if "completions" not in named:
-        return default
+        return None
     return "chat_completions" if "chat" in named else "text_completions"

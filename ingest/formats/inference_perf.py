@@ -22,6 +22,7 @@ from ingest.read import json_bytes
 from ingest.stated import (
     UNREADABLE,
     count,
+    failure_of,
     head_of,
     json_object,
     load_yaml,
@@ -56,12 +57,6 @@ _RATES = {"output_throughput": "output_tokens_per_sec", "total_throughput": "tot
           "request_throughput": "requests_per_sec"}  # fmt: skip
 _LENGTHS = {"prompt_tokens": ("prompt_tokens", "prompt_len"),
             "output_tokens": ("output_tokens", "output_len")}  # fmt: skip
-_NOT_DIVIDED = Flag(
-    "requests_not_divided",
-    "info",
-    "The file of all requests does not fit what its stages count, so none is taken to belong to "
-    "this stage.",
-)
 
 
 def sniff(data: memoryview) -> bool:
@@ -131,7 +126,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
 
 
 def _of_report(content: FileContent, settings: dict[str, Any], stage: int | None) -> LevelReport:
-    said, flags = _decoded(content)
+    said, flags = json_object(content.data, f"{content.path.name} of inference-perf")
     successes, failures = section(said, "successes"), section(said, "failures")
     if "latency" not in successes:
         raise InvalidInput(
@@ -142,7 +137,11 @@ def _of_report(content: FileContent, settings: dict[str, Any], stage: int | None
     errored = count(failures, "count") if "count" in failures else 0
     own = _requests_of_stage(content, stage)
     if own is not None and (own.completed, own.errored) != (completed, errored):
-        own, flags = None, (*flags, _NOT_DIVIDED)
+        not_divided = (
+            "The file of all requests does not fit what its stages count, so none is taken to belong to "
+            "this stage."
+        )
+        own, flags = None, (*flags, Flag("requests_not_divided", "info", not_divided))
     length = number(said, "benchmark_time_seconds")
     facts = facts_of(settings, object_of(said.get("load_summary")), stage)
     return LevelReport(
@@ -169,15 +168,11 @@ def _requests_of_stage(content: FileContent, stage: int | None) -> LevelReport |
     counts = {}
     for one in (content, *content.beside):
         if (found := _NAMES.fullmatch(one.path.name)) and found["stage"]:
-            said, _ = _decoded(one)
+            said, _ = json_object(one.data, f"{one.path.name} of inference-perf")
             ended = section(said, "successes"), section(said, "failures")
             counts[int(found["stage"])] = sum(count(part, "count") or 0 for part in ended)
     before = sum(own for place, own in counts.items() if place < stage)
     return _of_requests(listed[0].data, (before, before + counts[stage]), sum(counts.values()))
-
-
-def _decoded(content: FileContent) -> tuple[dict[str, Any], tuple[Flag, ...]]:
-    return json_object(content.data, f"{content.path.name} of inference-perf")
 
 
 def _reported(
@@ -196,12 +191,9 @@ def _reported(
 
 # --- What the settings of a run and the load of a stage say of a cell.
 
-_FORMATS = {"completion": "text_completions", "chat": "chat_completions"}
-_SERVERS = ("vllm", "sglang", "tgi")
-
 
 def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
-    """Return the facts; ``told`` is the report's own load. None for what neither says."""
+    # Return the facts; ``told`` is the report's own load. None for what neither says.
     server, data = object_of(settings.get("server")), object_of(settings.get("data"))
     kind, ignore = server.get("type"), server.get("ignore_eos")
     dataset = text_of(data.get("type"))
@@ -215,9 +207,11 @@ def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) 
         dataset += "" if None in lengths else f" {lengths[0]:g}/{lengths[1]:g}"
     return {
         "model": server.get("model_name") or None,
-        "engine": kind if kind in _SERVERS else None,
+        "engine": kind if kind in ("vllm", "sglang", "tgi") else None,
         "evidence": "mock" if kind == "mock" else None,
-        "request_format": _FORMATS.get(str(object_of(settings.get("api")).get("type"))),
+        "request_format": {"completion": "text_completions", "chat": "chat_completions"}.get(
+            str(object_of(settings.get("api")).get("type"))
+        ),
         "dataset": dataset,
         "ignore_eos": ignore if isinstance(ignore, bool) else None,
         **_load(object_of(settings.get("load")), told, stage),
@@ -242,16 +236,12 @@ def _load(load: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict
 
 
 class EntryResponse(msgspec.Struct):
-    """What the server answered to a request, since 0.6."""
-
     output_tokens: int | None = None
     output_token_times: list[float] | None = None
     server_usage: dict[str, Any] | None = None
 
 
 class EntryInfo(msgspec.Struct):
-    """Counts and times of a request: in parts of their own since 0.6, flat before."""
-
     response_metrics: EntryResponse | None = None
     request_metrics: dict[str, Any] | None = None
     input_tokens: int | None = None
@@ -260,31 +250,12 @@ class EntryInfo(msgspec.Struct):
 
 
 class RequestEntry(msgspec.Struct):
-    """One request. Its body is JSON in a text."""
-
+    # Its body is JSON in a text.
     start_time: float
     end_time: float
     request: Any = None
     info: EntryInfo | None = None
     error: dict[str, Any] | None = None
-
-    @property
-    def failure(self) -> str | None:
-        """What went wrong; None for a request that was completed."""
-        if self.error is None:
-            return None
-        said = self.error.get("error_msg") or self.error.get("error_type") or "failed"
-        return " ".join(str(said).split())
-
-    @property
-    def body(self) -> Body | None:
-        """What was asked; None where it is not known."""
-        try:
-            if isinstance(self.request, str):
-                return _body(self.request)
-            return msgspec.convert(self.request, Body)
-        except (msgspec.MsgspecError, UnicodeEncodeError):
-            return None
 
 
 _entries = msgspec.json.Decoder(list[RequestEntry]).decode
@@ -294,10 +265,8 @@ _body = msgspec.json.Decoder(Body).decode
 def _of_requests(
     data: memoryview, place: tuple[int, int] | None = None, total: int = 0
 ) -> LevelReport:
-    """Read the requests; with ``place`` those that started first to last of ``total``.
-
-    Raises InvalidInput. A place that does not fit the list holds nothing.
-    """
+    # With ``place`` those that started first to last of ``total``; one that does not fit the list
+    # holds nothing.
     try:
         entries = _entries(json_bytes(data))
     except UNREADABLE as error:
@@ -305,22 +274,26 @@ def _of_requests(
     entries.sort(key=lambda entry: entry.start_time)
     if place is not None:
         entries = entries[place[0] : place[1]] if total == len(entries) else []
-    columns: dict[str, list[Any]] = {"start": [], "end": [], "first_token": [], "last_token": [],
-                                     "prompt_tokens": [], "output_tokens": []}  # fmt: skip
-    errors, hashes, bodies = [], [], []
-    for entry in entries:
-        for name, value in _row(entry).items():
-            columns[name].append(value)
-        errors.append(entry.failure)
-        body = entry.body
-        text = None if body is None else prompt_text(body)
-        hashes.append(None if text is None else hash_text(text))
-        bodies += [] if body is None else [body]
+    bodies = [_body_of(entry.request) for entry in entries]
+    texts = [None if body is None else prompt_text(body) for body in bodies]
+    hashes = [None if text is None else hash_text(text) for text in texts]
+    asked = [body for body in bodies if body is not None]
+    # The facts in which the bodies of all requests agree.
+    first, lengths = asked[0] if asked else Body(), {body.max_tokens for body in asked}
+    facts = {name: getattr(first, name) for name in ("temperature", "top_p", "seed", "ignore_eos")}
+    facts["model"] = text_of(first.model)
+    facts["max_tokens"] = lengths.pop() if len(lengths) == 1 else None
+    errors = [failure_of(entry.error, "error_msg", "error_type") for entry in entries]
     failed = sum(error is not None for error in errors)
+    if not failed:
+        facts["prompt_set_hash"] = prompt_set_hash(hashes)
+    columns = {
+        "start": [entry.start_time for entry in entries],
+        "end": [entry.end_time for entry in entries],
+    } | dict(zip(_COUNTED, zip(*map(_counted, entries), strict=True), strict=False))
     return LevelReport(
         generator=NAME,
-        facts=_facts_of_bodies(bodies)
-        | ({} if failed else {"prompt_set_hash": prompt_set_hash(hashes)}),
+        facts={key: value for key, value in facts.items() if value is not None},
         reported=(),
         completed=len(entries) - failed,
         errored=failed,
@@ -329,28 +302,25 @@ def _of_requests(
     )
 
 
-def _row(entry: RequestEntry) -> dict[str, Any]:
+def _body_of(request: Any) -> Body | None:
+    try:
+        return _body(request) if isinstance(request, str) else msgspec.convert(request, Body)
+    except (msgspec.MsgspecError, UnicodeEncodeError):
+        return None
+
+
+_COUNTED = ("first_token", "last_token", "prompt_tokens", "output_tokens")
+
+
+def _counted(entry: RequestEntry) -> tuple[Any, ...]:
     info = entry.info or EntryInfo()
-    response = info.response_metrics
+    response = info.response_metrics or EntryResponse(info.output_tokens)
     text = (info.request_metrics or {}).get("text")
     prompt = text.get("input_tokens") if isinstance(text, dict) else info.input_tokens
-    output = response.output_tokens if response else info.output_tokens
-    usage = (response and response.server_usage) or {}
+    usage = response.server_usage or {}
     asked, answered = count(usage, "prompt_tokens"), count(usage, "completion_tokens")
-    times = (response and response.output_token_times) or info.output_token_times or []
-    return {
-        "start": entry.start_time, "end": entry.end_time,
-        "first_token": times[0] if times else None, "last_token": times[-1] if times else None,
-        "prompt_tokens": prompt if asked is None else asked,
-        "output_tokens": output if answered is None else answered,
-    }  # fmt: skip
-
-
-def _facts_of_bodies(bodies: list[Body]) -> dict[str, Any]:
-    """Return the facts in which the bodies of all requests agree; what is not known is left out."""
-    first = bodies[0] if bodies else Body()
-    lengths = {one.max_tokens for one in bodies}
-    said = {name: getattr(first, name) for name in ("temperature", "top_p", "seed", "ignore_eos")}
-    said["model"] = text_of(first.model)
-    said["max_tokens"] = lengths.pop() if len(lengths) == 1 else None
-    return {key: value for key, value in said.items() if value is not None}
+    times: list[Any] = response.output_token_times or info.output_token_times or [None]
+    return (
+        times[0], times[-1],
+        prompt if asked is None else asked, response.output_tokens if answered is None else answered,
+    )  # fmt: skip

@@ -14,12 +14,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from analysis.flags.numbers import ended_otherwise
-from ingest.level import LevelReport, cell_of, left_out, reported, reported_flat
+from ingest.level import LevelReport, cells_of, left_out, reported, reported_flat
 from ingest.model import Context, FileContent, Parsed
 from ingest.read import json_bytes
 from ingest.stated import (
@@ -28,13 +29,12 @@ from ingest.stated import (
     head_of,
     held_by,
     number,
-    part,
     positive,
     refusal,
     text_of,
 )
 from warehouse.errors import InvalidInput
-from warehouse.rows import Cell, Flag, Measurement
+from warehouse.rows import Flag
 
 # --- Doubts about an InferenceX row: what it states has to fit the lengths that were asked for.
 #
@@ -53,8 +53,8 @@ _SHARE = (0.8, 1.25)
 def doubts(
     row: Mapping[str, Any], means: Mapping[str, Any], output: float | None, total: float | None
 ) -> Iterator[Flag]:
-    """Yield a flag for what does not fit. ``means``: ``mean_*`` of the latencies, s; ``output``,
-    ``total``: tokens/s."""
+    # Yield a flag for what does not fit. ``means``: ``mean_*`` of the latencies, s; ``output``,
+    # ``total``: tokens/s.
     asked = positive(row, "osl")
     if asked is None:
         return
@@ -88,8 +88,7 @@ def doubts(
 
 
 def _fits(value: float, of: float, bounds: tuple[float, float]) -> bool:
-    low, high = bounds
-    return low * of <= value <= high * of
+    return bounds[0] * of <= value <= bounds[1] * of
 
 
 # --- InferenceX (InferenceMAX) results: rows with a result each, alone or in an array.
@@ -124,8 +123,15 @@ def parse(content: FileContent, context: Context) -> Parsed:
     """Read the rows; each is a cell. Raises InvalidInput."""
     said = _said(json_bytes(content.data))
     rows = said if isinstance(said, list) else [said]
-    cells = _cells(rows, context, 0, len(rows))
-    return Parsed(NAME, {"rows": len(rows)}, cells, apart=tuple(_apart(rows, context).items()))
+    # The cell of each row by the hash of what the row says, in whatever order.
+    apart = {}
+    for index, row in enumerate(rows):
+        own = hashlib.sha256(msgspec.json.encode(row, order="deterministic")).hexdigest()
+        alone = replace(context, source_id=partial(str, own))
+        named = [(f"Row {index + 1}", row)]
+        apart[own] = cells_of(named, _level, alone, always=len(rows) > 1, first=index)
+    cells = cells_of([(f"Row {n}", row) for n, row in enumerate(rows, start=1)], _level, context)
+    return Parsed(NAME, {"rows": len(rows)}, cells, apart=tuple(apart.items()))
 
 
 def _said(data: memoryview) -> Any:
@@ -138,24 +144,6 @@ def _said(data: memoryview) -> Any:
         return json.loads(bytes(data))
     except (ValueError, RecursionError) as error:
         raise refusal("This InferenceX result", error) from None
-
-
-def _apart(rows: list[Any], context: Context) -> dict[str, Iterator[Cell]]:
-    """Return the cell of each row by the hash of what the row says, in whatever order."""
-    found = {}
-    for index, row in enumerate(rows):
-        said = msgspec.json.encode(row, order="deterministic")
-        own = hashlib.sha256(said).hexdigest()
-        alone = replace(context, source_id=partial(str, own))
-        found[own] = _cells([row], alone, index, len(rows))
-    return found
-
-
-def _cells(rows: list[Any], context: Context, first: int, of: int) -> Iterator[Cell]:
-    for index, row in enumerate(rows, start=first):
-        with part(f"Row {index + 1}", alone=of == 1):
-            cell = cell_of(_level(row), context, index)
-        yield cell
 
 
 def _level(row: Any) -> LevelReport:
@@ -193,19 +181,15 @@ def _level(row: Any) -> LevelReport:
     return LevelReport(
         generator=NAME,
         facts=_facts(row, gpus),
-        reported=_reported(numbers, total, output),
+        reported=chain(
+            reported_flat(numbers, _LATENCIES),
+            reported("total_throughput", total),
+            reported("output_throughput", output),
+        ),
         completed=done,
         errored=0 if done is None else max((made or done) - done, 0),
         flags=tuple(flags),
     )
-
-
-def _reported(
-    numbers: dict[str, Any], total: float | None, output: float | None
-) -> Iterator[Measurement]:
-    yield from reported_flat(numbers, _LATENCIES)
-    yield from reported("total_throughput", total)
-    yield from reported("output_throughput", output)
 
 
 def _facts(row: dict[str, Any], gpus: int | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ llm-d-benchmark writes a report of each version beside the file that it is made 
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from ingest.level import (
     reported_sections,
 )
 from ingest.model import Context, FileContent, Parsed
-from ingest.speculation import of_arguments
+from ingest.settings import of_arguments
 from ingest.stated import (
     count,
     cut_off,
@@ -32,6 +32,7 @@ from ingest.stated import (
     held_by,
     json_object,
     load_report,
+    moment_of,
     number,
     object_of,
     objects_of,
@@ -47,33 +48,27 @@ from warehouse.secrets import scrub
 # --- What an llm-d benchmark report says of the servers and the load: its scenario.
 
 
-_ENGINES = ("vllm", "sglang", "tgi", "tensorrt-llm")
-
-
 def facts_of(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts, in the contract's words; None for what the scenario does not say."""
     scenario = object_of(said.get("scenario"))
     load = object_of(scenario.get("load"))
-    if not isinstance(scenario.get("stack"), list):
+    if isinstance(scenario.get("stack"), list):
+        stated = object_of(load.get("standardized"))
+        lengths = [
+            number(object_of(stated.get(f"{side}_seq_len")), "value")
+            for side in ("input", "output")
+        ]
+        dataset = text_of(stated.get("source"))
+        if dataset and None not in lengths:
+            dataset = f"{dataset} {lengths[0]:g}/{lengths[1]:g}"
+        rate, at_once = positive(stated, "rate_qps"), positive(stated, "concurrency")
+    else:
         # Version 0.1 passes the load generator's own settings on, each with words of its own.
         args = object_of(load.get("args"))
         strategy = object_of(args.get("strategy"))
+        dataset = text_of(load.get("type"))
         at_once = positive(args, "max_concurrency") or positive(strategy, "streams")
         rate = positive(args, "request_rate") or positive(strategy, "rate")
-        return _of_host(scenario) | _load(text_of(load.get("type")), rate, at_once)
-    stated = object_of(load.get("standardized"))
-    lengths = [
-        number(object_of(stated.get(side)), "value") for side in ("input_seq_len", "output_seq_len")
-    ]
-    source = text_of(stated.get("source"))
-    if source and None not in lengths:
-        source = f"{source} {lengths[0]:g}/{lengths[1]:g}"
-    rate, at_once = positive(stated, "rate_qps"), positive(stated, "concurrency")
-    return _of_stack(scenario) | _load(source, rate, at_once)
-
-
-def _load(dataset: str | None, rate: float | None, at_once: float | None) -> dict[str, Any]:
-    return {
+    return _servers(scenario) | {
         "dataset": dataset,
         "rate": rate,
         "load_profile": "concurrent" if rate is None and at_once else None,
@@ -81,61 +76,56 @@ def _load(dataset: str | None, rate: float | None, at_once: float | None) -> dic
     }
 
 
-def _of_host(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of version 0.1, whose hosts and engines stand in lists of the same order."""
-    model, host = object_of(scenario.get("model")), object_of(scenario.get("host"))
-    cards = _listed(host.get("accelerator"))
-    engines = _listed(object_of(scenario.get("platform")).get("engine"))
-    arguments = {f"engine {n}": object_of(one.get("args")) for n, one in enumerate(engines)}
-    return _arguments(arguments) | _stated(
-        {
+def _servers(scenario: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(scenario.get("stack"), list):
+        # Version 0.2: components of which some are engines, each with replicas.
+        components = [
+            one for one in _listed(scenario["stack"])
+            if object_of(one.get("standardized")).get("kind") == "inference_engine"
+        ]  # fmt: skip
+        engines = [object_of(one.get("standardized")) for one in components]
+        args = [object_of(object_of(one.get("native")).get("args")) for one in components]
+        cards = [object_of(one.get("accelerator")) for one in engines]
+        counts = [
+            (positive(card, "count") or 0) * (positive(one, "replicas") or 1)
+            for card, one in zip(cards, engines, strict=True)
+        ]
+        roles, tool = [one.get("role") or "engine" for one in engines], "tool"
+        facts = {"model": _alike(object_of(one.get("model")).get("name") for one in engines)}
+    else:
+        # Version 0.1: hosts and engines stand in lists of the same order.
+        model = object_of(scenario.get("model"))
+        engines = _listed(object_of(scenario.get("platform")).get("engine"))
+        args = [object_of(one.get("args")) for one in engines]
+        cards = _listed(object_of(scenario.get("host")).get("accelerator"))
+        counts = [positive(card, "count") for card in cards]
+        roles, tool = ["engine"] * len(engines), "name"
+        facts = {
             "model": text_of(model.get("name")),
             "precision": text_of(model.get("quantization")),
-            "gpu": _alike(one.get("model") for one in cards),
-            "gpu_count": _sum([positive(one, "count") for one in cards]),
-            "tensor_parallel_size": _alike(map(_tensor_parallel, cards)),
-            "engine": _engine(_alike(one.get("name") for one in engines)),
             "engine_version": _alike(text_of(one.get("version")) for one in engines),
         }
-    )
-
-
-def _of_stack(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of version 0.2: components of which some are engines, each with replicas."""
-    engines = [
-        (object_of(one.get("standardized")), object_of(object_of(one.get("native")).get("args")))
-        for one in _listed(scenario["stack"])
-        if object_of(one.get("standardized")).get("kind") == "inference_engine"
-    ]
-    said = [one for one, _ in engines]
-    cards = [object_of(one.get("accelerator")) for one in said]
-    counts = [
-        (positive(card, "count") or 0) * (positive(one, "replicas") or 1)
-        for card, one in zip(cards, said, strict=True)
-    ]
-    arguments = {
-        f"{one.get('role') or 'engine'} {n}": args for n, (one, args) in enumerate(engines)
+    named = str(_alike(one.get(tool) for one in engines) or "").lower()
+    facts |= {
+        "gpu": _alike(card.get("model") for card in cards),
+        "gpu_count": sum(counts) or None if all(counts) else None,
+        "tensor_parallel_size": _alike(
+            positive(object_of(card.get("parallelism")), "tp") for card in cards
+        ),
+        "engine": next(
+            (engine for engine in ("vllm", "sglang", "tgi", "tensorrt-llm") if engine in named),
+            None,
+        ),
     }
-    return _arguments(arguments) | _stated(
-        {
-            "model": _alike(object_of(one.get("model")).get("name") for one in said),
-            "gpu": _alike(card.get("model") for card in cards),
-            "gpu_count": _sum(counts),
-            "tensor_parallel_size": _alike(map(_tensor_parallel, cards)),
-            "engine": _engine(_alike(one.get("tool") for one in said)),
-        }
-    )
-
-
-def _stated(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return what the report says in its own words, which wins over the servers' arguments."""
-    return {key: value for key, value in facts.items() if value is not None}
+    arguments = {f"{role} {n}": own for n, (role, own) in enumerate(zip(roles, args, strict=True))}
+    # What the report says in its own words wins over the servers' arguments.
+    return _arguments(arguments) | {k: value for k, value in facts.items() if value is not None}
 
 
 def _arguments(arguments: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return what the arguments of the engines state, by the engines' names; where they differ, all
-    stand beside one another. The first that states a speculation tells the arm; of one that cannot be
-    read no arm is told."""
+    # Return what the arguments of the engines state, by the engines' names; where they differ, all
+    # stand beside one another. The first that states a speculation tells the arm; of one that
+    # cannot be read no arm is told.
     told: dict[str, dict[str, Any]] = {}
     for name, args in arguments.items():
         if args:
@@ -152,22 +142,9 @@ def _arguments(arguments: dict[str, dict[str, Any]]) -> dict[str, Any]:
     return facts | ({"server_args": servers} if servers else {})
 
 
-def _engine(name: Any) -> str | None:
-    text = str(name or "").lower()
-    return next((known for known in _ENGINES if known in text), None)
-
-
-def _tensor_parallel(card: dict[str, Any]) -> Any:
-    return positive(object_of(card.get("parallelism")), "tp")
-
-
 def _alike(values: Iterable[Any]) -> Any:
     known = {value for value in values if isinstance(value, str | int | float)}
     return known.pop() if len(known) == 1 else None
-
-
-def _sum(counts: Sequence[Any]) -> int | None:
-    return sum(counts) or None if all(counts) else None
 
 
 def _listed(value: Any) -> list[dict[str, Any]]:
@@ -179,7 +156,6 @@ def _listed(value: Any) -> list[dict[str, Any]]:
 
 NAME, KIND = "llm-d", "an llm-d benchmark report"
 
-_HEAD = 1 << 20
 #: Versions by their mark in a file's name, the later the better.
 _MARKS = ("", "_v0.2", "_v0.2.1")
 #: ``benchmark_report_v0.2,_results.json_0.yaml``: the first run of ``results.json``.
@@ -191,7 +167,6 @@ _VERSION = re.compile(rb"^version:\s*['\"]?0\.\d", re.MULTILINE)
 _SECTIONS = re.compile(rb"^(?:metrics|results|run):", re.MULTILINE)
 _ALL = {"ttft": "time_to_first_token", "request_latency": "request_latency"}
 _WITHOUT_FIRST = _ALL | {"itl": "time_per_output_token", "tpot": "normalized_time_per_output_token"}
-_OF_WHAT_SUCCEEDED = ("vllm-benchmark", "inferencemax")
 _METRICS = {
     "guidellm": _ALL | {"itl": "inter_token_latency", "tpot": "time_per_output_token"},
     "aiperf": _ALL | {"itl": "inter_token_latency"},
@@ -207,7 +182,7 @@ _RATES = {
 
 def sniff(data: memoryview) -> bool:
     """Recognise the version of a benchmark report and its sections."""
-    head = head_of(data, _HEAD)
+    head = head_of(data, 1 << 20)
     if head[:1] == b"{":
         of_one = starts_object(head, b"version", b"scenario", b"metrics")
         return of_one or starts_object(head, b"version", b"run", b"scenario", b"results")
@@ -236,8 +211,6 @@ def stands_for(path: Path) -> tuple[Path, ...]:
 
 
 def _reports(path: Path, mark: str) -> Iterator[Path]:
-    """Yield the report that is made of a result, and those of its levels as far as they are
-    there."""
     yield path.with_name(f"{_name(mark, path.name)}.yaml")
     levels = (f"{_name(mark, path.name)}_{level}.yaml" for level in itertools.count())
     yield from itertools.takewhile(Path.is_file, map(path.with_name, levels))
@@ -321,11 +294,10 @@ def _reported(
 def _counted(
     said: dict[str, Any], told: dict[str, Any], requests: dict[str, Any], tool: str
 ) -> tuple[int, int | None]:
-    """Return how many requests did not fail, and how many did; None where nobody says it."""
     total, failed = count(requests, "total") or 0, count(requests, "failures")
     if failed is None:
         # What is said and no number, as NaN, is unknown.
-        if tool not in _OF_WHAT_SUCCEEDED or requests.get("failures") is not None:
+        if tool not in ("vllm-benchmark", "inferencemax") or requests.get("failures") is not None:
             return total, None
         # Version 0.1 has of these what succeeded, and what was asked for elsewhere.
         load = object_of(object_of(said.get("scenario")).get("load"))
@@ -351,8 +323,8 @@ def _duration(time: dict[str, Any]) -> float | None:
     found = _ISO.fullmatch(value) if isinstance(value, str) else None
     if found is None:
         return number(time, "duration")
-    days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    units = zip(found.groups(), (86_400, 3600, 60, 1), strict=True)
+    return sum(float(part or 0) * length for part, length in units)
 
 
 def _moment(value: Any) -> datetime | None:
@@ -363,7 +335,4 @@ def _moment(value: Any) -> datetime | None:
             return None
     if isinstance(value, datetime):
         return value if value.tzinfo else value.replace(tzinfo=UTC)
-    try:
-        return datetime.fromtimestamp(value, UTC) if is_number(value) and value > 0 else None
-    except (OverflowError, OSError, ValueError):
-        return None
+    return moment_of(value) if is_number(value) and value > 0 else None

@@ -9,7 +9,6 @@ without the moment it began.
 
 import contextlib
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,16 @@ import msgspec
 from ingest.level import LevelReport, LevelRequests, cell_of, reported
 from ingest.model import Context, FileContent, Parsed
 from ingest.read import json_bytes
-from ingest.stated import UNREADABLE, head_of, json_object, number, positive, refusal, starts_object
+from ingest.stated import (
+    UNREADABLE,
+    head_of,
+    json_object,
+    moment_of,
+    number,
+    positive,
+    refusal,
+    starts_object,
+)
 from warehouse.rows import Measurement
 from warehouse.secrets import scrub
 
@@ -35,8 +43,6 @@ _RATES = {"output_throughput": ("results_mean_output_throughput_token_per_s", 1.
 
 
 class LlmperfResponse(msgspec.Struct):
-    """One request."""
-
     ttft_s: float | None = None
     end_to_end_latency_s: float | None = None
     number_input_tokens: float | None = None
@@ -72,7 +78,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
     completed = _number(said, "results_num_completed_requests")
     per_minute = _number(said, "results_num_completed_requests_per_min") or 0
     length = completed / per_minute * _MINUTE if completed and per_minute > 0 else None
-    errors = "results_number_errors"
+    errors, ended = "results_number_errors", _number(said, "timestamp")
     errored = _number(said, errors) if errors in said else 0
     lengths = number(said, "mean_input_tokens"), number(said, "mean_output_tokens")
     level = LevelReport(
@@ -87,7 +93,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
         reported=_reported(said),
         completed=None if completed is None else int(completed),
         errored=None if errored is None else int(errored),
-        started_at=_moment(_number(said, "timestamp"), length),
+        started_at=moment_of(None if ended is None or length is None else ended - length),
         duration=length,
         flags=flags,
         requests=_requests(content),
@@ -110,20 +116,11 @@ def _reported(said: dict[str, Any]) -> Iterator[Measurement]:
 
 
 def _number(said: dict[str, Any], name: str) -> float | None:
-    """Return a number; LLMPerf writes numpy's integers as texts."""
+    # Return a number; LLMPerf writes numpy's integers as texts.
     value = said.get(name)
     with contextlib.suppress(ValueError):
         value = float(value) if isinstance(value, str) else value
     return number({name: value}, name)
-
-
-def _moment(ended: float | None, length: float | None) -> datetime | None:
-    if ended is None or length is None:
-        return None
-    try:
-        return datetime.fromtimestamp(ended - length, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
 
 
 def _requests(content: FileContent) -> LevelRequests | None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from ingest.formats import aiperf
@@ -18,61 +17,51 @@ _ONE_RUN = "profile_export_aiperf.json"
 _GENAI_PERF = ("profile_export.json", "inputs.json", "profile_export_genai_perf.csv")
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """A kind of file that holds too little, known by its head: what it is, what it lacks, and what
-    to give instead."""
-
-    what: str
-    lacks: str
-    instead: str
-    knows: Callable[[bytes], bool]
-
-
-_KINDS = (
-    _Kind(
+#: What a file is, what it lacks, what to give instead, and whether a head is that of one.
+_KINDS: tuple[tuple[str, str, str, Callable[[bytes], bool]], ...] = (
+    (
         "AIPerf's own summary of several runs", "it repeats what the report of each of them says",
         f"these ({_ONE_RUN} of each run), or the folder that holds them",
         aiperf.is_summary,
     ),
-    _Kind(
+    (
         "the CSV of a GuideLLM run", "it holds no requests, and other columns in each release",
         "the JSON report (guidellm … --output kind=json, benchmarks.json)",
         lambda head: head.startswith((b"Run Info,", b'"Run Info",', b"Type,Run Id,")),
     ),
-    _Kind(
+    (
         "the CSV of an AIPerf or GenAI-Perf run", "it does not say what was asked of the server",
         "the JSON beside it (profile_export_aiperf.json, profile_export_genai_perf.json)",
         lambda head: re.match(rb'"?Metric"?,"?avg"?,', head) is not None,
     ),
-    _Kind(
+    (
         "the raw requests of Triton's perf analyzer", "its tokens are not counted",
         "the report that GenAI-Perf made of it (profile_export_genai_perf.json)",
         lambda head: starts_object(head, b"experiments", b"response_timestamps"),
     ),
-    _Kind(
+    (
         "the raw exchanges of an AIPerf run", "its tokens are not counted",
         "its report (profile_export_aiperf.json) with profile_export.jsonl beside it",
         lambda head: starts_object(head, b"metadata", b"start_perf_ns")
         and not aiperf.is_line(head),
     ),
-    _Kind(
+    (
         "the requests of an LLMPerf run", "it does not say what was asked of the server",
         "the …_summary.json beside it, which takes them in",
         lambda head: head[:1] == b"[" and b'"end_to_end_latency_s"' in head and b'"ttft_s"' in head,
     ),
-    _Kind(
+    (
         "a vLLM result in the format of PyTorch's benchmarks", "it holds a part of the result",
         "the result itself (--save-result, --output-json)",
         lambda head: head[:1] == b"[" and b'"vLLM benchmark"' in head,
     ),
-    _Kind(
+    (
         "a result of SGLang's bench_one_batch", "it measures one batch without a load",
         "the result of sglang.bench_serving",
         lambda head: starts_object(head, b"run_name", b"batch_size", b"prefill_latency")
         or starts_object(head, b"run_name", b"batch_size", b"last_ttft"),
     ),
-    _Kind(
+    (
         "a result of SGLang's bench_offline_throughput", "it measures no latency and no load",
         "the result of sglang.bench_serving",
         lambda head: starts_object(head, b"successful_requests", b"total_latency", b"backend"),
@@ -82,7 +71,7 @@ _KINDS = (
 
 def sniff(data: memoryview) -> bool:
     """Recognise any of the kinds of files that hold too little."""
-    return _kind(data) is not None
+    return bool(_kinds(data))
 
 
 def is_by_product(path: Path) -> bool:
@@ -103,11 +92,10 @@ def is_summary(path: Path) -> bool:
 
 def parse(content: FileContent, context: Context) -> Parsed:
     """Raise InvalidInput, which says what to give instead."""
-    kind = _kind(content.data)
-    assert kind is not None
-    raise InvalidInput(f"This is {kind.what}: {kind.lacks}; give {kind.instead}.")
+    what, lacks, instead = _kinds(content.data)[0]
+    raise InvalidInput(f"This is {what}: {lacks}; give {instead}.")
 
 
-def _kind(data: memoryview) -> _Kind | None:
+def _kinds(data: memoryview) -> list[tuple[str, str, str]]:
     head = head_of(data)
-    return next((kind for kind in _KINDS if kind.knows(head)), None)
+    return [(what, lacks, instead) for what, lacks, instead, is_one in _KINDS if is_one(head)]

@@ -59,8 +59,6 @@ _ENGINES = {"sglang": "sglang", "vllm": "vllm", "lmdeploy": "lmdeploy", "trt": "
 _SPECULATIVE = ("speculative_algorithm", "speculative_num_steps", "speculative_eagle_topk",
                 "speculative_num_draft_tokens", "speculative_draft_model_path",
                 "speculative_draft_model_quantization", "speculative_token_map")  # fmt: skip
-#: Below 1 they accept what the target model would not have said; 1 is what is not asked for.
-_THRESHOLDS = ("speculative_accept_threshold_single", "speculative_accept_threshold_acc")
 #: Arguments that make another server; what only names, logs or guards it is left out.
 _SERVER_ARGUMENTS = (
     "context_length", "mem_fraction_static", "max_running_requests", "max_queued_requests",
@@ -103,8 +101,7 @@ def _dataset(said: dict[str, Any]) -> str | None:
 
 
 def _load(said: dict[str, Any]) -> dict[str, Any]:
-    """Return the load: requests at a rate come as a Poisson process, a trace brings its own
-    times."""
+    # Return the load: requests at a rate come as a Poisson process, a trace brings its own times.
     limit, rate = positive(said, "max_concurrency"), said.get("request_rate")
     if rate == "trace":
         return {"load_profile": "trace", "trace": said.get("dataset_name"), "concurrency": limit}
@@ -120,15 +117,21 @@ def _load(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _server(told: Any, accepted: Any) -> dict[str, Any]:
-    """Return the server's own arguments, which SGLang's ``/server_info`` tells; of vLLM only what
-    its engine made of them. ``accepted``: the mean length of acceptance."""
+    # Return the server's own arguments, which SGLang's ``/server_info`` tells; of vLLM only what
+    # its engine made of them. ``accepted``: the mean length of acceptance.
     if not isinstance(told, dict) or not isinstance(told.get("model_path"), str):
         config = told.get("vllm_config") if isinstance(told, dict) else None
         settings = of_vllm(config) if isinstance(config, dict) else of_text(str(config or ""))
         return {"engine_settings": settings or None}
     radix, dtype = told.get("disable_radix_cache"), told.get("dtype")
-    # Arguments that were given, or that SGLang chose in place of its default.
     has_dp = told.get("enable_dp_attention") is True
+    # A replica of the model is as large as TP x PP, and data parallelism of the attention alone lies
+    # within it.
+    replica, gpus = positive(told, "tp_size"), None
+    if replica is not None and told.get("device", "cuda") != "cpu":
+        copies = 1 if has_dp else positive(told, "dp_size") or 1
+        gpus = int(replica * (positive(told, "pp_size") or 1) * copies)
+    # Arguments that were given, or that SGLang chose in place of its default.
     given = {
         name: told[name]
         for name in (*_SERVER_ARGUMENTS, *(("dp_size",) if has_dp else ()))
@@ -141,8 +144,8 @@ def _server(told: Any, accepted: Any) -> dict[str, Any]:
         "model_revision": text_of(told.get("revision")),
         "precision": text_of(told.get("quantization"))
         or (None if dtype == "auto" else text_of(dtype)),
-        "gpu_count": _gpus(told),
-        "tensor_parallel_size": positive(told, "tp_size"),
+        "gpu_count": gpus,
+        "tensor_parallel_size": replica,
         "prefix_caching": None if not isinstance(radix, bool) else not radix,
         "server_args": given or None,
         "engine_settings": of_sglang(told) or None,
@@ -150,19 +153,8 @@ def _server(told: Any, accepted: Any) -> dict[str, Any]:
     }
 
 
-def _gpus(told: dict[str, Any]) -> int | None:
-    """Return how many GPUs serve: a replica of the model is as large as TP x PP, and data
-    parallelism of the attention alone lies within it."""
-    replica = positive(told, "tp_size")
-    if replica is None or told.get("device", "cuda") == "cpu":
-        return None
-    copies = 1 if told.get("enable_dp_attention") is True else positive(told, "dp_size") or 1
-    return int(replica * (positive(told, "pp_size") or 1) * copies)
-
-
 def _speculation(told: dict[str, Any], accepted: Any) -> dict[str, Any]:
-    """Return the arm: a chain of drafts is as long as its steps; a tree is told by its whole
-    size."""
+    # Return the arm: a chain of drafts is as long as its steps; a tree is told by its whole size.
     if "speculative_algorithm" not in told:
         return {}
     algorithm = told["speculative_algorithm"]
@@ -174,7 +166,12 @@ def _speculation(told: dict[str, Any], accepted: Any) -> dict[str, Any]:
     # Of the tokens that are verified together one is the last accepted.
     k = steps if chain and steps else tree - 1 if tree else None
     config = {key: told[key] for key in _SPECULATIVE if told.get(key) is not None}
-    config |= {key: told[key] for key in _THRESHOLDS if (number(told, key) or 1) < 1}
+    # Below 1 they accept what the target model would not have said; 1 is what is not asked for.
+    config |= {
+        key: told[key]
+        for key in ("speculative_accept_threshold_single", "speculative_accept_threshold_acc")
+        if (number(told, key) or 1) < 1
+    }
     # A tree keeps its size whatever is asked for. The steps of a chain are only where it starts.
     if told.get("speculative_adaptive") is True and chain:
         config["speculative_adaptive"] = True
@@ -207,13 +204,10 @@ _KNOWN = re.compile(
     r"completed|accept_length|request_rate|(random|sharegpt|image|gsp|total|max|num|cache|server_info)\w*|seed"
 )
 _OWN_INTERFACE = ("sglang", "sglang-native")
-#: Texts that are tokenised again give some tokens more or fewer than were generated.
-_RETOKENISED = 1.2
 
 
 class Details(msgspec.Struct):
-    """The lists of ``--output-details``: one member for each request."""
-
+    # The lists of ``--output-details``: one member for each request.
     input_lens: list[int | None] | None = None
     output_lens: list[int] | None = None
     ttfts: list[float] | None = None
@@ -279,7 +273,8 @@ def as_asked_for(said: dict[str, Any]) -> Iterator[Flag]:
     counted, held = said.get("total_output_tokens"), said.get("total_output_tokens_retokenized")
     if said.get("backend") in _OWN_INTERFACE or not is_number(counted) or not is_number(held):
         return
-    if held > 0 and counted > _RETOKENISED * held:
+    # Texts that are tokenised again give some tokens more or fewer than were generated.
+    if held > 0 and counted > 1.2 * held:
         yield Flag(
             "tokens_as_asked_for",
             "warning",
@@ -304,15 +299,14 @@ def _reported(said: dict[str, Any], done: int, failed: int | None) -> Iterator[M
     # Left at 0 where rounds of a conversation follow one another.
     totals = {"prompt_tokens": said.get("total_input_tokens") or None,
               "output_tokens": said.get("total_output_tokens")}  # fmt: skip
-    for metric, total in totals.items():
-        if done > 0:
-            # What is no number goes on as it is, to be judged there.
-            yield from reported(metric, total / done if is_number(total) else total)
+    for metric, total in totals.items() if done > 0 else ():
+        # What is no number goes on as it is, to be judged there.
+        yield from reported(metric, total / done if is_number(total) else total)
     yield from error_rate(done, failed)
 
 
 def _requests(details: Details) -> LevelRequests | None:
-    """Return the requests of ``--output-details``, which do not say when they began."""
+    # Return the requests of ``--output-details``, which do not say when they began.
     if details.ttfts is None or details.output_lens is None:
         return None
     lengths = details.output_lens

@@ -37,8 +37,6 @@ NAME, KIND = "vllm-bench", "a vllm bench result"
 
 _HEAD = 1 << 16
 _MARKS = (b'"model_id"', b'"num_prompts"', b'"request_rate"', b'"tokenizer_id"')
-#: InferenceX adds its own words to a result and turns its ms into s.
-_PER_GPU = b'"tput_per_gpu"'
 _PER_REQUEST = frozenset(
     {"input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "queue_times",
      "generated_texts", "errors"}
@@ -110,7 +108,8 @@ def sniff(data: memoryview) -> bool:
 def is_result(data: memoryview) -> bool:
     """Return whether the head of the file carries the keys that every result has."""
     head = bytes(data[:_HEAD])
-    return all(mark in head for mark in _MARKS) and _PER_GPU not in head
+    # InferenceX adds its own words to a result and turns its ms into s.
+    return all(mark in head for mark in _MARKS) and b'"tput_per_gpu"' not in head
 
 
 def is_by_product(path: Path) -> bool:
@@ -127,9 +126,8 @@ def is_of_sweep(data: memoryview) -> bool:
 
 @dataclass(frozen=True)
 class BenchResult:
-    """A result that was read: its typed fields, its own scalar members and short lists without
-    credentials, its flags."""
-
+    # A result that was read: its typed fields, its own scalar members and short lists without
+    # credentials, its flags.
     bench: BenchFields
     members: dict[str, Any]
     flags: tuple[Flag, ...]
@@ -156,9 +154,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
     for line, one in parts:
         with part(f"Line {line}", alone=len(parts) == 1):
             results.append(read(one))
-    config = results[0].config
-    if len(results) > 1:
-        config = {"results": [one.config for one in results]}
+    config = {"results": [one.config for one in results]} if len(results) > 1 else results[0].config
     names = [f"Line {line}" for line, _ in parts]
     cells = cells_of(list(zip(names, results, strict=True)), level_of, context)
     return Parsed(NAME, config, cells, former(content.data) if len(results) > 1 else ())
@@ -170,7 +166,10 @@ def read(data: memoryview) -> BenchResult:
         (bench, members), flags = decoded(data, _decode, infinity=b'"inf"')
     except UNREADABLE as error:
         raise refusal("This vllm bench result", error) from None
-    _check(bench)
+    if bench.duration <= 0 or min(bench.completed, bench.num_prompts, bench.failed or 0) < 0:
+        raise InvalidInput(
+            "This vllm bench result has a duration or a count below zero; run the benchmark again."
+        )
     return BenchResult(bench, members, flags)
 
 
@@ -182,22 +181,25 @@ def _decode(data: bytes | memoryview) -> tuple[BenchFields, dict[str, Any]]:
     return msgspec.json.decode(data, type=BenchFields), scrub(members)
 
 
-def _check(bench: BenchFields) -> None:
-    counts = (bench.completed, bench.num_prompts, bench.failed or 0)
-    if bench.duration <= 0 or min(counts) < 0:
-        raise InvalidInput(
-            "This vllm bench result has a duration or a count below zero; run the benchmark again."
-        )
-
-
 def level_of(result: BenchResult) -> LevelReport:
     """Return what a result states of its level."""
     bench = result.bench
     errored = bench.failed if bench.failed is not None else bench.num_prompts - bench.completed
     requests = _requests(bench)
+    # Only a vLLM server counts drafts under the names that the bench asks for.
+    counts_drafts = bench.spec_decode_num_drafts is not None
     return LevelReport(
         generator=NAME,
-        facts=facts_of(bench),
+        facts={
+            "model": bench.model_id,
+            "engine": "vllm" if counts_drafts else
+            bench.backend if bench.backend in _SERVERS else None,
+            "request_format": _FORMATS.get(bench.endpoint_type or bench.backend or ""),
+            # The server has one counter for each position of a step.
+            "num_speculative_tokens": len(bench.spec_decode_per_position_acceptance_rates or ())
+            or None,
+            **load_of(bench),
+        },
         reported=_reported(result, errored),
         completed=bench.completed,
         errored=max(errored, 0),
@@ -207,15 +209,14 @@ def level_of(result: BenchResult) -> LevelReport:
         acceptance=tuple(acceptance(bench)),
         flags=(*result.flags, *_doubts(result, requests)),
         requests=requests,
-    )
+    )  # fmt: skip
 
 
 def _doubts(result: BenchResult, requests: LevelRequests | None) -> Iterator[Flag]:
     bench = result.bench
     others = {key: said for key, said in result.members.items() if _latency_named(key) is None}
     yield from left_out(others, _KNOWN_OF_SWEEP if "run_number" in others else _KNOWN)
-    if _started_at(bench) is not None:
-        yield LOCAL_TIME
+    yield from () if _started_at(bench) is None else (LOCAL_TIME,)
     if bench.completed == 0:
         return
     ended = bench.completed + (bench.failed or 0)
@@ -225,14 +226,12 @@ def _doubts(result: BenchResult, requests: LevelRequests | None) -> Iterator[Fla
             yield ended_otherwise(ended, bench.num_prompts)
         return
     done = [error is None for error in requests.errors]
-    gaps = [own for own, good in zip(bench.itls or (), done, strict=False) if good]
-    count = sum(map(len, gaps))
-    gap = 1000 * sum(map(sum, gaps)) / count if count else None
-    yield from contradicted("chunk_gap", result.members.get("mean_itl_ms"), gap)
+    gaps = [gap for own, good in zip(bench.itls or (), done, strict=False) if good for gap in own]
+    mean = 1000 * sum(gaps) / len(gaps) if gaps else None
+    yield from contradicted("chunk_gap", result.members.get("mean_itl_ms"), mean)
     if requests.timed:
         first, last = activity(requests.columns)
-        cut = outlived(bench.duration, min(last - first, bench.duration))
-        yield from () if cut is None else (cut,)
+        yield from outlived(bench.duration, min(last - first, bench.duration))
 
 
 # --- The per-request lists of ``--save-detailed``.
@@ -324,9 +323,8 @@ def latencies(
 
 
 def _bare_unit(members: Mapping[str, Any], bench: BenchFields | None) -> str:
-    """Return the unit of names that state none: that in which a request took about as long as so many
-    at once and their rate say, or else at most as long as the run."""
-
+    # Return the unit of names that state none: that in which a request took about as long as so
+    # many at once and their rate say, or else at most as long as the run.
     def stated(name: str) -> float | None:
         found = (number(members, f"{one}_{name}") for one in ("mean", "median"))
         return next((value for value in found if value is not None), None)
@@ -347,24 +345,25 @@ def _bare_unit(members: Mapping[str, Any], bench: BenchFields | None) -> str:
 def _reported(result: BenchResult, errored: int) -> Iterator[Measurement]:
     for (metric, statistic), value in latencies(result.members, result.bench).items():
         yield Measurement("reported", metric, statistic, value)
-    for metric, rate in means(result.bench, errored).items():
-        if rate is not None:
-            yield Measurement("reported", metric, "mean", rate)
+    yield from (
+        Measurement("reported", metric, "mean", rate)
+        for metric, rate in means(result.bench, errored).items() if rate is not None
+    )  # fmt: skip
 
 
 def means(bench: BenchFields, errored: int | None) -> dict[str, float | None]:
     """Return what is stated of rates, and of tokens by request, by metric; None where it is not."""
     done = bench.completed
-    found = {
+    totals = {"prompt_tokens": bench.total_input_tokens, "output_tokens": bench.total_output_tokens}
+    return {
         "output_throughput": bench.output_throughput,
         "total_throughput": bench.total_token_throughput,
         "request_throughput": bench.request_throughput,
         "error_rate": errored / (done + errored) if done and errored is not None else None,
+    } | {
+        metric: None if not done or total is None else total / done
+        for metric, total in totals.items()
     }
-    totals = {"prompt_tokens": bench.total_input_tokens, "output_tokens": bench.total_output_tokens}
-    for metric, total in totals.items():
-        found[metric] = None if not done or total is None else total / done
-    return found
 
 
 def acceptance(bench: BenchFields) -> Iterator[Acceptance]:
@@ -393,24 +392,6 @@ _SERVERS = ("vllm", "sglang", "tgi", "tensorrt-llm", "scalellm", "deepspeed-mii"
 _FORMATS = {"openai-chat": "chat_completions"} | dict.fromkeys(
     ("openai", "vllm", "sglang", "lmi", "scalellm", "llama.cpp"), "text_completions"
 )
-
-
-def facts_of(bench: BenchFields) -> dict[str, Any]:
-    """Return the facts that the result states or implies, in the contract's words; None for what it
-    does not."""
-    engine = bench.backend if bench.backend in _SERVERS else None
-    # Only a vLLM server counts drafts under the names that the bench asks for.
-    if bench.spec_decode_num_drafts is not None:
-        engine = "vllm"
-    return {
-        "model": bench.model_id,
-        "engine": engine,
-        "request_format": _FORMATS.get(bench.endpoint_type or bench.backend or ""),
-        # The server has one counter for each position of a step.
-        "num_speculative_tokens": len(bench.spec_decode_per_position_acceptance_rates or ())
-        or None,
-        **load_of(bench),
-    }
 
 
 def load_of(bench: BenchFields) -> dict[str, Any]:
@@ -448,8 +429,8 @@ def _rate(value: float | str | None) -> float | None:
 
 
 def _started_at(bench: BenchFields) -> datetime | None:
-    """Return when the load began, by the clock of its machine: ``date`` is written when it has
-    ended."""
+    # Return when the load began, by the clock of its machine: ``date`` is written when it has
+    # ended.
     try:
         ended = datetime.strptime(bench.date or "", "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
         return ended - timedelta(seconds=bench.duration)

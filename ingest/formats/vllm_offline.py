@@ -25,12 +25,6 @@ _THROUGHPUT = (b"elapsed_time", b"num_requests", b"total_num_tokens", b"tokens_p
 _LATENCY = (b"avg_latency", b"latencies")
 _RATES = {"total_throughput": "tokens_per_second", "request_throughput": "requests_per_second"}
 _PERCENTILE = re.compile(r"\d\d?(\.\d{1,4})?|100")
-_BATCHES = Flag(
-    "batch_latency",
-    "info",
-    "The latency is that of whole batches without a server, and the file does not say how large they "
-    "were; say it with --set concurrency=….",
-)
 
 
 def sniff(data: memoryview) -> bool:
@@ -95,7 +89,12 @@ def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
         completed=len(batches),
         flags=(
             *flags,
-            _BATCHES,
+            Flag(
+                "batch_latency",
+                "info",
+                "The latency is that of whole batches without a server, and the file does not say how "
+                "large they were; say it with --set concurrency=….",
+            ),
             *_contradictions(mean, percentiles, batches),
         ),
     )
@@ -104,8 +103,8 @@ def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
 def _contradictions(
     mean: float | None, percentiles: dict[str, Any], batches: list[float]
 ) -> Iterator[Flag]:
-    """Yield a flag where the file states another mean, or the first other percentile, than its batches
-    have; vLLM interpolates them."""
+    # Yield a flag where the file states another mean, or the first other percentile, than its
+    # batches have; vLLM interpolates them.
     yield from contradicted("request_latency", mean, sum(batches) / len(batches))
     for name in filter(_PERCENTILE.fullmatch, percentiles):
         told = float(np.percentile(batches, float(name)))

@@ -14,7 +14,7 @@ import msgspec
 from ingest.formats import vllm_bench
 from ingest.level import cell_of
 from ingest.model import Context, FileContent, Parsed
-from ingest.speculation import facts_of
+from ingest.settings import facts_of
 from ingest.stated import UNREADABLE, head_of
 from warehouse.errors import InvalidInput
 
@@ -86,24 +86,25 @@ def _facts(config: dict[str, Any]) -> dict[str, Any]:
         key if key.startswith("_") else key.lstrip("-").replace("-", "_"): value
         for key, value in config.items()
     }
-    facts = {fact: given.get(key) for key, fact in _FACTS.items()}
-    facts["repeat"] = given.get("run_number")
-    facts["arm"] = given.get("_benchmark_name")
-    facts["dataset"] = _dataset(given)
     left_out = (*_FACTS, *_OF_THE_BENCH, "speculative_config")
     arguments = {
         key: value
         for key, value in given.items()
         if key not in left_out and not key.startswith(_BENCH_PREFIXES)
     }
-    facts["server_args"] = arguments or None
+    facts: dict[str, Any] = {fact: given.get(key) for key, fact in _FACTS.items()} | {
+        "repeat": given.get("run_number"),
+        "arm": given.get("_benchmark_name"),
+        "dataset": _dataset(given),
+        "server_args": arguments or None,
+    }
     if "speculative_config" in given:
         facts |= _speculation(given["speculative_config"])
     return {key: value for key, value in facts.items() if value is not None}
 
 
 def _dataset(given: dict[str, Any]) -> str | None:
-    """Name the prompts by what the sweep varied of them: lengths that differ are never repeats."""
+    # Name the prompts by what the sweep varied of them: lengths that differ are never repeats.
     name = given.get("dataset_name")
     lengths = given.get("random_input_len"), given.get("random_output_len")
     if None not in lengths:
@@ -118,8 +119,8 @@ def _dataset(given: dict[str, Any]) -> str | None:
 
 
 def _speculation(config: Any) -> dict[str, Any]:
-    """Return the arm from ``speculative_config``, an object or JSON text; empty or null is a
-    baseline."""
+    # Return the arm from ``speculative_config``, an object or JSON text; empty or null is a
+    # baseline.
     if isinstance(config, str) and config.strip():
         try:
             config = msgspec.json.decode(config)

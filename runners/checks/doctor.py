@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from runners.checks import load, machine, models, software
+from runners.checks import machine, models, software
 from runners.checks.finding import (
     Check,
     CheckFinding,
@@ -17,8 +17,9 @@ from runners.checks.finding import (
     of_vllm,
     target_key,
 )
+from runners.checks.software import datasets, loads
 from runners.planning.plan import Plan, make_plan
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.probes import interpreter
 from runners.serving.engines import PORT, Tool, engine_of, server_command, tool
 from runners.surroundings.machine import survey, visible
@@ -38,9 +39,9 @@ CHECKS: dict[str, Check] = {
     "heads": of_vllm(models.heads),
     "memory": of_vllm(models.memory),
     "lengths": of_vllm(models.lengths),
-    "loads": of_study(load.loads),
+    "loads": of_study(loads),
     "tokenizers": of_vllm(models.tokenizers),
-    "datasets": of_study(load.datasets),
+    "datasets": of_study(datasets),
     "ports": machine.ports,
     "disk": machine.disk,
 }
@@ -58,13 +59,12 @@ def examine(study: Study | None, results: Path) -> tuple[Situation, list[CheckFi
 
 
 def run_check(name: str, situation: Situation) -> list[CheckFinding]:
-    """Return what one check says of the machine; the same sentence is not said twice."""
-    found = dict.fromkeys(CHECKS[name](situation))
-    return [replace(finding, check=name) for finding in found]
+    # What one check says of the machine; the same sentence is not said twice.
+    return [replace(finding, check=name) for finding in dict.fromkeys(CHECKS[name](situation))]
 
 
 def look(study: Study | None, results: Path) -> Situation:
-    """Find out everything that the checks need to know."""
+    # Find out everything that the checks need to know.
     env = {**os.environ, **(study.environment if study is not None else {})}
     plan = None if study is None else make_plan(with_frozen_rates(study, results))
     served = "vllm" if study is None else engine_of(study).tool
@@ -89,18 +89,18 @@ def look(study: Study | None, results: Path) -> Situation:
 
 
 def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> VllmAbilities:
-    """Return what vLLM says of itself, in its own Python; a wrapper without one cannot be asked."""
+    # What vLLM says of itself, in its own Python; a wrapper without one cannot be asked.
     if vllm.kind != "vllm" or vllm.python is None or vllm.version is None:
         return VllmAbilities()
     launches = [] if plan is None else configurations(plan)
-    commands = []
-    if plan is not None:
-        for launch in launches:
-            command = server_command(plan.study, launch.variant, launch.tensor_parallel_size)
-            # The words after ``vllm serve``, with a port in place of the open one.
-            commands.append([word.replace(PORT, "8000") for word in command[2:]])
+    # The words after ``vllm serve``, with a port in place of the open one.
+    commands = [] if plan is None else [
+        [word.replace(PORT, "8000") for word in server_command(
+            plan.study, launch.variant, launch.tensor_parallel_size)[2:]]
+        for launch in launches
+    ]  # fmt: skip
     try:
-        said = interpreter.ask(vllm.python, "probe_vllm", {"commands": commands}, env, _ENGINE_S)
+        said = interpreter.ask(vllm.python, "vllm", {"commands": commands}, env, _ENGINE_S)
     except RunnerError as error:
         return VllmAbilities(problem=str(error).rstrip("."))
     refused = zip(launches, said.pop("refusals"), strict=True)
@@ -117,8 +117,8 @@ def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> VllmAbilit
 
 
 def _model(key: tuple[str, str | None], python: Path | None, env: Mapping[str, str]) -> ModelFiles:
-    """Return the model's files on this machine, else the small ones from the hub, where it can be
-    reached."""
+    # The model's files on this machine, else the small ones from the hub, where it can be
+    # reached.
     model, revision = key
     found = find(model, revision, env)
     # A cache may hold a configuration without weights: this very command puts it there.
@@ -126,10 +126,9 @@ def _model(key: tuple[str, str | None], python: Path | None, env: Mapping[str, s
         return found
     question = {"kind": "model", "id": model, "revision": revision}
     try:
-        said = interpreter.ask(python, "probe_hub", question, env, _HUB_S)
+        said = interpreter.ask(python, "hub", question, env, _HUB_S)
     except RunnerError as error:
         why = str(error).partition("could not be asked: ")[2] or str(error)
         here = found.reason or f"the weights of {model} are not in the cache of this machine"
         return replace(found, reason=f"{here}, and the hub does not hand them out: {why}")
-    folder = Path(said["folder"])
-    return ModelFiles(model, "hub", folder, said["revision"], said["weight_bytes"])
+    return ModelFiles(model, "hub", Path(said["folder"]), said["revision"], said["weight_bytes"])

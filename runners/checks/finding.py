@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from runners.planning.plan import Launch, Plan
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.serving.engines import Tool
 from runners.surroundings.machine import Gpu, Survey
 from runners.surroundings.models import ModelFiles
@@ -36,7 +36,7 @@ class VllmAbilities:
     suffix_decoding: bool | None = None
     #: the words that a speculative setting takes, where it takes few
     choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: what a speculative method switches off, by ``runners.planning.study``: those methods
+    #: what a speculative method switches off, by ``runners.planning.study_file``: those methods
     switches_off: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: its argument parser's words about each launch's command line, by launch
     refusals: Mapping[str, str] = field(default_factory=dict)

@@ -5,19 +5,16 @@ import shutil
 import socket
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from runners.checks.finding import CheckFinding, Situation
 from runners.planning.estimate import Assumed, RecordedDurations, estimate
 from runners.planning.plan import gpus_needed
 from runners.surroundings.machine import NO_BINDING, Gpu, usable_cores
-from runners.surroundings.models import GIB, ModelFiles, gib, hub_cache
+from runners.surroundings.models import GIB, gib, hub_cache
 
 # --- GPUs: enough of them, of one kind, free, at full power, and of a CUDA that this vLLM knows.
-
-#: A power cap lower than this share of the card's own is worth a word.
-_FULL_POWER = 0.99
 
 
 def gpus(situation: Situation) -> Iterator[CheckFinding]:
@@ -43,7 +40,28 @@ def gpus(situation: Situation) -> Iterator[CheckFinding]:
         yield from _listed(situation)
         yield from _enough(situation)
         for gpu in situation.gpus:
-            yield from _undisturbed(gpu)
+            name = f"GPU {gpu.index} ({gpu.name})"
+            if gpu.processes:
+                yield CheckFinding(
+                    "warning",
+                    f"{name} is in use by {gpu.processes} other "
+                    f"{'process' if gpu.processes == 1 else 'processes'}.",
+                    "Wait for them or choose another GPU: neighbours spoil the measurement.",
+                )
+            cap, full = gpu.power_cap_watts, gpu.power_cap_default_watts
+            # A cap is worth a word if it is lower than nearly all of the card's own.
+            if cap is not None and full is not None and cap < 0.99 * full:
+                yield CheckFinding(
+                    "warning",
+                    f"{name} is capped at {cap:.0f} W of {full:.0f} W; the records will say so.",
+                    "Ask the operator for the full power, or compare with runs under the same cap only.",
+                )
+            if gpu.mig:
+                yield CheckFinding(
+                    "warning",
+                    f"{name} is split by MIG, so that a server gets a part of it.",
+                    "Use a whole GPU for figures that others can compare with.",
+                )
 
 
 def _listed(situation: Situation) -> Iterator[CheckFinding]:
@@ -100,36 +118,11 @@ def _enough(situation: Situation) -> Iterator[CheckFinding]:
         )
 
 
-def _undisturbed(gpu: Gpu) -> Iterator[CheckFinding]:
-    name = f"GPU {gpu.index} ({gpu.name})"
-    if gpu.processes:
-        yield CheckFinding(
-            "warning",
-            f"{name} is in use by {gpu.processes} other "
-            f"{'process' if gpu.processes == 1 else 'processes'}.",
-            "Wait for them or choose another GPU: neighbours spoil the measurement.",
-        )
-    cap, full = gpu.power_cap_watts, gpu.power_cap_default_watts
-    if cap is not None and full is not None and cap < _FULL_POWER * full:
-        yield CheckFinding(
-            "warning",
-            f"{name} is capped at {cap:.0f} W of {full:.0f} W; the records will say so.",
-            "Ask the operator for the full power, or compare with runs under the same cap only.",
-        )
-    if gpu.mig:
-        yield CheckFinding(
-            "warning",
-            f"{name} is split by MIG, so that a server gets a part of it.",
-            "Use a whole GPU for figures that others can compare with.",
-        )
-
-
 def _kinds(gpus: tuple[Gpu, ...]) -> str:
-    """Count the GPUs of each kind: "2 x NVIDIA H200 (139.8 GiB)"."""
-    kinds = Counter((gpu.name, gpu.memory_bytes) for gpu in gpus)
+    # Count the GPUs of each kind: "2 x NVIDIA H200 (139.8 GiB)".
     return ", ".join(
         f"{count} x {name}" + ("" if size is None else f" ({gib(size)})")
-        for (name, size), count in kinds.items()
+        for (name, size), count in Counter((gpu.name, gpu.memory_bytes) for gpu in gpus).items()
     )
 
 
@@ -165,8 +158,6 @@ def cores(situation: Situation) -> Iterator[CheckFinding]:
 # --- Ports and proxies: the server listens on this machine, and its clients must reach it there.
 
 _HOST = "127.0.0.1"
-#: Variables by which vLLM is told ports of its own, beside that of its HTTP server.
-_OWN_PORTS = ("VLLM_PORT", "MASTER_PORT")
 
 
 def ports(situation: Situation) -> Iterator[CheckFinding]:
@@ -182,8 +173,10 @@ def ports(situation: Situation) -> Iterator[CheckFinding]:
         )
     else:
         yield CheckFinding("ok", f"A free port on {_HOST} can be opened for the server.")
-    stated = {name: situation.env.get(name, "") for name in _OWN_PORTS}
-    for name, port in stated.items():
+    # Variables by which vLLM is told ports of its own, beside that of its HTTP server.
+    for name, port in {
+        name: situation.env.get(name, "") for name in ("VLLM_PORT", "MASTER_PORT")
+    }.items():
         try:
             if port.isdigit():
                 _bind(int(port))
@@ -239,7 +232,23 @@ def disk(situation: Situation) -> Iterator[CheckFinding]:
         )
     missing = [m for m in situation.models.values() if m.origin == "hub" and m.weight_bytes]
     if missing:
-        yield _downloads(situation.env, missing)
+        needed = sum(model.weight_bytes or 0 for model in missing)
+        free = shutil.disk_usage(_existing(hub_cache(situation.env))).free
+        names = ", ".join(model.model for model in missing)
+        fetched = f"{names} must still be fetched, {gib(needed)}"
+        yield (
+            CheckFinding(
+                "blocker",
+                f"{fetched}, and {gib(free)} is free in the cache of the hub.",
+                "Make room, or set HF_HOME to a larger disk.",
+            )
+            if free < needed
+            else CheckFinding(
+                "warning",
+                f"{fetched}; the first server start waits for it.",
+                "Run `hf download` for each before the study, or raise limits.server_ready_s.",
+            )
+        )
     # Workers of one server talk through shared memory, and containers often get 64 MB.
     split = plan is not None and any(launch.tensor_parallel_size > 1 for launch in plan.launches)
     if split and _SHARED.is_dir() and (size := shutil.disk_usage(_SHARED).total) < GIB:
@@ -248,24 +257,6 @@ def disk(situation: Situation) -> Iterator[CheckFinding]:
             f"{_SHARED} has {gib(size)}, which is little for a server on several GPUs.",
             "Start the container with --ipc=host or --shm-size=8g.",
         )
-
-
-def _downloads(env: Mapping[str, str], missing: list[ModelFiles]) -> CheckFinding:
-    needed = sum(model.weight_bytes or 0 for model in missing)
-    free = shutil.disk_usage(_existing(hub_cache(env))).free
-    names = ", ".join(model.model for model in missing)
-    if free < needed:
-        return CheckFinding(
-            "blocker",
-            f"{names} must still be fetched, {gib(needed)}, and {gib(free)} is free in the cache of "
-            "the hub.",
-            "Make room, or set HF_HOME to a larger disk.",
-        )
-    return CheckFinding(
-        "warning",
-        f"{names} must still be fetched, {gib(needed)}; the first server start waits for it.",
-        "Run `hf download` for each before the study, or raise limits.server_ready_s.",
-    )
 
 
 def _existing(folder: Path) -> Path:

@@ -7,20 +7,8 @@ from typing import Any
 
 from runners.checks.finding import CheckFinding, Situation, configurations, method_of, name_of
 from runners.planning.plan import Launch, Plan
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.surroundings import machine, models
-from runners.surroundings.models import (
-    GIB,
-    WORKING_BYTES,
-    MemoryEstimate,
-    ModelFiles,
-    context_length,
-    gib,
-    memory_arguments,
-    memory_estimate,
-    text_config,
-    token_count,
-)
 
 # --- Heads: whether a draft is of the kind that its method drafts with; vLLM finds out after it has
 # loaded it.
@@ -33,8 +21,6 @@ _LAYERS = (
 )  # fmt: skip
 #: Families whose prediction layers no number in their configuration tells of (vLLM 0.32).
 _UNTOLD = ("longcat", "step3", "mimo", "gemma4", "minimax_m3", "dots3", "nemotron")
-#: A head is one layer or two; more without a word about it is a model of its own.
-_HEAD_LAYERS = 2
 _WITH_A_DRAFT = ("eagle", "eagle3", "medusa", "mlp_speculator", "draft_model")
 
 
@@ -69,9 +55,9 @@ def heads(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
             )
 
 
-def _is_eagle(files: ModelFiles) -> bool | None:
-    """Return whether the draft takes the target's hidden states, as EAGLE's heads do; None where
-    nothing tells."""
+def _is_eagle(files: models.ModelFiles) -> bool | None:
+    # Whether the draft takes the target's hidden states, as EAGLE's heads do; None where
+    # nothing tells.
     if files.config is None:
         return None
     if _says(files.config, "eagle"):
@@ -80,16 +66,17 @@ def _is_eagle(files: ModelFiles) -> bool | None:
     if names is not None:
         # The projection of a token and a hidden state: no other model has it.
         return any("fc" in name.split(".") for name in names)
-    layers = text_config(files.config).get("num_hidden_layers")
-    return False if isinstance(layers, int) and layers > _HEAD_LAYERS else None
+    layers = models.text_config(files.config).get("num_hidden_layers")
+    # A head is one layer or two; more without a word about it is a model of its own.
+    return False if isinstance(layers, int) and layers > 2 else None
 
 
-def _predicts_more(files: ModelFiles) -> bool | None:
-    """Return whether a model has layers that predict more than one token (MTP); None where nothing
-    tells."""
+def _predicts_more(files: models.ModelFiles) -> bool | None:
+    # Whether a model has layers that predict more than one token (MTP); None where nothing
+    # tells.
     if files.config is None:
         return None
-    config = text_config(files.config)
+    config = models.text_config(files.config)
     layers = [config[name] for name in _LAYERS if isinstance(config.get(name), int)]
     if layers:
         return bool(max(layers) > 0)
@@ -98,16 +85,16 @@ def _predicts_more(files: ModelFiles) -> bool | None:
 
 
 def _says(config: Mapping[str, Any], word: str) -> bool:
-    """Return whether a configuration holds a word in a key, the type, the architecture or what
-    speculators write into it."""
+    # Whether a configuration holds a word in a key, the type, the architecture or what
+    # speculators write into it.
     kind = [config.get(name) for name in ("model_type", "architectures", "speculators_model_type",
                                           "speculators_config")]  # fmt: skip
     return word in json.dumps([list(config), kind]).lower()
 
 
 def _tensor_names(folder: Path) -> frozenset[str] | None:
-    """Return the names of the tensors in a folder's safetensors files; None where there are none to
-    be read."""
+    # The names of the tensors in a folder's safetensors files; None where there are none to
+    # be read.
     names: set[str] = set()
     for file in sorted(folder.glob("*.safetensors")):
         try:
@@ -124,8 +111,6 @@ def _tensor_names(folder: Path) -> frozenset[str] | None:
 
 #: The default of vLLM 0.32; what the installed one says wins.
 _SHARE = 0.92
-#: Three processes of vLLM on a CPU, measured with a model of a few megabytes.
-_CPU_PROCESSES = 3 * GIB
 #: Prompt tokens of a request, and an answer without a cap, where nothing is known of either.
 _PROMPT, _ANSWER = 1024, 1024
 
@@ -140,12 +125,22 @@ def memory(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     dummy = "dummy" in {given.get("load-format"), given.get("load_format")}
     for model in situation.models.values():
         if model.config is None or not (model.weight_bytes or dummy):
-            yield _absent(model)
+            missing = "config.json" if model.config is None else "whole set of weight files"
+            why = model.reason or f"{model.folder} has no {missing}"
+            fix = "Correct the path in the study, or make the model (docs/lab.md for the lab's)."
+            if not model.is_local:
+                fix = (
+                    f"Run `hf download {model.model}` where the hub can be reached (a gated model needs "
+                    "HF_TOKEN), and set HF_HOME to that cache."
+                )
+            yield CheckFinding(
+                "blocker", f"The model {model.model} cannot be loaded: {why.rstrip('.')}.", fix
+            )
     if target.config is None:
         return
     for launch in configurations(plan):
         count, size = (
-            text_config(target.config).get("num_attention_heads"),
+            models.text_config(target.config).get("num_attention_heads"),
             launch.tensor_parallel_size,
         )
         if isinstance(count, int) and count % size:
@@ -157,30 +152,17 @@ def memory(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
         draft = situation.draft(plan, launch)
         if draft is None or draft.config is not None:
             arguments = plan.study.engine_arguments(launch.variant)
-            served = memory_arguments(size, arguments, launch.variant.speculative_config)
-            needed = memory_estimate(target, draft, served)
+            needed = models.memory_estimate(
+                target, draft, size, arguments, launch.variant.speculative_config
+            )
             yield _fits(situation, plan.study, launch, needed, arguments)
-
-
-def _absent(model: ModelFiles) -> CheckFinding:
-    missing = "config.json" if model.config is None else "whole set of weight files"
-    why = model.reason or f"{model.folder} has no {missing}"
-    fix = "Correct the path in the study, or make the model (docs/lab.md for the lab's)."
-    if not model.is_local:
-        fix = (
-            f"Run `hf download {model.model}` where the hub can be reached (a gated model needs "
-            "HF_TOKEN), and set HF_HOME to that cache."
-        )
-    return CheckFinding(
-        "blocker", f"The model {model.model} cannot be loaded: {why.rstrip('.')}.", fix
-    )
 
 
 def _fits(
     situation: Situation,
     study: Study,
     launch: Launch,
-    needed: MemoryEstimate,
+    needed: models.MemoryEstimate,
     arguments: dict[str, Any],
 ) -> CheckFinding:
     name = name_of(launch)
@@ -191,7 +173,7 @@ def _fits(
             "Compare the weights with the memory by hand.",
         )
     share = situation.engine.memory_share or _SHARE
-    cache = token_count(arguments.get("kv-cache-memory-bytes"))
+    cache = models.token_count(arguments.get("kv-cache-memory-bytes"))
     if situation.on_gpu is False:
         return _on_cpu(situation, study, launch, needed, cache, share)
     if not situation.gpus:
@@ -208,7 +190,7 @@ def _fits(
     if free < share * total:
         return CheckFinding(
             "blocker",
-            f"{name}: vLLM wants {share:.0%} of {gib(total)} and {gib(free)} is free, so "
+            f"{name}: vLLM wants {share:.0%} of {models.gib(total)} and {models.gib(free)} is free, so "
             "that it will not start.",
             "End what else runs on the GPU, or lower engine_args gpu-memory-utilization.",
         )
@@ -220,12 +202,12 @@ def _on_cpu(
     situation: Situation,
     study: Study,
     launch: Launch,
-    needed: MemoryEstimate,
+    needed: models.MemoryEstimate,
     cache: int | None,
     share: float,
 ) -> CheckFinding:
     space = situation.env.get("VLLM_CPU_KVCACHE_SPACE")
-    cache = int(space) * GIB if space and space.isdigit() else cache
+    cache = int(space) * models.GIB if space and space.isdigit() else cache
     free = machine.memory_bytes("MemAvailable")
     if cache is None or free is None:
         return CheckFinding(
@@ -234,33 +216,34 @@ def _on_cpu(
             "of the memory of this machine.",
             "Set environment: {VLLM_CPU_KVCACHE_SPACE: '1'} (GiB) in the study.",
         )
-    wanted = (needed.weights or 0) + cache + _CPU_PROCESSES
+    # Three processes of vLLM on a CPU, measured with a model of a few megabytes.
+    wanted = (needed.weights or 0) + cache + 3 * models.GIB
     if wanted > free:
         return CheckFinding(
             "blocker",
-            f"{name_of(launch)}: needs about {gib(wanted)} of memory and {gib(free)} is free.",
+            f"{name_of(launch)}: needs about {models.gib(wanted)} of memory and {models.gib(free)} is free.",
             "Close other programs, or lower VLLM_CPU_KVCACHE_SPACE.",
         )
     return _holds(study, launch, needed, cache)
 
 
-def _holds(study: Study, launch: Launch, needed: MemoryEstimate, room: int) -> CheckFinding:
-    """Say whether the cache holds one longest sequence (vLLM insists) and the highest load, of
-    requests of which only the cap of their answers is known."""
+def _holds(study: Study, launch: Launch, needed: models.MemoryEstimate, room: int) -> CheckFinding:
+    # Say whether the cache holds one longest sequence (vLLM insists) and the highest load, of
+    # requests of which only the cap of their answers is known.
     longest, load = needed.max_model_len, max(cell.concurrency or 1 for cell in launch.cells)
     longest_bytes = needed.cache_bytes(longest) if longest is not None else None
     parts = f"{name_of(launch)}: {_parts(needed)}"
     if room <= 0 or (longest_bytes is not None and longest_bytes > room):
         return CheckFinding(
             "blocker",
-            f"{parts} leave {gib(max(room, 0))} for the cache, and one sequence of {longest} tokens "
-            f"takes {gib(longest_bytes or 0)}.",
+            f"{parts} leave {models.gib(max(room, 0))} for the cache, and one sequence of {longest} tokens "
+            f"takes {models.gib(longest_bytes or 0)}.",
             "Serve on more GPUs, lower engine_args max-model-len, or choose a smaller draft.",
         )
     typical = _PROMPT + (study.request.max_tokens or _ANSWER)
     typical = typical if longest is None else min(typical, longest)
     fitting = needed.sequences_in(room, typical) or 0
-    held = f"{parts}; {gib(room)} of cache holds {fitting} requests of {typical} tokens"
+    held = f"{parts}; {models.gib(room)} of cache holds {fitting} requests of {typical} tokens"
     if fitting < load:
         return CheckFinding(
             "warning",
@@ -270,10 +253,10 @@ def _holds(study: Study, launch: Launch, needed: MemoryEstimate, room: int) -> C
     return CheckFinding("ok", f"{held}.")
 
 
-def _parts(needed: MemoryEstimate) -> str:
-    weights = f"{'' if needed.exact else 'about '}{gib(needed.target_bytes or 0)} of weights"
-    draft = f", {gib(needed.draft_bytes)} of draft" if needed.draft_bytes else ""
-    return f"{weights}{draft} and an assumed {gib(WORKING_BYTES)} to work with"
+def _parts(needed: models.MemoryEstimate) -> str:
+    weights = f"{'' if needed.exact else 'about '}{models.gib(needed.target_bytes or 0)} of weights"
+    draft = f", {models.gib(needed.draft_bytes)} of draft" if needed.draft_bytes else ""
+    return f"{weights}{draft} and an assumed {models.gib(models.WORKING_BYTES)} to work with"
 
 
 # --- Lengths: what a server may hold against what the model was made for and what requests ask.
@@ -286,10 +269,10 @@ def lengths(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     study, target = plan.study, situation.target(plan)
     if target is None:
         return
-    made_for = None if target.config is None else context_length(target.config)
+    made_for = None if target.config is None else models.context_length(target.config)
     for launch in configurations(plan):
         arguments = study.engine_arguments(launch.variant)
-        stated = token_count(arguments.get("max-model-len"))
+        stated = models.token_count(arguments.get("max-model-len"))
         longest = stated or made_for
         stretched = situation.env.get(_ANYWAY) == "1" or "hf-overrides" in arguments
         if stated is not None and made_for is not None and stated > made_for and not stretched:
@@ -324,8 +307,23 @@ def tokenizers(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     if study.target.tokenizer is not None:
         folder = Path(study.located(study.target.tokenizer))
         own = folder if folder.is_dir() else None
-    if own is not None:  # Else the memory check says that the model is not here.
-        yield from _own_tokenizer(study, target, own)
+    # Without a folder the memory check says that the model is not here.
+    if own is not None and not study.target.engine_args.get("skip-tokenizer-init"):
+        if models.read_vocabulary(own) is None and target.origin in {"folder", "cache"}:
+            yield CheckFinding(
+                "blocker",
+                f"{own} has no tokenizer.",
+                "Put the tokenizer's files there, or name another under target.tokenizer.",
+            )
+        stated = any("chat-template" in study.engine_arguments(arm) for arm in study.variants)
+        chat = study.request.format == "chat_completions"
+        if chat and not stated and not models.has_chat_template(own):
+            yield CheckFinding(
+                "blocker",
+                f"Requests are chats, and the tokenizer of {target.model} has no chat template, so "
+                "that vLLM would refuse each one.",
+                "Set request.format: text_completions, or engine_args: {chat-template: FILE}.",
+            )
     compared: set[str] = set()
     for launch in configurations(plan):
         draft = situation.draft(plan, launch)
@@ -334,28 +332,8 @@ def tokenizers(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
             yield from _pair(launch, target, draft, own)
 
 
-def _own_tokenizer(study: Study, target: ModelFiles, own: Path) -> Iterator[CheckFinding]:
-    if study.target.engine_args.get("skip-tokenizer-init"):
-        return
-    if models.read_vocabulary(own) is None and target.origin in {"folder", "cache"}:
-        yield CheckFinding(
-            "blocker",
-            f"{own} has no tokenizer.",
-            "Put the tokenizer's files there, or name another under target.tokenizer.",
-        )
-    stated = any("chat-template" in study.engine_arguments(variant) for variant in study.variants)
-    chat = study.request.format == "chat_completions"
-    if chat and not stated and not models.has_chat_template(own):
-        yield CheckFinding(
-            "blocker",
-            f"Requests are chats, and the tokenizer of {target.model} has no chat template, so that "
-            "vLLM would refuse each one.",
-            "Set request.format: text_completions, or engine_args: {chat-template: FILE}.",
-        )
-
-
 def _pair(
-    launch: Launch, target: ModelFiles, draft: ModelFiles, own: Path | None
+    launch: Launch, target: models.ModelFiles, draft: models.ModelFiles, own: Path | None
 ) -> Iterator[CheckFinding]:
     if draft.folder is None or own is None or target.config is None or draft.config is None:
         missing = draft if draft.folder is None or draft.config is None else target
@@ -377,8 +355,10 @@ def _pair(
         yield CheckFinding("ok", f"{draft.model} fits the vocabulary of {target.model}.")
 
 
-def _sizes(target: ModelFiles, draft: ModelFiles, is_model: bool) -> Iterator[CheckFinding]:
-    ours, theirs = text_config(target.config or {}), text_config(draft.config or {})
+def _sizes(
+    target: models.ModelFiles, draft: models.ModelFiles, is_model: bool
+) -> Iterator[CheckFinding]:
+    ours, theirs = models.text_config(target.config or {}), models.text_config(draft.config or {})
     wanted = theirs.get("target_hidden_size")
     if wanted is not None and wanted != ours.get("hidden_size"):
         yield CheckFinding(
@@ -398,9 +378,9 @@ def _sizes(target: ModelFiles, draft: ModelFiles, is_model: bool) -> Iterator[Ch
 
 
 def _vocabularies(
-    draft: ModelFiles, own: Path, folder: Path, is_model: bool
+    draft: models.ModelFiles, own: Path, folder: Path, is_model: bool
 ) -> Iterator[CheckFinding]:
-    """Compare the tokens themselves. A head without a tokenizer of its own uses the target's."""
+    # Compare the tokens themselves. A head without a tokenizer of its own uses the target's.
     ours, theirs = models.read_vocabulary(own), models.read_vocabulary(folder)
     if theirs is None or ours is None:
         return
@@ -411,11 +391,12 @@ def _vocabularies(
             f"The tokenizers of target and {draft.model} are files of different kinds.",
             "Compare them with the library that made them.",
         )
-    elif not found.is_none:
+    elif any(found):
+        renumbered, only_target, only_draft = found
         yield CheckFinding(
-            "blocker" if is_model and found.renumbered else "warning",
-            f"The tokenizer of {draft.model} is another one than the target's: {found.renumbered} "
-            f"tokens under other numbers, {found.only_second} that the target lacks, "
-            f"{found.only_first} that the draft lacks; what it drafts would not be accepted.",
+            "blocker" if is_model and renumbered else "warning",
+            f"The tokenizer of {draft.model} is another one than the target's: {renumbered} "
+            f"tokens under other numbers, {only_draft} that the target lacks, "
+            f"{only_target} that the draft lacks; what it drafts would not be accepted.",
             _SAME_MODEL,
         )

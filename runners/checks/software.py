@@ -1,4 +1,4 @@
-"""Engine and GuideLLM: what is installed, and whether it knows what the study asks of it."""
+"""Engine and GuideLLM: what is installed, whether it knows what the study asks of it, what is sent."""
 
 import difflib
 from collections.abc import Iterable, Iterator
@@ -13,11 +13,16 @@ from runners.checks.finding import (
     name_of,
 )
 from runners.measuring.guidellm import NEWEST, OLDEST
+from runners.planning.loads import Dataset, Hub
 from runners.planning.plan import Launch, Plan
-from runners.planning.study import SWITCHES, Study, Switch
+from runners.planning.study_file import SWITCHES, Study, Switch
+from runners.probes import interpreter
 from runners.serving.engines import Kind, Tool, engine_of
+from runners.surroundings.models import hub_cache
+from runners.texts.loads import doubts, refusals
+from runners.texts.prompts import few_prompts, prompt_sets
 from warehouse.contract import TABLE
-from warehouse.errors import RunnerError
+from warehouse.errors import RunnerError, StudyError
 
 # --- Executables: there, of a release that was tried, and fitting each other and the driver.
 
@@ -28,14 +33,11 @@ _NAMES: dict[Kind, str] = {
 OLDEST_VLLM, NEWEST_VLLM = (0, 13), (0, 32)
 #: From here on vLLM can put acceptance into each response, and GuideLLM keeps it.
 _PER_REQUEST = {"vllm": (0, 32), "guidellm": (0, 8)}
-#: Before this one GuideLLM divided tokens by another time span.
-_CANONICAL = (0, 7, 4)
 
 
 def executables(situation: Situation) -> Iterator[CheckFinding]:
     """Check each executable by itself, then both together."""
-    for tool in (situation.vllm, situation.guidellm):
-        yield _present(tool)
+    yield from map(_present, (situation.vllm, situation.guidellm))
     if situation.engine.problem is not None:
         yield CheckFinding(
             "blocker",
@@ -45,16 +47,37 @@ def executables(situation: Situation) -> Iterator[CheckFinding]:
     if situation.vllm.kind != "vllm":
         return
     vllm, load = numbers(situation.vllm.version), numbers(situation.guidellm.version)
-    if load is not None:
-        yield from _known_guidellm(situation.guidellm.version, load)
-    if vllm is not None:
-        yield from _known_vllm(situation.vllm.version, vllm)
+    if load is not None and load < OLDEST:
+        yield CheckFinding(
+            "blocker",
+            f"GuideLLM {situation.guidellm.version} is older than {_dotted(OLDEST)}, the oldest "
+            "that is driven.",
+            f"Install one from {_dotted(OLDEST)} to {_dotted(NEWEST)}.",
+        )
+    for tool, release, newest in (
+        (situation.guidellm, load, NEWEST), (situation.vllm, vllm, NEWEST_VLLM),
+    ):  # fmt: skip
+        if release is not None and release[:2] > newest[:2]:
+            yield CheckFinding(
+                "warning",
+                f"{_NAMES[tool.kind]} {tool.version} is newer than {_dotted(newest)}, the newest "
+                "that was tried here.",
+                "Try a small study first and look whether its cells are good.",
+            )
+    if vllm is not None and vllm[:2] < OLDEST_VLLM:
+        yield CheckFinding(
+            "warning",
+            f"vLLM {situation.vllm.version} is older than {_dotted(OLDEST_VLLM)}; its arguments "
+            "and counters may be others.",
+            f"Install vLLM {_dotted(NEWEST_VLLM)}.",
+        )
     if vllm is None or load is None:
         return
     how = "acceptance is read from the server's counters alone"
     if vllm[:2] >= _PER_REQUEST["vllm"] and load[:2] >= _PER_REQUEST["guidellm"]:
         how = "acceptance is read from the counters and from each request"
-    if load < _CANONICAL:
+    # Before this one GuideLLM divided tokens by another time span.
+    if load < (0, 7, 4):
         how += (
             ", and the throughput that this GuideLLM prints has another definition than since "
             "0.7.4 (ours is computed from the requests)"
@@ -90,40 +113,8 @@ def _present(tool: Tool) -> CheckFinding:
     return CheckFinding("ok", f"{name} {tool.version} is {tool.path}{python}{more}.")
 
 
-def _known_guidellm(version: str | None, release: tuple[int, ...]) -> Iterator[CheckFinding]:
-    if release < OLDEST:
-        yield CheckFinding(
-            "blocker",
-            f"GuideLLM {version} is older than {_dotted(OLDEST)}, the oldest that is driven.",
-            f"Install one from {_dotted(OLDEST)} to {_dotted(NEWEST)}.",
-        )
-    if release[:2] > NEWEST[:2]:
-        yield _untried("GuideLLM", version, _dotted(NEWEST))
-
-
-def _known_vllm(version: str | None, release: tuple[int, ...]) -> Iterator[CheckFinding]:
-    if release[:2] > NEWEST_VLLM:
-        yield _untried("vLLM", version, _dotted(NEWEST_VLLM))
-    if release[:2] < OLDEST_VLLM:
-        yield CheckFinding(
-            "warning",
-            f"vLLM {version} is older than {_dotted(OLDEST_VLLM)}; its arguments "
-            "and counters may be others.",
-            f"Install vLLM {_dotted(NEWEST_VLLM)}.",
-        )
-
-
-def _untried(name: str, version: str | None, newest: str) -> CheckFinding:
-    return CheckFinding(
-        "warning",
-        f"{name} {version} is newer than {newest}, the newest that was tried here.",
-        "Try a small study first and look whether its cells are good.",
-    )
-
-
 def numbers(version: str | None) -> tuple[int, ...] | None:
-    """Return a version as numbers, "0.32.0+cpu" as (0, 32, 0); None for what is no release
-    number."""
+    # A version as numbers, "0.32.0+cpu" as (0, 32, 0); None for what is no release number.
     first, *others = (version or "").partition("+")[0].split(".")[:3]
     digits = [first, *("".join(filter(str.isdigit, part)) for part in others)]
     return tuple(map(int, digits)) if others and all(map(str.isdigit, digits)) else None
@@ -170,8 +161,6 @@ _ELSEWHERE = {
     "eagle2": "method: eagle",
     "nextn": "method: mtp",
 }
-#: Below this two words share letters by chance ("pard", "dspark").
-_ALIKE = 0.75
 
 
 def methods(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
@@ -222,7 +211,8 @@ def _unknown(situation: Situation, launch: Launch) -> Iterator[CheckFinding]:
 
 def _misspelt(arm: str, what: str, word: str, known: Iterable[str] | None) -> CheckFinding:
     have = sorted(known or ())
-    near = difflib.get_close_matches(word, have, n=3, cutoff=_ALIKE)
+    # Below this two words share letters by chance ("pard", "dspark").
+    near = difflib.get_close_matches(word, have, n=3, cutoff=0.75)
     fix = f"Write {' or '.join(near)}" if near else f"It has {', '.join(have)}; write one of these"
     fix = f"Write {_ELSEWHERE[word.lower()]}" if word.lower() in _ELSEWHERE else fix
     return CheckFinding(
@@ -333,9 +323,15 @@ def equal_engine(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     baseline with equal engine."""
     wanted = plan.study.equal_engine
     for launch in configurations(plan):
+        # What the study says itself is left to it; without a GPU there is but the first model
+        # runner.
+        stated = plan.study.engine_arguments(launch.variant) | plan.study.environment
         off = [
-            switch for switch in SWITCHES if _switches_off(situation, plan.study, launch, switch)
-        ]
+            switch for switch, parts in SWITCHES.items()
+            if not any(name in stated for part in parts for name in part)
+            and (switch != "model-runner" or situation.on_gpu is True)
+            and method_of(launch) in situation.engine.switches_off.get(switch, ())
+        ]  # fmt: skip
         if not off or set(off) == set(wanted):
             continue
         kept = f"equal_engine switches off {_named(wanted)}" if wanted else "the baseline keeps it"
@@ -348,15 +344,90 @@ def equal_engine(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
         )
 
 
-def _switches_off(situation: Situation, study: Study, launch: Launch, switch: Switch) -> bool:
-    """Return whether an arm's method switches this off, and the study says nothing of it. Without
-    a GPU there is but the first model runner."""
-    stated = study.engine_arguments(launch.variant) | study.environment
-    if any(name in stated for part in SWITCHES[switch] for name in part):
-        return False
-    there = switch != "model-runner" or situation.on_gpu is True
-    return there and method_of(launch) in situation.engine.switches_off.get(switch, ())
-
-
 def _named(switches: Iterable[Switch]) -> str:
     return " and ".join(_WORDS[switch] for switch in switches)
+
+
+# --- What is sent: datasets that can be read here and have prompts enough, loads that can be run.
+
+
+def loads(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
+    """Yield each load that cannot be run, then each that says less than it seems to."""
+    refused: list[tuple[Status, str]]
+    refused = [("blocker", text) for text in refusals(plan, situation.guidellm.version)]
+    doubted: list[tuple[Status, str]] = [("warning", text) for text in doubts(plan)]
+    for status, sentence in refused + doubted:
+        said, _, fix = sentence.partition("; ")
+        yield CheckFinding(status, f"{said}.", f"{fix[:1].upper()}{fix[1:]}")
+
+
+def datasets(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
+    """Check each dataset that a cell needs, downloading nothing; then levels whose prompts are few."""
+    needed = {cell.dataset for cell in plan.cells}
+    for dataset in plan.study.measured_on:
+        if dataset.name in needed and dataset.hub is not None:
+            yield _of_hub(situation, plan.study, dataset, dataset.hub)
+        elif dataset.name in needed:
+            try:
+                yield _enough(plan.study, dataset)
+            except StudyError as error:
+                yield CheckFinding("blocker", _sentence(error), "Correct the dataset in the study.")
+    for sentence in few_prompts(plan):
+        said, _, fix = sentence.rpartition("; ")
+        yield CheckFinding("warning", f"{said}.", f"{fix[:1].upper()}{fix[1:]}")
+
+
+def _of_hub(situation: Situation, study: Study, dataset: Dataset, hub: Hub) -> CheckFinding:
+    # Say what the cache of this machine has of the dataset, else whether the hub would hand it out.
+    offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+    here = f"{hub.id} is not in the cache of this machine"
+    useless = None
+    try:
+        environment = {**study.environment, **offline}
+        return _enough(study.model_copy(update={"environment": environment}), dataset)
+    except StudyError as error:
+        if (hub_cache(situation.env) / f"datasets--{hub.id.replace('/', '--')}").is_dir():
+            useless = _sentence(error)
+            here = f"{hub.id} in the cache is of no use ({useless.rstrip('.')})"
+    python = situation.guidellm.python or situation.vllm.python
+    if python is None:
+        return CheckFinding(
+            "unknown",
+            f"Dataset {dataset.name}: whether {hub.id} can be had is unknown without the "
+            "environment of GuideLLM or vLLM.",
+            "Name the executables in the study.",
+        )
+    question = {"kind": "dataset", "id": hub.id, "revision": hub.revision}
+    try:
+        interpreter.ask(python, "hub", question, situation.env, timeout_s=30)
+    except RunnerError as error:
+        why = str(error).partition("could not be asked: ")[2] or str(error)
+        return CheckFinding(
+            "blocker",
+            f"Dataset {dataset.name}: {here} and the hub does not hand it out: {why}",
+            f"Run `hf download --repo-type dataset {hub.id}` where the hub can be reached, copy that "
+            "cache here and set HF_HOME; or name a local file instead of hub.",
+        )
+    if useless is not None:
+        return CheckFinding(
+            "warning",
+            f"The copy in the cache is of no use: {useless}",
+            "Correct the dataset in the study, or fetch it again.",
+        )
+    return CheckFinding(
+        "ok", f"Dataset {dataset.name}: the hub has {hub.id}; it is fetched by the first run."
+    )
+
+
+def _enough(study: Study, dataset: Dataset) -> CheckFinding:
+    sets = prompt_sets(study, dataset.name)
+    sent = [prompt for level in sets.values() for prompt in level.prompts]
+    count, levels = len(set(sent)), "1 level" if len(sets) == 1 else f"{len(sets)} levels"
+    again = "" if count == len(sent) else f", sent again until there are {len(sent)}"
+    return CheckFinding(
+        "ok", f"Dataset {dataset.name}: {count} different prompts for {levels}{again}."
+    )
+
+
+def _sentence(error: StudyError) -> str:
+    return str(error).partition("; ")[0].rstrip(".") + "."

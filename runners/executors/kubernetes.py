@@ -5,24 +5,15 @@ sees on the claim where results lie. This machine need not see them: then a Job'
 kubectl knows the cluster, the login and the proxy; nothing of these is known here.
 """
 
+import hashlib
 import json
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from runners.executors import ExecutorJob, ExecutorOutcome, Update
-from runners.executors.kubernetes_job import (
-    APP,
-    INSTANCE,
-    LAUNCH,
-    MOST_STUDY_BYTES,
-    NAME,
-    PodRequest,
-    instance,
-    manifest,
-)
 from runners.executors.settings import KubernetesSettings
 from runners.executors.waiting import (
     Queue,
@@ -36,8 +27,151 @@ from runners.executors.waiting import (
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan, gpus_needed
 from runners.surroundings.layout import Layout
+from runners.surroundings.machine import EXECUTOR
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import is_secret_name
+
+# --- The Job of one launch, as Kubernetes takes it: one object, nothing beside it.
+#
+# The study travels in an annotation of the pod and is a file there (downward API); results lie on a
+# claim. The pod keeps the restricted standard of pod security.
+
+
+APP, INSTANCE, LAUNCH = "app.kubernetes.io/name", "app.kubernetes.io/instance", "draftboard/launch"
+NAME = "draftboard-launch"
+CONTAINER = "launch"
+_STUDY = "draftboard/study"
+#: All annotations of an object together may have 256 KiB.
+MOST_STUDY_BYTES = 200 * 1024
+_USER = 10001  # of the image, see the Dockerfile
+_FOLDER = "/study"
+#: A launch that is asked to end stops its server first.
+_GRACE_S = 120
+_LONGEST = 63
+
+
+def instance(study: str, settings: KubernetesSettings) -> str:
+    """Return the label that all Jobs of a study in one results folder share."""
+    place = json.dumps([study, settings.claim, settings.results])
+    return f"{_slug(study)[:40].strip('-')}-{_hash(place)}"
+
+
+def manifest(
+    study: str,
+    launch_id: str,
+    text: str,
+    gpus: int,
+    arguments: Sequence[str],
+    settings: KubernetesSettings,
+) -> dict[str, Any]:
+    """Return the Job of a study's launch. ``text``: the study file; empty where the pod finds it on
+    one of its volumes. Its name follows from all that it is: another study or image is another
+    Job."""
+    labels = {APP: NAME, INSTANCE: instance(study, settings), LAUNCH: label(launch_id)}
+    spec = {
+        # A launch that failed says why and is not repeated; one whose node was lost or that was
+        # evicted is replaced and goes on with the cells that are missing.
+        "backoffLimit": settings.restarts,
+        "podReplacementPolicy": "Failed",
+        "podFailurePolicy": {
+            "rules": [
+                {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                {"action": "FailJob", "onExitCodes": {
+                    "containerName": CONTAINER, "operator": "In", "values": [1, 2]}},
+            ]
+        },
+        "ttlSecondsAfterFinished": settings.keep_s,
+        **({"activeDeadlineSeconds": settings.time_s} if settings.time_s else {}),
+        "template": {
+            "metadata": {
+                "labels": labels,
+                **({"annotations": {_STUDY: text}} if text else {}),
+            },
+            "spec": _pod(launch_id, text, gpus, arguments, settings),
+        },
+    }  # fmt: skip
+    # A Job's name ends in its pods' names and labels, so it is a DNS label.
+    ending = f"-{_hash(json.dumps(spec, sort_keys=True))}"
+    begin = _slug(f"{study}-{launch_id}")[: _LONGEST - len(ending)]
+    name = f"{begin.strip('-')}{ending}"
+    metadata = {"name": name, "labels": labels, "annotations": {LAUNCH: launch_id}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def _pod(
+    launch_id: str, text: str, gpus: int, arguments: Sequence[str], settings: KubernetesSettings
+) -> dict[str, Any]:
+    claims = {settings.claim: settings.results, **settings.mounts}
+    places: list[tuple[dict[str, Any], str]] = [
+        ({"name": f"claim-{at}", "persistentVolumeClaim": {"claimName": name}}, path)
+        for at, (name, path) in enumerate(claims.items())
+    ]
+    if text:
+        field = {"fieldRef": {"fieldPath": f"metadata.annotations['{_STUDY}']"}}
+        sent = {"downwardAPI": {"items": [{"path": "study.yaml", **field}]}}
+        places.append(({"name": "study", **sent}, _FOLDER))
+    shared = {"medium": "Memory", "sizeLimit": settings.shared_memory}
+    places += [
+        ({"name": "tmp", "emptyDir": {}}, "/tmp"),
+        ({"name": "shared-memory", "emptyDir": shared}, "/dev/shm"),
+    ]
+    study = settings.study or f"{_FOLDER}/study.yaml"
+    requests = {"cpu": settings.cpus, "memory": settings.memory}
+    return {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": _GRACE_S,
+        "securityContext": {
+            "runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER, "fsGroup": _USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [{
+            "name": CONTAINER,
+            "image": settings.image,
+            "command": [
+                "draftboard", "run", study, "--results", settings.results,
+                "--launch", launch_id, *arguments,
+            ],
+            "env": [
+                {"name": name, "value": value}
+                for name, value in {EXECUTOR: "kubernetes", **settings.environment}.items()
+            ],
+            "envFrom": [{"secretRef": {"name": name}} for name in settings.secrets],
+            "resources": {
+                "requests": {name: str(n) for name, n in requests.items() if n is not None},
+                "limits": {settings.gpu_resource: str(gpus)} if gpus else {},
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            },
+            "volumeMounts": [
+                {"name": volume["name"], "mountPath": path} for volume, path in places
+            ],
+        }],
+        "volumes": [volume for volume, _ in places],
+        **settings.pod,
+    }  # fmt: skip
+
+
+def label(text: str) -> str:
+    # A text as the value of a label: unchanged where it can be.
+    if re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", text):
+        return text
+    return f"{_slug(text)[:50].strip('-')}-{_hash(text)}"
+
+
+def _slug(text: str) -> str:
+    found = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    return found if found[:1].isalpha() else f"s-{found}".rstrip("-")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+# --- Launches as Jobs: one for each server launch.
+
 
 _LOG_LINES = 2000
 _TIMEOUT_S = 120.0
@@ -63,7 +197,20 @@ class Kubernetes:
                 "Kubernetes needs an image with draftboard, vLLM and GuideLLM: --image, or "
                 "kubernetes: image in the cluster options (docs/deploy.md builds one)."
             )
-        text = "" if self.settings.study else _study_text(plan, job)
+        text = ""
+        if not self.settings.study:
+            hidden = sorted(name for name in plan.study.environment if is_secret_name(name))
+            if hidden:
+                raise RunnerError(
+                    f"The study sets {', '.join(hidden)}, which everybody could read in a Job; keep "
+                    "it in a Secret and name that under kubernetes: secrets in the cluster options."
+                )
+            text = job.study.read_text(encoding="utf-8")
+            if len(text.encode()) > MOST_STUDY_BYTES:
+                raise RunnerError(
+                    f"{job.study} is too large to be sent along with a Job; put it on a claim and "
+                    "say where (kubernetes: study)."
+                )
         layout = Layout(job.results.absolute(), plan.study.name)
         scheduler = _KubernetesScheduler(layout, plan, job, self.settings, text)
         outcome = run_launches(scheduler, job, self.settings.poll_s, self.wait, called="Job")
@@ -72,23 +219,6 @@ class Kubernetes:
             return outcome
         claim = f"the claim {self.settings.claim}, below {self.settings.results}"
         return replace(outcome, results_at=claim)
-
-
-def _study_text(plan: Plan, job: ExecutorJob) -> str:
-    """Return the study file as the pods get it. RunnerError where it cannot be sent along."""
-    hidden = sorted(name for name in plan.study.environment if is_secret_name(name))
-    if hidden:
-        raise RunnerError(
-            f"The study sets {', '.join(hidden)}, which everybody could read in a Job; keep it in a "
-            "Secret and name that under kubernetes: secrets in the cluster options."
-        )
-    text = job.study.read_text(encoding="utf-8")
-    if len(text.encode()) > MOST_STUDY_BYTES:
-        raise RunnerError(
-            f"{job.study} is too large to be sent along with a Job; put it on a claim and say where "
-            "(kubernetes: study)."
-        )
-    return text
 
 
 @dataclass(frozen=True)
@@ -114,13 +244,9 @@ class KubernetesQueue(Queue):
         """Return the Jobs that Kubernetes still knows, by launch."""
         kubectl, label = self.place()
         try:
-            found = seen(kubectl.objects(label))
+            return seen(kubectl.objects(label))
         except Silent as error:
             raise RunnerError(f"{error}; check `kubectl get jobs`.") from None
-        return {
-            launch_id: Submitted(job.job, job.stage, job.where, job.over)
-            for launch_id, job in found.items()
-        }
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """Delete Jobs with their pods."""
@@ -169,7 +295,7 @@ class _KubernetesScheduler(KubernetesQueue, Scheduler):
             if found is None:
                 continue
             same = found.job == self._manifest(launch)["metadata"]["name"]
-            if not found.over or (same and found.stage == "done" and blind):
+            if not found.over or (same and found.state == "done" and blind):
                 standing[launch.launch_id] = found.job
             elif same:
                 self.over.add(found.job)
@@ -184,11 +310,8 @@ class _KubernetesScheduler(KubernetesQueue, Scheduler):
         return name
 
     def _manifest(self, launch: Launch) -> dict[str, Any]:
-        gpus = gpus_needed(self.plan.study, launch)
-        request = PodRequest(
-            self.plan.study.name, launch.launch_id, self.text, gpus, self.job.arguments
-        )
-        return manifest(request, self.settings)
+        study, gpus = self.plan.study.name, gpus_needed(self.plan.study, launch)
+        return manifest(study, launch.launch_id, self.text, gpus, self.job.arguments, self.settings)
 
     def note(self, jobs: Mapping[str, str]) -> None:
         kubectl, label = self.place()
@@ -205,16 +328,17 @@ class _KubernetesScheduler(KubernetesQueue, Scheduler):
             elif found.over:
                 lines = kubectl.log(name, _LOG_LINES)
                 if lines:  # The pod may be gone tomorrow.
-                    kept = "\n".join(lines) + "\n"
-                    self.log_file(launch_id).write_text(kept, encoding="utf-8")
-                why = f"{found.where}; its last line: {last_printed(lines)}"
-                detail = f"Job {name}" if found.stage == "done" else why
-                yield Update(launch_id, found.stage, detail)
+                    self.log_file(launch_id).write_text("\n".join(lines) + "\n", encoding="utf-8")
+                if found.state == "done":
+                    yield Update(launch_id, "done", f"Job {name}")
+                else:
+                    why = f"{found.where}; its last line: {last_printed(lines)}"
+                    yield Update(launch_id, "failed", why)
             elif found.never:
                 kubectl.delete([name])
                 why = f"it can never start ({found.where}), so its Job was deleted"
                 yield Update(launch_id, "failed", why)
-            elif found.stage == "waiting":
+            elif found.state == "waiting":
                 yield Update(launch_id, "waiting", f"Job {name}: {found.where}")
             else:
                 last = next(iter(kubectl.log(name, 1)), "")
@@ -232,7 +356,7 @@ class Kubectl:
     namespace: str | None = None
 
     def create(self, manifest: Mapping[str, Any]) -> None:
-        """Make one Job. RunnerError with Kubernetes' own words where it is refused."""
+        # Make one Job. RunnerError with Kubernetes' own words where it is refused.
         done = self._asked("create", "-f", "-", given=json.dumps(manifest))
         if done.returncode != 0:
             raise RunnerError(
@@ -242,7 +366,7 @@ class Kubectl:
             )
 
     def objects(self, instance: str) -> list[Mapping[str, Any]]:
-        """Return the Jobs and pods of a study. Raises Silent."""
+        # The Jobs and pods of a study. Raises Silent.
         chosen = f"{APP}={NAME},{INSTANCE}={instance}"
         done = self._call("get", "jobs,pods", "-l", chosen, "-o", "json")
         if done.returncode != 0:
@@ -275,7 +399,7 @@ class Kubectl:
         return done.stdout.splitlines() if done.returncode == 0 else []
 
     def followed(self, job: str) -> Iterator[str]:
-        """Yield what a Job's pod prints from now on, until it ends."""
+        # What a Job's pod prints from now on, until it ends.
         argv = self._argv("logs", f"job/{job}", "--follow", "--tail=0")
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
@@ -311,7 +435,6 @@ def _words(text: str) -> str:
     return "; ".join(lines)[:600].rstrip(".") or "no reason given"
 
 
-Stage = Literal["waiting", "running", "done", "failed"]
 #: Why a container waits for what will not come by itself.
 _NEVER = frozenset({"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError"})
 _REASONS = {
@@ -326,27 +449,11 @@ _KILLED = {
 }
 
 
-@dataclass(frozen=True)
-class SeenJob:
-    """One launch as Kubernetes shows it. ``where``: its node, or why it waits or failed."""
-
-    job: str
-    stage: Stage
-    where: str
-    #: Whether it waits for what cannot come.
-    never: bool = False
-
-    @property
-    def over(self) -> bool:
-        """Whether the launch's Job will do nothing more."""
-        return self.stage in ("done", "failed")
-
-
-def seen(objects: Sequence[Mapping[str, Any]]) -> dict[str, SeenJob]:
-    """Return launch -> what these Jobs and pods say of it: of several Jobs the one at work, else the
-    newest."""
+def seen(objects: Sequence[Mapping[str, Any]]) -> dict[str, Submitted]:
+    # Launch -> what these Jobs and pods say of it: of several Jobs the one at work, else the
+    # newest.
     jobs = [each for each in objects if each.get("kind") == "Job"]
-    found: dict[str, SeenJob] = {}
+    found: dict[str, Submitted] = {}
     for job in sorted(jobs, key=_made):
         meta = job.get("metadata", {})
         launch = meta.get("annotations", {}).get(LAUNCH)
@@ -357,22 +464,22 @@ def seen(objects: Sequence[Mapping[str, Any]]) -> dict[str, SeenJob]:
     return found
 
 
-def _seen(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> SeenJob:
+def _seen(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Submitted:
     name, stated = str(job["metadata"]["name"]), job.get("status", {}).get("conditions") or []
     conditions = {str(each["type"]): each for each in stated if each.get("status") == "True"}
     if "Complete" in conditions:
-        return SeenJob(name, "done", "")
+        return Submitted(name, "done", over=True)
     if "Failed" in conditions:
-        return SeenJob(name, "failed", _why(name, conditions["Failed"], pods))
+        return Submitted(name, "failed", _why(name, conditions["Failed"], pods), over=True)
     if "Suspended" in conditions:
-        return SeenJob(name, "waiting", "suspended: a queue or somebody holds it")
+        return Submitted(name, "waiting", "suspended: a queue or somebody holds it")
     newest = max(pods, key=_made, default=None)
     if newest is None:
-        return SeenJob(name, "waiting", "its pod is not made yet")
+        return Submitted(name, "waiting", "its pod is not made yet")
     if newest.get("status", {}).get("phase") == "Running":
-        return SeenJob(name, "running", str(newest.get("spec", {}).get("nodeName")))
+        return Submitted(name, "running", str(newest.get("spec", {}).get("nodeName")))
     reason, message = _waits(newest)
-    return SeenJob(name, "waiting", f"{reason}: {message}".rstrip(": "), reason in _NEVER)
+    return Submitted(name, "waiting", f"{reason}: {message}".rstrip(": "), never=reason in _NEVER)
 
 
 def _why(name: str, condition: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> str:

@@ -4,7 +4,6 @@ Neighbours disturb each other through the processor, the memory and the power th
 record says who ran beside it.
 """
 
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +17,9 @@ from runners.executors.waiting import Scheduler, last_printed, run_launches
 from runners.measuring.resume import Now, look
 from runners.planning.estimate import Node, allowed, pack
 from runners.planning.plan import Launch, Plan, gpus_needed
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.serving.processes import Guarded
-from runners.surroundings.layout import RECORD, Layout
+from runners.surroundings.layout import RECORD, Layout, json_object
 from runners.surroundings.machine import EXECUTOR, PARALLEL, Survey, answering, offered, survey
 from warehouse.errors import RunnerError
 
@@ -90,8 +89,8 @@ class _SideBySide(Scheduler):
         return launch.launch_id
 
     def states(self, jobs: Mapping[str, str]) -> Iterator[Update]:
-        """Start the next launches of the plan as far as they fit, and close those that ended. A
-        smaller one does not overtake: its neighbours would differ."""
+        # Start the next launches of the plan as far as they fit, and close those that ended. A
+        # smaller one does not overtake: its neighbours would differ.
         while self.waiting:
             launch = self.waiting[0]
             needed = gpus_needed(self.plan.study, launch)
@@ -109,7 +108,7 @@ class _SideBySide(Scheduler):
             yield self._close(each)
 
     def cancel(self, jobs: Sequence[str]) -> None:
-        """End all running launches at the same time."""
+        # End all running launches at the same time.
         with ThreadPoolExecutor(max_workers=self.parallel) as threads:
             list(threads.map(lambda each: each.process.stop(_GRACE_S), self.running))
 
@@ -121,8 +120,7 @@ class _SideBySide(Scheduler):
         log = self._log(launch)
         process = Guarded.start(self.job.command(launch), {**os.environ, **marks}, log)
         self.running.append(_Running(launch, process, taken))
-        where = f"on GPU {', '.join(taken)}" if taken else ""
-        return Update(launch.launch_id, "running", where)
+        return Update(launch.launch_id, "running", f"on GPU {', '.join(taken)}" if taken else "")
 
     def _close(self, ended: _Running) -> Update:
         status, name = ended.process.poll(), ended.launch.launch_id
@@ -137,8 +135,8 @@ class _SideBySide(Scheduler):
         return Update(name, "failed", f"it ended with exit status {status}; last line: {last}")
 
     def _tell_good_cells(self) -> None:
-        """Tell of each cell that became good since the last look, with the seconds that its record
-        says it took."""
+        # Tell of each cell that became good since the last look, with the seconds that its record
+        # says it took.
         self.looked_at = time.monotonic()
         cells = [cell for launch in self.job.launches for cell in launch.cells]
         untold = [cell for cell in cells if cell.key not in self.good]
@@ -146,8 +144,8 @@ class _SideBySide(Scheduler):
         for cell in found.good:
             self.good.add(cell.key)
             folder = found.states[cell.key].folder
-            record = {} if folder is None else json.loads((folder / RECORD).read_bytes())
-            timeline = record.get("timeline")
+            record = None if folder is None else json_object(folder / RECORD)
+            timeline = (record or {}).get("timeline")
             seconds = timeline.get("total", 0.0) if isinstance(timeline, dict) else 0.0
             self.job.measured(cell, float(seconds))
 
@@ -157,10 +155,6 @@ class _SideBySide(Scheduler):
 
     def _log(self, launch: Launch) -> Path:
         return self._layout.root / "logs" / f"{launch.launch_id}.run.log"
-
-
-#: A card that nobody uses still holds some memory for its driver.
-_FREE_MEMORY = 0.95
 
 
 def spread(
@@ -184,15 +178,16 @@ def fitting(
         return 1
     if max(gpus_needed(study, launch) for launch in launches) > len(free):
         return 1
-    return pack(study, [(launch, 1.0) for launch in launches], Node(len(free))).at_once
+    return pack(study, [(launch, 1.0) for launch in launches], Node(len(free)))[1]
 
 
 def _free(survey: Survey, env: Mapping[str, str]) -> tuple[str, ...]:
+    # A card that nobody uses still holds some memory for its driver.
     return tuple(
         name
         for name, gpu in offered(survey, env)
         if gpu.memory_bytes is not None
         and gpu.free_bytes is not None
         and not (gpu.mig or gpu.processes)
-        and gpu.free_bytes >= _FREE_MEMORY * gpu.memory_bytes
+        and gpu.free_bytes >= 0.95 * gpu.memory_bytes
     )

@@ -23,12 +23,6 @@ from runners.surroundings.machine import EXECUTOR
 from warehouse.errors import RunnerError
 
 _LOOK_S = 2.0
-_CONNECT_S = 10.0
-#: Ray counts a lost node as lost after some 30 s; then others may take its place.
-_NODE_LOST_S = 60.0
-#: How often a task whose node was lost is started again; one that failed is not.
-_RESTARTS = 5
-_CANCEL_S = 90.0
 
 
 @dataclass(frozen=True)
@@ -50,8 +44,8 @@ class RayTasks:
 
 @contextmanager
 def _cluster(settings: RaySettings) -> Iterator[Any]:
-    """Connect to the cluster for the block; a connection that is there already (tests, notebooks)
-    is used and kept."""
+    # Connect to the cluster for the block; a connection that is there already (tests, notebooks) is
+    # used and kept.
     try:
         ray = importlib.import_module("ray")
     except ImportError:
@@ -76,13 +70,13 @@ def _cluster(settings: RaySettings) -> Iterator[Any]:
 
 
 def _require_listener(address: str | None) -> None:
-    """Raise RunnerError where nothing listens at the address; there ray.init tries for some minutes
-    before it gives up."""
+    # Raise RunnerError where nothing listens at the address; there ray.init tries for some minutes
+    # before it gives up.
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         return
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+        socket.create_connection((host.strip("[]"), int(port)), 10.0).close()
     except OSError as error:
         raise RunnerError(
             f"No Ray cluster can be used at {address}: {error.strerror or error}. `ray status` on "
@@ -105,13 +99,13 @@ class _RayScheduler(Scheduler):
     homeless_since: float | None = None
 
     def needs(self, launch: Launch) -> dict[str, float]:
-        """Return what one launch takes of a node."""
+        # What one launch takes of a node.
         gpus = float(gpus_needed(self.plan.study, launch))
         return {"GPU": gpus, "CPU": self.settings.cpus, **self.settings.resources}
 
     def homeless(self, launches: Iterable[Launch]) -> dict[str, str]:
-        """Name the launches that fit on no living node, each with a sentence: Ray itself would wait
-        for ever."""
+        # Name the launches that fit on no living node, each with a sentence: Ray itself would wait
+        # for ever.
         nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         largest = max((node.get("GPU", 0.0) for node in nodes), default=0.0)
         found = {}
@@ -126,7 +120,7 @@ class _RayScheduler(Scheduler):
         return found
 
     def await_nodes(self) -> None:
-        """Return once every launch fits on some node. RunnerError where none joins in time."""
+        # Once every launch fits on some node. RunnerError where none joins in time.
         seconds = self.settings.wait_for_nodes_s
         until = time.monotonic() + seconds
         while problems := self.homeless(self.job.launches):
@@ -140,12 +134,13 @@ class _RayScheduler(Scheduler):
     def submit(self, launch: Launch) -> str:
         name, needs = launch.launch_id, self.needs(launch)
         self.ray.cloudpickle.register_pickle_by_value(ray_task)
+        # How often a task whose node was lost is started again; one that failed is not.
         task = self.ray.remote(ray_task.run_command).options(
             name=f"{self.plan.study.name}:{name}",
             num_gpus=int(needs["GPU"]),
             num_cpus=needs["CPU"],
             resources=dict(self.settings.resources),
-            max_retries=_RESTARTS,
+            max_retries=5,
         )
         log, marks = str(self.log(name)), {EXECUTOR: "ray"}
         self.tasks[name] = task.remote(self.job.command(launch), log, marks)
@@ -169,15 +164,15 @@ class _RayScheduler(Scheduler):
                 yield Update(name, "running", f"{good} of {total} cells")
 
     def cancel(self, jobs: Sequence[str]) -> None:
-        """End what still runs, and wait until its servers are gone."""
+        # End what still runs, and wait until its servers are gone.
         references = [self.tasks[name] for name in jobs]
         for reference in references:
             self.ray.cancel(reference)
         if references:
-            self.ray.wait(references, num_returns=len(references), timeout=_CANCEL_S)
+            self.ray.wait(references, num_returns=len(references), timeout=90.0)
 
     def log(self, launch_id: str) -> Path:
-        """Return the file with what a launch printed, where the results folder is shared."""
+        # The file with what a launch printed, where the results folder is shared.
         layout = Layout(self.job.results.absolute(), self.plan.study.name)
         return layout.root / "logs" / f"{launch_id}.ray.log"
 
@@ -193,14 +188,15 @@ class _RayScheduler(Scheduler):
         return Update(launch_id, "failed", why)
 
     def _given_up(self, left: Sequence[Launch]) -> Mapping[str, str]:
-        """Return the launches that fit on none of the nodes that are left after one was lost, with
-        the reason, once others had time to join."""
+        # The launches that fit on none of the nodes that are left after one was lost, with
+        # the reason, once others had time to join.
         lost = self.homeless(left)
         if not lost:
             self.homeless_since = None
             return {}
         self.homeless_since = self.homeless_since or time.monotonic()
-        patience_s = max(self.settings.wait_for_nodes_s, _NODE_LOST_S)
+        # Ray counts a lost node as lost after some 30 s; then others may take its place.
+        patience_s = max(self.settings.wait_for_nodes_s, 60.0)
         return lost if time.monotonic() - self.homeless_since >= patience_s else {}
 
 

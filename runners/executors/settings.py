@@ -131,7 +131,22 @@ def read_settings(path: Path | None, flags: dict[str, dict[str, Any]]) -> Cluste
     ``flags`` holds the given ones by executor: ``{"slurm": {"partition": "gpu"}}``. Raises
     RunnerError.
     """
-    said = {} if path is None else _read(path)
+    said: Any = None
+    if path is not None:
+        try:
+            if path.stat().st_size > _LIMIT:
+                raise RunnerError(
+                    f"{path} is larger than 1 MB, so it is no file of cluster options."
+                )
+            said = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            words = " ".join(str(error).split())
+            raise RunnerError(f"The cluster options {path} cannot be read: {words}.") from None
+    said = {} if said is None else said
+    if not isinstance(said, dict):
+        raise RunnerError(
+            f"{path} holds no cluster options; docs/clusters.md shows what it may say."
+        )
     for executor, given in flags.items():
         part = said.get(executor) or {}
         said[executor] = part | given if isinstance(part, dict) else part
@@ -142,20 +157,3 @@ def read_settings(path: Path | None, flags: dict[str, dict[str, Any]]) -> Cluste
         where = ".".join(str(part) for part in first["loc"])
         source = "The cluster options" if path is None else f"{path}"
         raise RunnerError(f"{source} cannot be used at {where}: {first['msg']}.") from None
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        if path.stat().st_size > _LIMIT:
-            raise RunnerError(f"{path} is larger than 1 MB, so it is no file of cluster options.")
-        said = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        words = " ".join(str(error).split())
-        raise RunnerError(f"The cluster options {path} cannot be read: {words}.") from None
-    if said is None:
-        return {}
-    if not isinstance(said, dict):
-        raise RunnerError(
-            f"{path} holds no cluster options; docs/clusters.md shows what it may say."
-        )
-    return said

@@ -29,8 +29,6 @@ from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 
 _TIMEOUT_S = 120.0
-#: A shared file system may show a finished cell some seconds after the job's end.
-_SETTLE_S = 15.0
 #: States after which a job does nothing any more (squeue's long names).
 _OVER = {
     "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
@@ -91,7 +89,12 @@ class SlurmQueue(Queue):
 
     def known(self) -> dict[str, SlurmJob]:
         """Return the jobs that Slurm still knows, by launch. Raises Silent."""
-        jobs = jobs_of_mine()
+        done = _call(["squeue", "--me", "--states=all", "--noheader", "--format=%i|%T|%N|%r|%j"])
+        if done.returncode != 0:
+            raise Silent(f"squeue did not answer: {_words(done.stderr)}")
+        # Those that ended a few minutes ago included.
+        lines = (line.strip() for line in done.stdout.splitlines() if line.count("|") >= 4)
+        jobs = {job.job_id: job for job in (SlurmJob(*line.split("|", 4)) for line in lines)}
         return {
             launch: jobs[number]
             for launch, number in self.numbers().items()
@@ -187,11 +190,12 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
                 yield Update(launch_id, "running", f"{where}, {good} of {total} cells")
 
     def _closed(self, launch_id: str, number: str, state: str) -> Iterator[Update]:
-        """Say what became of a launch whose job is over, or forgotten by Slurm (``state`` empty): the
-        results say what it did, as soon as they may be trusted to show all of it."""
+        # Say what became of a launch whose job is over, or forgotten by Slurm (``state`` empty):
+        # the results say what it did, as soon as they may be trusted to show all of it.
         good, total = good_cells(self.plan, self.job, launch_id)
         since = self.gone_at.setdefault(launch_id, time.monotonic())
-        settled = time.monotonic() - since > _SETTLE_S
+        # A shared file system may show a finished cell some seconds after the job's end.
+        settled = time.monotonic() - since > 15.0
         # Exit status 0 is the launch's own word for it.
         if good == total or (state == "COMPLETED" and settled):
             yield Update(launch_id, "done", f"{good} of {total} cells")
@@ -208,8 +212,8 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
 def submit(
     name: str, command: Sequence[str], gpus: int, log: Path, folder: Path, settings: SlurmSettings
 ) -> str:
-    """Hand a job, to be run in ``folder``, to Slurm and return its number. RunnerError with Slurm's
-    own words if it is refused."""
+    # Hand a job, to be run in ``folder``, to Slurm and return its number. RunnerError with Slurm's
+    # own words if it is refused.
     try:
         done = _call(sbatch(name, gpus, log, folder, settings), script(command, settings.setup))
     except Silent as error:
@@ -224,7 +228,7 @@ def submit(
 
 
 def sbatch(name: str, gpus: int, log: Path, folder: Path, settings: SlurmSettings) -> list[str]:
-    """Return the command line that submits a job; its script comes on standard input."""
+    # The command line that submits a job; its script comes on standard input.
     options = {
         "partition": settings.partition,
         "account": settings.account,
@@ -247,19 +251,8 @@ def sbatch(name: str, gpus: int, log: Path, folder: Path, settings: SlurmSetting
 
 
 def script(command: Sequence[str], setup: Iterable[str]) -> str:
-    """Return the batch script. ``exec``: Slurm's signals reach the launch itself."""
+    # The batch script. ``exec``: Slurm's signals reach the launch itself.
     return "\n".join(["#!/bin/bash", *setup, f"exec {shlex.join(command)}", ""])
-
-
-def jobs_of_mine() -> dict[str, SlurmJob]:
-    """Return this user's jobs by number, those that ended a few minutes ago included. Raises
-    Silent."""
-    done = _call(["squeue", "--me", "--states=all", "--noheader", "--format=%i|%T|%N|%r|%j"])
-    if done.returncode != 0:
-        raise Silent(f"squeue did not answer: {_words(done.stderr)}")
-    lines = (line.strip() for line in done.stdout.splitlines() if line.count("|") >= 4)
-    jobs = (SlurmJob(*line.split("|", 4)) for line in lines)
-    return {job.job_id: job for job in jobs}
 
 
 def _call(argv: list[str], given: str = "") -> subprocess.CompletedProcess[str]:

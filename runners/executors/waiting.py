@@ -7,6 +7,7 @@ and how it is cancelled: a ``Scheduler``.
 import json
 import os
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -22,7 +23,6 @@ from runners.planning.plan import Launch, Plan
 from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 
-_FOLLOW_S = 1.0
 #: Lines at the end of a log among which the last one that says something is looked for.
 _LAST_LINES = 200
 
@@ -31,34 +31,34 @@ class Silent(Exception):
     """A scheduler gave no answer; its jobs go on, and the next question may be answered."""
 
 
-class Scheduler:
+class Scheduler(ABC):
     """Where the launches of one study run."""
 
     #: Whether its jobs go on when nobody waits for them.
     outlives: ClassVar[bool] = False
 
     def locked(self) -> AbstractContextManager[object]:
-        """Keep other commands from submitting the same launches during the block."""
+        # Keep other commands from submitting the same launches during the block.
         return nullcontext()
 
     def standing(self) -> Mapping[str, str]:
-        """Return launch -> job of those that need not be submitted again."""
+        # Launch -> job of those that need not be submitted again.
         return {}
 
+    @abstractmethod
     def submit(self, launch: Launch) -> str:
         """Submit one launch and return its job. RunnerError where it is refused."""
-        raise NotImplementedError
 
-    def note(self, jobs: Mapping[str, str]) -> None:
+    def note(self, jobs: Mapping[str, str]) -> None:  # noqa: B027  (not every one keeps something)
         """Keep launch -> job for commands to come."""
 
+    @abstractmethod
     def states(self, jobs: Mapping[str, str]) -> Iterable[Update]:
         """Return what is known of the launches with these jobs, each at most once. Raises Silent."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cancel(self, jobs: Sequence[str]) -> None:
         """End jobs; those that are over already are left. Raises RunnerError."""
-        raise NotImplementedError
 
 
 def run_launches(
@@ -134,16 +134,18 @@ def good_cells(plan: Plan, job: ExecutorJob, launch_id: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What a scheduler shows of one launch. ``where``: its node, or why it waits or failed."""
+    """What a scheduler shows of one launch. ``where``: its node, or why it waits or failed;
+    ``over``: its job will do nothing more; ``never``: it waits for what cannot come."""
 
     job: str
     state: str
     where: str = ""
     over: bool = False
+    never: bool = False
 
 
 @dataclass(frozen=True)
-class Queue:
+class Queue(ABC):
     """What one scheduler was given of one study in one results folder, and how it is asked."""
 
     layout: Layout
@@ -164,8 +166,8 @@ class Queue:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the file's lock while jobs are submitted, so that two commands never submit the same
-        launch."""
+        # Hold the file's lock while jobs are submitted, so that two commands never submit the same
+        # launch.
         (self.layout.root / "logs").mkdir(parents=True, exist_ok=True)
         with FileLock(self.path.with_suffix(".lock")):
             yield
@@ -194,13 +196,13 @@ class Queue:
             os.fsync(file.fileno())
         partial.replace(self.path)
 
+    @abstractmethod
     def submitted(self) -> Mapping[str, Submitted]:
         """Return what was submitted, by launch. RunnerError where nobody answers."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cancel(self, jobs: Sequence[str]) -> None:
         """End jobs; those that are over already are left. Raises RunnerError."""
-        raise NotImplementedError
 
     def log(self, launch_id: str, lines: int) -> list[str] | None:
         """Return what a launch printed last; None where it has not started."""
@@ -237,4 +239,4 @@ def news(path: Path) -> Iterator[str]:
                 at = file.tell()
             if text:
                 yield text
-        time.sleep(_FOLLOW_S)
+        time.sleep(1.0)

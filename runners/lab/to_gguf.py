@@ -48,23 +48,12 @@ def main() -> None:
 
 
 def convert(source: Path, target: Path) -> None:
-    """Write a model's folder as one GGUF file."""
+    # Write a model's folder as one GGUF file.
     config = json.loads((source / "config.json").read_text(encoding="utf-8"))
     writer = gguf.GGUFWriter(target, "llama")
     for quantity, key in _SHAPE.items():
         getattr(writer, f"add_{quantity}")(config[key])
     writer.add_rope_freq_base(config["rope_parameters"]["rope_theta"])
-    _add_words(writer, source)
-    for name, values in _tensors(source / "model.safetensors", config):
-        # Norms stay in single precision: llama.cpp computes with them so.
-        writer.add_tensor(name, values if values.ndim == 1 else values.astype(np.float16))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
-def _add_words(writer: Any, source: Path) -> None:
     stated = json.loads((source / "tokenizer.json").read_text(encoding="utf-8"))
     words = sorted(stated["model"]["vocab"], key=stated["model"]["vocab"].get)
     special = {token["content"] for token in stated["added_tokens"] if token["special"]}
@@ -78,6 +67,13 @@ def _add_words(writer: Any, source: Path) -> None:
     writer.add_bos_token_id(end)
     writer.add_eos_token_id(end)
     writer.add_add_bos_token(False)
+    for name, values in _tensors(source / "model.safetensors", config):
+        # Norms stay in single precision: llama.cpp computes with them so.
+        writer.add_tensor(name, values if values.ndim == 1 else values.astype(np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def _tensors(path: Path, config: dict[str, Any]) -> Iterator[tuple[str, Weights]]:

@@ -14,6 +14,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,16 +81,16 @@ def main() -> None:
 
 
 def make(folder: Path, for_target: Schedule, for_draft: Schedule) -> dict[str, Any]:
-    """Train both models and save them in ``folder``. Return the figures of ``training.json``."""
+    # Train both models and save them in ``folder``. Return the figures of ``training.json``.
     documents = training_documents()
     tokenizer = train_tokenizer(d.text for d in documents)
     encoded = tokenizer([d.text + END for d in documents])["input_ids"]
     rows = windows([token for tokens in encoded for token in tokens])
     torch.manual_seed(0)
     target = LlamaForCausalLM(_shape(hidden=256, layers=6, intermediate=640, heads=4))
-    target_s = train(target, rows, text_loss(target), for_target)
+    target_s = train(target, rows, partial(text_loss, target), for_target)
     draft = LlamaForCausalLM(_shape(hidden=128, layers=1, intermediate=352, heads=2))
-    draft_s = train(draft, rows, distillation_loss(draft, target), for_draft)
+    draft_s = train(draft, rows, partial(distillation_loss, draft, target), for_draft)
     held_out = {kind: _measure(target, draft, tokenizer, held_out_text(kind)) for kind in KINDS}
     save(target, tokenizer, folder / "target")
     save(draft, tokenizer, folder / "draft")
@@ -115,7 +116,7 @@ def make(folder: Path, for_target: Schedule, for_draft: Schedule) -> dict[str, A
 
 
 def train_tokenizer(texts: Iterator[str]) -> PreTrainedTokenizerFast:
-    """Train a byte-level BPE of 2,048 entries; entry 0 ends a document."""
+    # Train a byte-level BPE of 2,048 entries; entry 0 ends a document.
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -148,25 +149,23 @@ def _shape(hidden: int, layers: int, intermediate: int, heads: int) -> LlamaConf
 
 
 def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Write weights in bf16, configuration and tokenizer: a folder that vLLM serves."""
+    # Write weights in bf16, configuration and tokenizer: a folder that vLLM serves.
     model.to(torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
 def windows(tokens: list[int]) -> torch.Tensor:
-    """Cut tokens into rows, each a window and the one token after it."""
+    # Cut tokens into rows, each a window and the one token after it.
     rows = len(tokens) // WINDOW - 1
     flat = torch.tensor(tokens)
     return torch.stack([flat[i * WINDOW : (i + 1) * WINDOW + 1] for i in range(rows)])
 
 
 def train(model: LlamaForCausalLM, rows: torch.Tensor, loss: Loss, schedule: Schedule) -> float:
-    """Train in place. Return the seconds that it took.
-
-    Muon for the layers' matrices, AdamW for the rest: Muon was chosen over AdamW alone because it
-    came further in the few tokens there is time for, in short trials on this corpus with one rate
-    each: no careful comparison of the two.
-    """
+    # Train in place. Return the seconds that it took.
+    # Muon for the layers' matrices, AdamW for the rest: Muon was chosen over AdamW alone because it
+    # came further in the few tokens there is time for, in short trials on this corpus with one rate
+    # each: no careful comparison of the two.
     matrices: list[torch.nn.Parameter] = []
     rest: list[torch.nn.Parameter] = []
     for name, parameter in model.named_parameters():
@@ -202,39 +201,29 @@ def _batches(rows: torch.Tensor, schedule: Schedule) -> Iterator[torch.Tensor]:
         order = order[BATCH:]
 
 
-def text_loss(model: LlamaForCausalLM) -> Loss:
-    """Return the loss of a model on text: the cross entropy of the next token."""
-
-    def loss(batch: torch.Tensor) -> torch.Tensor:
-        predicted = logits(model, batch[:, :-1])
-        return functional.cross_entropy(predicted.flatten(0, 1), batch[:, 1:].flatten())
-
-    return loss
+def text_loss(model: LlamaForCausalLM, batch: torch.Tensor) -> torch.Tensor:
+    # The loss of a model on text: the cross entropy of the next token.
+    predicted = logits(model, batch[:, :-1])
+    return functional.cross_entropy(predicted.flatten(0, 1), batch[:, 1:].flatten())
 
 
-def distillation_loss(draft: LlamaForCausalLM, target: LlamaForCausalLM) -> Loss:
-    """Return the loss of a draft: KL divergence from the target's probabilities, and cross entropy
-    to its first choice.
-
-    The second term is what counts at temperature 0: a draft token is accepted if it is the target's
-    first choice.
-    """
-
-    def loss(batch: torch.Tensor) -> torch.Tensor:
-        with torch.no_grad():
-            wanted = logits(target, batch[:, :-1]).flatten(0, 1)
-        predicted = logits(draft, batch[:, :-1]).flatten(0, 1).log_softmax(-1)
-        divergence = functional.kl_div(
-            predicted, wanted.log_softmax(-1), reduction="batchmean", log_target=True
-        )
-        return divergence + functional.nll_loss(predicted, wanted.argmax(-1))
-
-    return loss
+def distillation_loss(
+    draft: LlamaForCausalLM, target: LlamaForCausalLM, batch: torch.Tensor
+) -> torch.Tensor:
+    # The loss of a draft: KL divergence from the target's probabilities, and cross entropy to its
+    # first choice. The second term is what counts at temperature 0: a draft token is accepted if
+    # it is the target's first choice.
+    with torch.no_grad():
+        wanted = logits(target, batch[:, :-1]).flatten(0, 1)
+    predicted = logits(draft, batch[:, :-1]).flatten(0, 1).log_softmax(-1)
+    divergence = functional.kl_div(
+        predicted, wanted.log_softmax(-1), reduction="batchmean", log_target=True
+    )
+    return divergence + functional.nll_loss(predicted, wanted.argmax(-1))
 
 
 def logits(model: LlamaForCausalLM, tokens: torch.Tensor) -> torch.Tensor:
-    """Return logits in float32; the multiplications in bf16, which such a CPU does twice as
-    fast."""
+    # Logits in float32; the multiplications in bf16, which such a CPU does twice as fast.
     with torch.autocast("cpu", torch.bfloat16):
         return model(tokens, use_cache=False).logits.float()
 
@@ -247,7 +236,7 @@ def _measure(
     tokens = tokenizer(text)["input_ids"]
     rows = windows(tokens)[:64]
     with torch.no_grad():
-        loss = text_loss(target)(rows).item()
+        loss = text_loss(target, rows).item()
         chosen = [logits(model, rows[:, :WINDOW]).argmax(-1) for model in (draft, target)]
     return {
         "characters_per_token": round(len(text) / len(tokens), 3),

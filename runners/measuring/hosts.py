@@ -4,20 +4,17 @@ or somebody else's, which is asked who it is before every cell."""
 from collections.abc import Sequence
 from typing import Any
 
-from runners.measuring.load import HANGS
+from runners.measuring.guidellm import HANGS
 from runners.measuring.progress import Progress
 from runners.planning.plan import Launch, PlannedCell
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.serving import agreement, endpoint
-from runners.serving.agreement import OTHER_SERVER, Resolved, ServerFacts, served_model
 from runners.serving.diagnosis import GPU_LOST, Diagnosis
-from runners.serving.endpoint import SILENT, BadStatus, RequestRefused
 from runners.serving.engines import glance, listen
 from runners.serving.server import LocalServer, RemoteServer, ServerFailed, ServerSpec, start
 from warehouse.errors import RunnerError
 
 _LOG_LINES = 40
-_FIRST_ANSWER_S = 60.0
 _KEY_HINT = "give its API key with --api-key-env VARIABLE or --api-key-file FILE"
 #: Another start would find the same.
 _LASTING = frozenset({
@@ -41,7 +38,7 @@ class LocalHost:
         self._tries_left = study.limits.retries
         self._server: LocalServer | None = None
         self._start_s = 0.0
-        self.resolved: Resolved | None = None
+        self.resolved: agreement.Resolved | None = None
 
     def up(self) -> LocalServer:
         """Return the running server, or a new one. Raises ServerFailed."""
@@ -84,7 +81,7 @@ class LocalHost:
 
     def doubt(self, problem: Diagnosis) -> None:
         """Stop, after a failed cell, a server that hangs or does not answer."""
-        if problem.cause in (OTHER_SERVER, GPU_LOST):
+        if problem.cause in (agreement.OTHER_SERVER, GPU_LOST):
             self.given_up = problem
         if self._server is not None and (problem.cause == HANGS or not self._server.alive()):
             self.stop()
@@ -103,7 +100,7 @@ class RemoteHost:
     """A server that somebody else runs, which fits its arm: it can be asked, not started."""
 
     def __init__(
-        self, server: RemoteServer, facts: ServerFacts, study: Study, launch: Launch
+        self, server: RemoteServer, facts: agreement.ServerFacts, study: Study, launch: Launch
     ) -> None:
         self.given_up: Diagnosis | None = None
         #: What it said when it was first asked.
@@ -142,7 +139,7 @@ class RemoteHost:
 
     def doubt(self, problem: Diagnosis) -> None:
         """Give up on a server that is gone, or another one: nobody here can bring it back."""
-        if problem.cause == OTHER_SERVER:
+        if problem.cause == agreement.OTHER_SERVER:
             self.given_up = problem
         elif not self._server.alive():
             self.given_up = Diagnosis("server_gone", f"{self._server.url} answers no more.")
@@ -155,7 +152,7 @@ class RemoteHost:
             then, later = getattr(before, name), getattr(now, name)
             if then is not None and later is not None and then != later:
                 return Diagnosis(
-                    OTHER_SERVER,
+                    agreement.OTHER_SERVER,
                     f"The server at {self._server.url} is no longer the one that this run began with: "
                     f"it was {_in_words(before)}, and now it is {_in_words(now)}.",
                 )
@@ -170,20 +167,22 @@ Host = LocalHost | RemoteHost
 
 def meet(url: str, study: Study, launch: Launch) -> RemoteHost:
     """Ask a server who it is. Raises RunnerError where it is not the study's, or does not answer."""
-    server, refused = RemoteServer(url, served_model(study), study.request.format), None
+    server, refused = RemoteServer(url, agreement.served_model(study), study.request.format), None
     try:
-        endpoint.ask(url, server.model, server.request_format, _FIRST_ANSWER_S)
-    except RequestRefused as error:
+        endpoint.ask(url, server.model, server.request_format, 60.0)
+    except endpoint.RequestRefused as error:
         refused = str(error)  # Said below: what the server is may explain it.
-    except BadStatus as error:
+    except endpoint.BadStatus as error:
         denials = {
             401: f"asks for an API key, or refuses this one; {_KEY_HINT}",
             403: f"does not let this API key in; {_KEY_HINT}",
         }
-        other = f"answers a request with status {error.status}; see its log"
-        why = denials.get(error.status, other)
+        why = (
+            denials.get(error.status)
+            or f"answers a request with status {error.status}; see its log"
+        )
         raise RunnerError(f"The server at {url} {why}.") from None
-    except SILENT as error:
+    except endpoint.SILENT as error:
         reason = getattr(error, "reason", None) or error
         raise RunnerError(
             f"Nothing answers at {url} ({reason}); check the address and whether it is up."
@@ -201,7 +200,7 @@ def meet(url: str, study: Study, launch: Launch) -> RemoteHost:
     return RemoteHost(server, facts, study, launch)
 
 
-def _in_words(facts: ServerFacts) -> str:
+def _in_words(facts: agreement.ServerFacts) -> str:
     models = ", ".join(card.name for card in facts.models or ()) or "of no named model"
     drafting = {True: "drafting", False: "not drafting", None: "silent on drafts"}[facts.drafts]
     engine, version = facts.engine or "an engine", facts.version or "of unknown version"

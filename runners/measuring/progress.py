@@ -54,7 +54,7 @@ class Count:
         return (time.monotonic() - self.began) / before * left if before > 0 else None
 
     def __str__(self) -> str:
-        """Say how far the run is, e.g. "3/12, 1 failed, about 4 min left"."""
+        # Say how far the run is, e.g. "3/12, 1 failed, about 4 min left".
         parts = [f"{len(self.settled)}/{self.total}"]
         parts += [f"{len(self.bad)} failed"] if self.bad else []
         left = self.left_s()
@@ -122,7 +122,7 @@ class Progress:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def draw(self) -> Table | Text:
-        """Return the panel as it is now."""
+        # The panel as it is now.
         what, began = self._now
         if not what:
             return Text("")
@@ -135,8 +135,8 @@ class Progress:
 
 
 def live_line(figures: LiveFigures) -> str:
-    """Return the server's figures in a line, e.g. "312 tok/s, 4 running, 0 waiting"; only what is
-    known."""
+    # The server's figures in a line, e.g. "312 tok/s, 4 running, 0 waiting"; only what is
+    # known.
     units = {"tokens_per_s": "tok/s", "running": "running", "waiting": "waiting"}
     return ", ".join(
         f"{figures[name]:.0f} {unit}" for name, unit in units.items() if name in figures

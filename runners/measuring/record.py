@@ -19,15 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from runners.planning.plan import Launch, PlannedCell
-from runners.planning.study import Study, Variant
+from runners.planning.study_file import Study, Variant
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.engines import PORT, Kind, engine_of, tool
 from runners.serving.server import near_gpus, used_gpus
 from runners.surroundings import machine, models
 from runners.surroundings.layout import ENGINE, PROMPTS, RECORD, SERVER_LOG, STUDY, Layout
-from runners.surroundings.machine import placement, public
 from runners.texts import prompts
-from runners.texts.prompts import PromptFile
 from warehouse.contract import EQUAL_ENGINE, Evidence, Record
 from warehouse.secrets import scrub, scrub_text
 from warehouse.secrets.shapes import REMOVED, is_secret_name, may_be_written
@@ -53,7 +51,7 @@ def write_keepsakes(
     folder: Path,
     study: Study,
     study_text: str,
-    file: PromptFile,
+    file: prompts.PromptFile,
     keep_texts: bool = False,
     configuration: Mapping[str, Any] | None = None,
     log: Sequence[str] = (),
@@ -64,7 +62,7 @@ def write_keepsakes(
     def kept(row: Mapping[str, Any]) -> dict[str, Any]:
         """A row as the load generator read it."""
         style, text = study.request.format, row[prompts.PROMPT]
-        hashed = prompts.prompt_of(text, style, conversation=file.conversations).hash
+        hashed = prompts.prompt_hash(text, style, conversation=file.conversations)
         texts = (prompts.PROMPT, prompts.MESSAGES)
         rest = {name: value for name, value in row.items() if name not in texts}
         return {"hash": hashed} | ({prompts.PROMPT: text} if keep_texts else {}) | rest
@@ -79,9 +77,9 @@ def write_keepsakes(
     }
     _write_json(content, folder / PROMPTS)
     if configuration:
-        _write_json(public(configuration), folder / ENGINE)
+        _write_json(machine.public(configuration), folder / ENGINE)
     if log:
-        text = "\n".join(public(list(log))) + "\n"
+        text = "\n".join(machine.public(list(log))) + "\n"
         # No time of packing in it: the same log is the same file.
         (folder / SERVER_LOG).write_bytes(gzip.compress(text.encode(), mtime=0))
 
@@ -94,8 +92,8 @@ def _write_json(value: Any, path: Path) -> None:
 
 
 def versions(study: Study) -> dict[str, str | None]:
-    """Return what the study's executables run on, as their environments state it. None: unknown;
-    ``cuda`` is the one that torch was built for, None for a CPU build."""
+    # What the study's executables run on, as their environments state it. None: unknown;
+    # ``cuda`` is the one that torch was built for, None for a CPU build.
     vllm, guidellm = tool(study, "vllm"), tool(study, "guidellm")
     try:
         draftboard = importlib.metadata.version("draftboard")
@@ -114,15 +112,13 @@ def versions(study: Study) -> dict[str, str | None]:
 
 
 def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
-    """Return a record's ``environment``: JSON values only. ``gpus``: NVML indices that the server
-    uses.
-
-    An empty ``gpus`` on a machine with GPUs means those that CUDA_VISIBLE_DEVICES leaves; for a CPU
-    build of vLLM there are none.
-    """
+    # A record's ``environment``: JSON values only. ``gpus``: NVML indices that the server
+    # uses.
+    # An empty ``gpus`` on a machine with GPUs means those that CUDA_VISIBLE_DEVICES leaves; for a
+    # CPU build of vLLM there are none.
     survey, root = machine.survey(), Path(__file__).parents[2]
     kinds: tuple[Kind, ...] = (engine_of(study).tool, "guidellm")
-    fit_to_publish: dict[str, Any] = public({
+    fit_to_publish: dict[str, Any] = machine.public({
         "versions": versions(study),
         "packages": {kind: dict(tool(study, kind).versions) for kind in kinds},
         "gpus": [asdict(gpu) for gpu in _gpus(survey, gpus)] if runs_on_gpu(study) else [],
@@ -145,8 +141,8 @@ def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
 
 
 def hardware(study: Study, gpus: Sequence[int] = ()) -> tuple[str | None, int | None]:
-    """Return (model, count) of the GPUs that a server uses; for a CPU server the processor, and
-    None."""
+    # Model and count of the GPUs that a server uses; for a CPU server the processor, and
+    # None.
     if not runs_on_gpu(study):
         return machine.cpu_model(), None
     used = _gpus(machine.survey(), gpus)
@@ -168,8 +164,8 @@ def runs_on_gpu(study: Study) -> bool:
 
 
 def revisions(study: Study, variant: Variant) -> dict[str, str | None]:
-    """Return which content the names of target and draft stand for on this machine: a commit of the
-    hub or a hash of a folder; None where unknown."""
+    # Which content the names of target and draft stand for on this machine: a commit of the
+    # hub or a hash of a folder; None where unknown.
     config, target = study.drafting(variant) or {}, study.target
     wanted = {
         "model_revision": (study.located(target.model), target.revision),
@@ -182,11 +178,9 @@ def revisions(study: Study, variant: Variant) -> dict[str, str | None]:
 
 
 def variables(study: Study) -> dict[str, str]:
-    """Return the environment variables that the server gets and that change what it does, no
-    credentials.
-
-    Of those that only the study sets and that are on no list the names stay, not the values.
-    """
+    # The environment variables that the server gets and that change what it does, no
+    # credentials.
+    # Of those that only the study sets and that are on no list the names stay, not the values.
     merged = {**engine_of(study).always, **os.environ, **study.environment}
     # What a container's image requires of a driver is long, and changes nothing once it runs.
     listed = {
@@ -203,8 +197,6 @@ def variables(study: Study) -> dict[str, str]:
 _LOG_LINES = 40
 #: Engine arguments that say whether prefixes are cached; vLLM knows both spellings.
 _CACHING = "enable_prefix_caching"
-#: What llama.cpp and SGLang call keeping none.
-_WITHOUT_CACHE = ("no_cache_prompt", "disable_radix_cache")
 
 
 @dataclass(frozen=True)
@@ -279,7 +271,7 @@ def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...])
         **server_args(study, launch),
     }
     bound = {} if near is None else {"numa_nodes": list(near.nodes), "cores": len(near.cores)}
-    around = environment(study, gpus) | {"placement": {**placement(), **bound}}
+    around = environment(study, gpus) | {"placement": {**machine.placement(), **bound}}
     around["variables"] |= launch.variant.environment
     return LaunchSetting(study, launch, known, around, server_command)
 
@@ -292,14 +284,17 @@ def remote_setting(study: Study, launch: Launch, facts: dict[str, Any]) -> Launc
 
 
 def server_args(study: Study, launch: Launch) -> dict[str, Any]:
-    """Return engine arguments by their names with underscores, and whether prefixes are cached."""
+    # Engine arguments by their names with underscores, and whether prefixes are cached.
     variant = launch.variant
     named = _named({**study.target.engine_args, **variant.engine_args, **variant.environment})
     caching = named.pop(_CACHING, None)
     denied = named.pop(f"no_{_CACHING}", False)
-    if denied or any(named.get(name) is True for name in _WITHOUT_CACHE):
+    # What llama.cpp and SGLang call keeping none.
+    if denied or any(
+        named.get(name) is True for name in ("no_cache_prompt", "disable_radix_cache")
+    ):
         caching = False
-    return {"server_args": public(named), "prefix_caching": caching}
+    return {"server_args": machine.public(named), "prefix_caching": caching}
 
 
 def _named(given: dict[str, Any]) -> dict[str, Any]:
@@ -322,9 +317,9 @@ def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Recor
         "prompt_set_hash": attempt.prompt_set_hash,
         "run_id": f"{study.name}/{cell.key}#{attempt.number}",
         "status": "good" if problem is None else "failed",
-        "failure": None if problem is None else public(problem.sentence),
+        "failure": None if problem is None else machine.public(problem.sentence),
         "failure_cause": None if problem is None else problem.cause,
-        "log_excerpt": public(list(attempt.log_excerpt[-_LOG_LINES:])),
+        "log_excerpt": machine.public(list(attempt.log_excerpt[-_LOG_LINES:])),
         "started_at": attempt.started_at,
         "ended_at": attempt.ended_at,
         "order": cell.order,
@@ -334,8 +329,8 @@ def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Recor
         "planned_requests": cell.prompts,
         "prefix_cache": attempt.prefix_cache,
         "timeline": {name: round(seconds, 3) for name, seconds in attempt.timeline.items()},
-        "commands": {name: public(words) for name, words in commands.items() if words},
-        "environment": setting.environment | public(attempt.notes),
+        "commands": {name: machine.public(words) for name, words in commands.items() if words},
+        "environment": setting.environment | machine.public(attempt.notes),
     }
     # The parser of reasoning that vLLM took by itself, e.g. for gpt-oss: a load generator that does
     # not know reasoning counts its first token late then.
@@ -348,13 +343,13 @@ def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Recor
 
 
 def asked_for(study: Study, cell: PlannedCell) -> dict[str, Any]:
-    """Return what the study asks for: the model, the requests, the load."""
+    # What the study asks for: the model, the requests, the load.
     request, target = study.request, study.target
     return {
         "study": study.name,
         "arm": cell.arm,
         "repeat": cell.repeat,
-        "model": public(target.served_name or target.model),
+        "model": machine.public(target.served_name or target.model),
         "precision": target.precision,
         "tensor_parallel_size": cell.tensor_parallel_size,
         "dataset": cell.dataset,
@@ -382,9 +377,9 @@ def _speculation(launch: Launch) -> dict[str, Any]:
         # vLLM takes a draft model where no method is named.
         "spec_method": config.get("method", "draft_model" if "model" in config else None),
         "num_speculative_tokens": config.get("num_speculative_tokens"),
-        "draft_model": public(config.get("model")),
+        "draft_model": machine.public(config.get("model")),
         "draft_revision": config.get("revision"),
-        "speculative_config": public(config),
+        "speculative_config": machine.public(config),
         "synthetic_acceptance": config.get("rejection_sample_method") == "synthetic",
     }
 

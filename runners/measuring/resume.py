@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from runners.planning.plan import Launch, Plan, PlannedCell, make_plan
 from runners.serving.engines import Software, software_of_record
-from runners.surroundings.layout import RECORD, Layout
+from runners.surroundings.layout import RECORD, Layout, json_object
 from runners.surroundings.models import is_path
 from runners.texts.loads import with_frozen_rates
 from runners.texts.prompts import PromptFiles
@@ -105,8 +105,7 @@ def _request_of_old(
     if extras is None:
         more = _part(now, "request").get("extra_body")
     else:
-        body = _part(extras, "body")
-        more = {name: value for name, value in body.items() if name not in _BODY}
+        more = {name: value for name, value in _part(extras, "body").items() if name not in _BODY}
     request = {name: record.get(name) for name in _SETTINGS}
     request["ignore_eos"] = bool(request["ignore_eos"])
     return request | {"format": record["request_format"], "extra_body": more}
@@ -148,13 +147,11 @@ def _part(content: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 State = Literal["good", "changed", "failed", "missing"]
-#: The hash of a cell's prompts as they are now; None where it cannot be told.
-HashOf = Callable[[PlannedCell], str | None]
 
 
-def unhashed(cell: PlannedCell) -> str | None:
-    """Return None as the hash of a cell's prompts, for callers who do not read the datasets:
-    prompts are then known by the study's words alone."""
+def _unhashed(cell: PlannedCell) -> str | None:
+    # None as the hash of a cell's prompts, for callers who do not read the datasets: prompts
+    # are then known by the study's words alone.
     return None
 
 
@@ -163,7 +160,8 @@ class Now:
     """What a cell would be measured with now; what is unknown is not held against a result."""
 
     software: Software = Software()
-    prompts: HashOf = unhashed
+    # The hash of a cell's prompts as they are now; None where it cannot be told.
+    prompts: Callable[[PlannedCell], str | None] = _unhashed
 
 
 @dataclass(frozen=True)
@@ -210,7 +208,7 @@ def look(
 ) -> PlanState:
     """Read the records of a plan's cells, or of some of them."""
     wanted = plan.cells if cells is None else tuple(cells)
-    states = {cell.key: cell_state(cell, layout, now or Now()) for cell in wanted}
+    states = {cell.key: _cell_state(cell, layout, now or Now()) for cell in wanted}
 
     def those(state: State) -> tuple[PlannedCell, ...]:
         return tuple(cell for cell in wanted if states[cell.key].state == state)
@@ -218,9 +216,8 @@ def look(
     return PlanState(those("good"), those("changed"), those("failed"), those("missing"), states)
 
 
-def cell_state(cell: PlannedCell, layout: Layout, now: Now) -> CellState:
-    """Return what the results folder says of one cell; results of another software are other
-    cells."""
+def _cell_state(cell: PlannedCell, layout: Layout, now: Now) -> CellState:
+    # What the results folder says of one cell; results of another software are other cells.
     changed: CellState | None = None
     for folder in layout.cells(cell.key):
         record = _good_record(folder)
@@ -261,12 +258,9 @@ def _unlike(folder: Path, cell: PlannedCell, now: Now) -> list[str] | None:
 
 
 def _good_record(folder: Path) -> dict[str, Any] | None:
-    try:
-        record = json.loads((folder / RECORD).read_bytes())
-    except (OSError, ValueError):
-        return None  # Something lies there that is no record; it is moved aside, not lost.
-    good = isinstance(record, dict) and record.get("status", "good") == "good"
-    return record if good else None
+    # Where something lies that is no record, it is moved aside, not lost.
+    record = json_object(folder / RECORD)
+    return None if record is None or record.get("status", "good") != "good" else record
 
 
 def set_aside(folders: Iterable[Path | None], layout: Layout, replaced: bool = False) -> None:

@@ -1,7 +1,6 @@
 """What a plan will take: time, GPU-hours, money, disk; from recorded cells where there are some."""
 
 import heapq
-import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from statistics import fmean, median
 from typing import Literal
 
 from runners.planning.plan import Launch, Plan, PlannedCell, gpus_needed, trace_of
-from runners.planning.study import Study
+from runners.planning.study_file import Study
+from runners.surroundings.layout import json_object
 from warehouse.loads import Load, load_of
 
 # --- Launches side by side on the GPUs of one node: whether a study allows it, and how long it takes.
@@ -25,14 +25,6 @@ class Node:
     servers: int | None = None
 
 
-@dataclass(frozen=True)
-class Packed:
-    """How launches lie on a node: seconds until the last one ends, most servers at a time."""
-
-    seconds: float
-    at_once: int
-
-
 def allowed(study: Study) -> bool:
     """Return whether servers of this study may run side by side: on GPUs of their own, never on a
     CPU."""
@@ -40,9 +32,9 @@ def allowed(study: Study) -> bool:
     return study.side_by_side == "allow" and not on_cpu
 
 
-def pack(study: Study, took: Sequence[tuple[Launch, float]], node: Node) -> Packed:
+def pack(study: Study, took: Sequence[tuple[Launch, float]], node: Node) -> tuple[float, int]:
     """Plan the starts of launches (each with its seconds) in their order as room comes, none
-    overtaking."""
+    overtaking. Return the seconds until the last one ends, and the most servers at a time."""
     most = node.servers or (len(took) if node.gpus is not None and allowed(study) else 1)
     running: list[tuple[float, int]] = []
     now, at_once = 0.0, 0
@@ -55,7 +47,7 @@ def pack(study: Study, took: Sequence[tuple[Launch, float]], node: Node) -> Pack
             now = max(now, heapq.heappop(running)[0])
         heapq.heappush(running, (now + seconds, size))
         at_once = max(at_once, len(running))
-    return Packed(max((end for end, _ in running), default=0.0), at_once)
+    return max((end for end, _ in running), default=0.0), at_once
 
 
 def duration_of(plan: Plan, node: Node) -> Callable[[Mapping[str, float]], float]:
@@ -66,7 +58,7 @@ def duration_of(plan: Plan, node: Node) -> Callable[[Mapping[str, float]], float
         for launch in plan.launches:
             seconds = sum(cells[cell.key] for cell in launch.cells if cell.key in cells)
             took += [(launch, seconds)] if seconds else []
-        return pack(plan.study, took, node).seconds
+        return pack(plan.study, took, node)[0]
 
     return lasts
 
@@ -134,42 +126,36 @@ def estimate(
     """
     study, price = plan.study, plan.study.price
     node = node or priced_node(study)
-    known = {cell.key: _cell_seconds(cell, recorded) for cell in plan.cells}
+    cells = {cell.key: _cell_seconds(study, cell, recorded, assumed) for cell in plan.cells}
     start = median(recorded.starts) if recorded.starts else assumed.seconds_per_start
-    took: list[tuple[Launch, float]] = []
-    for launch in plan.launches:
-        seconds = start
-        for cell in launch.cells:
-            recorded_s = known[cell.key]
-            seconds += _assumed_seconds(study, cell, assumed) if recorded_s is None else recorded_s
-        took.append((launch, seconds))
+    took = [
+        (launch, sum((cells[cell.key][0] for cell in launch.cells), start))
+        for launch in plan.launches
+    ]
     sequential_hours = sum(seconds for _, seconds in took) / 3600
     gpu_hours = sum(seconds * gpus_needed(study, launch) for launch, seconds in took) / 3600
-    packed = pack(study, took, node)
-    hours, recorded_cells = packed.seconds / 3600, len(known) - list(known.values()).count(None)
+    packed_s, side_by_side = pack(study, took, node)
+    hours, recorded_cells = packed_s / 3600, sum(was_recorded for _, was_recorded in cells.values())
     usd = sequential_usd = None
     usd_basis = "no price in the study"
     if price is not None:
         usd, sequential_usd = hours * price.usd_per_hour, sequential_hours * price.usd_per_hour
-        how = "launches one after the other"
-        if packed.at_once > 1:
-            how = f"up to {packed.at_once} servers side by side"
+        beside = f"up to {side_by_side} servers side by side"
+        how = beside if side_by_side > 1 else "launches one after the other"
         usd_basis = (
             f"whole instance of {price.gpus_per_instance} GPUs at {price.usd_per_hour} USD/h, {how}"
         )
     basis: Literal["recorded", "partly recorded", "assumed"] = "assumed"
     if recorded_cells:
-        basis = "recorded" if recorded_cells == len(known) else "partly recorded"
-    idle = None
-    if node.gpus and sequential_hours:
-        idle = 1 - gpu_hours / (node.gpus * sequential_hours)
+        basis = "recorded" if recorded_cells == len(cells) else "partly recorded"
+    alone_gpu_hours = (node.gpus or 0) * sequential_hours
     return PlanEstimate(
         hours=hours,
         sequential_hours=sequential_hours,
-        side_by_side=packed.at_once,
+        side_by_side=side_by_side,
         gpus=node.gpus,
         gpu_hours=gpu_hours,
-        idle_share=idle,
+        idle_share=1 - gpu_hours / alone_gpu_hours if alone_gpu_hours else None,
         usd=usd,
         sequential_usd=sequential_usd,
         usd_basis=usd_basis,
@@ -194,8 +180,7 @@ def expected_seconds(
     for launch in plan.launches:
         before = start
         for cell in (cell for cell in launch.cells if cell.key in chosen):
-            known = _cell_seconds(cell, recorded)
-            seconds = _assumed_seconds(plan.study, cell, Assumed()) if known is None else known
+            seconds, _ = _cell_seconds(plan.study, cell, recorded, Assumed())
             expected[cell.key], before = before + seconds, 0.0
     return expected
 
@@ -206,11 +191,8 @@ def read_recorded(records: Iterable[Path]) -> RecordedDurations:
     cells: list[tuple[str | None, Load | None, float]] = []
     starts: list[float] = []
     for path in sorted(records):
-        try:
-            record = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            continue
-        if not isinstance(record, dict) or record.get("status", "good") != "good":
+        record = json_object(path)
+        if record is None or record.get("status", "good") != "good":
             continue
         timeline = record.get("timeline") or {}
         total, start = timeline.get("total"), timeline.get("server_start") or 0.0
@@ -221,19 +203,17 @@ def read_recorded(records: Iterable[Path]) -> RecordedDurations:
     return RecordedDurations(tuple(cells), tuple(starts))
 
 
-def _cell_seconds(cell: PlannedCell, recorded: RecordedDurations) -> float | None:
-    """Return the mean of what was recorded on this dataset at this load, else at this load, else
-    None."""
-    wanted = cell.level.as_load
+def _cell_seconds(
+    study: Study, cell: PlannedCell, recorded: RecordedDurations, assumed: Assumed
+) -> tuple[float, bool]:
+    # The seconds of a cell, and whether they were recorded: the mean on this dataset at this load,
+    # else at this load; without either they are assumed.
+    level, each, wanted = cell.level, assumed.seconds_per_request, cell.level.as_load
     at_load = [(name, seconds) for name, load, seconds in recorded.cells
                if load is not None and load == wanted]  # fmt: skip
     same = [seconds for name, seconds in at_load if name == cell.dataset]
-    found = same or [seconds for _, seconds in at_load]
-    return fmean(found) if found else None
-
-
-def _assumed_seconds(study: Study, cell: PlannedCell, assumed: Assumed) -> float:
-    level, each = cell.level, assumed.seconds_per_request
+    if known := same or [seconds for _, seconds in at_load]:
+        return fmean(known), True
     if each is None:
         tokens = study.dataset(cell.dataset).max_tokens or study.request.max_tokens
         share = min(1.0, (tokens or ANSWER_TOKENS) / ANSWER_TOKENS)
@@ -248,4 +228,4 @@ def _assumed_seconds(study: Study, cell: PlannedCell, assumed: Assumed) -> float
         offered_s = trace_of(study, level).lasts_s
     elif level.profile in ("constant", "poisson"):
         offered_s = cell.prompts / (level.rate or 1.0)
-    return SECONDS_PER_CELL + offered_s + waves * each
+    return SECONDS_PER_CELL + offered_s + waves * each, False

@@ -1,13 +1,20 @@
 """The loads of a study: requests at once, requests a second, a trace, or all that a server takes."""
 
+import csv
+import hashlib
+import itertools
+import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from warehouse.errors import StudyError
 from warehouse.loads import Load, load_of
 
 # --- What all parts of a study have in common.
@@ -175,3 +182,257 @@ class LoadLevel:
 
 #: Finds the rates of a sweep on the baseline; its requests are no cell.
 SWEEP = LoadLevel("sweep")
+
+
+# --- The datasets of a study: where prompts come from, what of them is used, and in which parts.
+
+
+class Hub(StudyPart):
+    """A dataset of the Hugging Face hub."""
+
+    id: str = Field(min_length=1)
+    config: str | None = None
+    split: str = "train"
+    revision: str | None = None
+    file: str | None = Field(
+        default=None, description="One file of the repository, where it has no loader"
+    )
+
+
+class Generator(StudyPart):
+    """Prompts that the project makes itself."""
+
+    kind: Literal["code", "structured", "prose"]
+    min_chars: Positive = 150
+    max_chars: Positive = 320
+
+
+class Filter(StudyPart):
+    """Which rows of a dataset are used."""
+
+    min_chars: Positive | None = None
+    max_chars: Positive | None = None
+    where: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="Columns that must equal a value"
+    )
+
+
+class Dataset(StudyPart):
+    """Where the prompts come from, and what of the study they are used for."""
+
+    name: Name
+    hub: Hub | None = None
+    file: str | None = Field(
+        default=None, description="Local JSONL, CSV or Parquet, relative to the study"
+    )
+    generator: Generator | None = None
+    field: str = Field(default="prompt", description="Column or dotted path: conversations.0.value")
+    conversations: bool = Field(
+        default=False,
+        description="The field is a list of messages: each turn of a user is sent with all before it",
+    )
+    filter: Filter = Filter()
+    prompts_per_level: Positive | dict[Positive, Positive] = Field(
+        default=100, description="Prompts of each concurrency level, one number or one per level"
+    )
+    shuffle_seed: int = 0
+    arms: list[Name] | None = Field(default=None, description="Arms to run on it; all if left out")
+    tensor_parallel_sizes: list[Positive] | None = None
+    concurrency: list[Positive] | None = None
+    load: Loads | None = Field(default=None, description="Instead of the study's own")
+    max_tokens: Positive | None = Field(default=None, description="Instead of the request's own")
+    reuse: bool = Field(
+        default=False, description="Prompts are sent again where there are too few of them"
+    )
+    categories: list[str] = Field(
+        default=[], description="Measured each by itself: values of category_field"
+    )
+    category_field: str = "category"
+    length_bins: list[Positive] = Field(
+        default=[], description="Prompts by length, each bin by itself: its most characters"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        given = [s for s in ("hub", "file", "generator") if getattr(self, s) is not None]
+        if len(given) != 1:
+            raise ValueError("give exactly one of hub, file and generator")
+        if self.concurrency is not None and self.load is not None:
+            raise ValueError("give concurrency or load, not both")
+        unique("categories", self.categories)
+        if self.conversations and self.generator is not None:
+            raise ValueError("a generator makes single prompts; leave conversations out")
+        if self.categories and self.generator is not None:
+            raise ValueError("the rows of a generator have no categories; leave categories out")
+        if self.length_bins != sorted(set(self.length_bins)):
+            raise ValueError("length_bins must rise: the most characters of each bin")
+        return self
+
+    def parts(self) -> tuple["Dataset", ...]:
+        """Return the datasets that are measured: this one, or one for each category and length."""
+        parts: list[Dataset] = []
+        for value in self.categories:
+            where = {**self.filter.where, self.category_field: value}
+            parts.append(self._part(re.sub(r"[^A-Za-z0-9._-]+", "_", value), {"where": where}))
+        parts = parts or [self]
+        edges = list(zip([0, *self.length_bins], self.length_bins, strict=False))
+        return tuple(
+            part._part(f"{most}c", {"min_chars": above + 1, "max_chars": most})
+            for part in parts
+            for above, most in edges
+        ) or tuple(parts)
+
+    def _part(self, suffix: str, kept: dict[str, Any]) -> "Dataset":
+        own: dict[str, Any] = {"name": f"{self.name}-{suffix}", "categories": [], "length_bins": []}
+        own["filter"] = self.filter.model_copy(update=kept)
+        if self.generator is not None and "max_chars" in kept:
+            own["generator"] = self.generator.model_copy(update=kept)
+        return self.model_copy(update=own)
+
+    def prompts_at(self, level: LoadLevel) -> int:
+        """Return how many prompts a level sends that is no trace, which brings its own number.
+
+        KeyError where the dataset has a number for each concurrency and none for this level.
+        """
+        if level.requests is not None:
+            return level.requests
+        if isinstance(self.prompts_per_level, int):
+            return self.prompts_per_level
+        return self.prompts_per_level[level.at_once or 0]
+
+
+# --- Traces: when requests came, and how long they and their answers were.
+#
+# Read are BurstGPT's CSV (``Timestamp`` in seconds, ``Request tokens``, ``Response tokens``), Mooncake's
+# JSONL (``timestamp`` in milliseconds, ``input_length``, ``output_length``, ``hash_ids``), and JSONL of
+# one's own with ``timestamp`` in seconds. Texts are in none of them: prompts come from a dataset.
+
+
+_MOST_BYTES = 1 << 30
+#: A stillness that is this share of a trace and this long (s) is said: nothing is measured in it.
+_GAP_SHARE, _GAP_S = 0.1, 60.0
+_TIMES = ("timestamp", "relative_timestamp", "Timestamp")
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One request of a trace: seconds after the first, and tokens where the trace says them."""
+
+    at: float
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Arrivals in their order, as they are replayed."""
+
+    #: The first digits of the file's sha256.
+    digest: str
+    arrivals: tuple[Arrival, ...]
+
+    @property
+    def lasts_s(self) -> float:
+        """The seconds from the first request to the last."""
+        return self.arrivals[-1].at
+
+    @property
+    def gap(self) -> tuple[float, float] | None:
+        """Start and length (s) of the longest time without requests, where it is a large part of
+        the trace."""
+        times = [arrival.at for arrival in self.arrivals]
+        widest = max(itertools.pairwise(times), key=lambda two: two[1] - two[0], default=(0.0, 0.0))
+        length = widest[1] - widest[0]
+        large = length >= _GAP_S and length >= _GAP_SHARE * self.lasts_s
+        return (widest[0], length) if large else None
+
+
+def replayed(path: Path, speed: float = 1.0, seconds: float | None = None) -> Trace:
+    """Return the trace in a file, ``speed`` times as fast; only what comes in its first ``seconds``
+    then.
+
+    Raises StudyError where it cannot be read, or holds times that nobody can replay.
+    """
+    try:
+        told = path.stat()
+    except OSError:
+        raise StudyError(
+            f"There is no trace {path}; a path in a study is relative to the study file."
+        ) from None
+    if told.st_size > _MOST_BYTES:
+        raise StudyError(f"The trace {path.name} is larger than 1 GB; cut out the part to replay.")
+    whole = _read(path, told.st_mtime_ns, told.st_size)
+    fast = (Arrival(a.at / speed, a.input_tokens, a.output_tokens) for a in whole.arrivals)
+    kept = tuple(a for a in fast if seconds is None or a.at < seconds)
+    return Trace(whole.digest, kept)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, modified: int, size: int) -> Trace:
+    # A file is read once as long as it does not change.
+    name = path.name
+    try:
+        data = path.read_bytes()
+        rows = list(_rows(path, data.decode("utf-8-sig")))
+    except (OSError, ValueError, csv.Error) as error:
+        raise StudyError(f"The trace {name} cannot be read: {error}.") from None
+    if not rows:
+        raise StudyError(f"The trace {name} has no requests.")
+    unit, arrivals = 0.001 if "hash_ids" in rows[0][1] else 1.0, list[Arrival]()
+    for line, row in rows:
+        at = _number(next((row[key] for key in _TIMES if key in row), None))
+        if at is None:
+            raise StudyError(
+                f"The trace {name} has no time on line {line}; each request needs a timestamp, as "
+                "BurstGPT's and Mooncake's files have."
+            )
+        if at < 0:
+            raise StudyError(f"The trace {name} has the negative time {at:g} on line {line}.")
+        at *= unit
+        if arrivals and at < arrivals[-1].at:
+            raise StudyError(
+                f"The trace {name} goes back in time on line {line}: {at:g} s after "
+                f"{arrivals[-1].at:g} s; sort it by its times."
+            )
+        tokens = (
+            _tokens(name, line, row, keys)
+            for keys in (("input_length", "Request tokens"), ("output_length", "Response tokens"))
+        )
+        arrivals.append(Arrival(at, *tokens))
+    start = arrivals[0].at
+    moved = tuple(Arrival(a.at - start, a.input_tokens, a.output_tokens) for a in arrivals)
+    return Trace(hashlib.sha256(data).hexdigest()[:8], moved)
+
+
+def _rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    if path.suffix == ".csv":
+        for row in (reader := csv.DictReader(text.splitlines())):
+            yield reader.line_num, dict(row)
+        return
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise ValueError(f"line {number} is no object")
+            yield number, row
+
+
+def _tokens(name: str, line: int, row: dict[str, Any], keys: tuple[str, ...]) -> int | None:
+    stated = next((row[key] for key in keys if key in row), None)
+    if stated is None:
+        return None
+    count = _number(stated)
+    if count is None or count < 0 or count != int(count):
+        raise StudyError(
+            f"The trace {name} has {stated!r} tokens on line {line}; that is no count."
+        )
+    return int(count)
+
+
+def _number(stated: Any) -> float | None:
+    # A number, also one that stands in a CSV as text; None for anything else.
+    try:
+        number = math.nan if isinstance(stated, bool) else float(stated)
+    except (TypeError, ValueError):
+        return None
+    return number if math.isfinite(number) else None

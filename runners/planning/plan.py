@@ -13,10 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from runners.planning.datasets import Dataset
-from runners.planning.loads import LoadLevel
-from runners.planning.study import Study, Variant
-from runners.planning.trace import Trace, replayed
+from runners.planning.loads import Dataset, LoadLevel, Trace, replayed
+from runners.planning.study_file import Study, Variant
 from runners.surroundings.machine import public
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import is_secret_name
@@ -83,45 +81,33 @@ class Plan:
         return {launch.launch_id: launch for launch in self.launches}[launch_id]
 
 
-#: Engine arguments that multiply the GPUs of one server.
-_MULTIPLIERS = ("pipeline-parallel-size", "data-parallel-size")
-
-
 def gpus_needed(study: Study, launch: Launch) -> int:
     """Return how many GPUs one launch takes; 0 where the study says that a CPU does the work."""
     if study.cpus is not None or study.evidence in ("cpu", "mock"):
         return 0
     arguments = study.engine_arguments(launch.variant)
     count = launch.tensor_parallel_size
-    for name in _MULTIPLIERS:
+    for name in ("pipeline-parallel-size", "data-parallel-size"):
         count *= int(arguments.get(name, 1))
     return count
 
 
 def make_plan(study: Study) -> Plan:
     """Lay a study out. Reads no dataset, asks no server; StudyError for a trace that is not there."""
-    order = 0
-    launches = []
+    launches, order = list[Launch](), 0
+    more = (dataset.tensor_parallel_sizes or () for dataset in study.measured_on)
+    sizes = sorted(set(study.tensor_parallel_sizes).union(*more))
     for repeat in range(study.repeats):
-        for variant, size in _block(study, repeat):
+        block = [(variant, size) for size in sizes for variant in study.variants]
+        if repeat:  # The first keeps the file's order, each other has one of its own.
+            random.Random(f"{study.order_seed}-{repeat}").shuffle(block)
+        for variant, size in block:
             cells = tuple(_cells(study, variant, size, repeat, order))
             order += len(cells)
             if cells:
                 launch_id = f"r{repeat}-{variant.name}-tp{size}"
                 launches.append(Launch(launch_id, variant, size, repeat, cells))
     return Plan(study, tuple(launches))
-
-
-def _block(study: Study, repeat: int) -> list[tuple[Variant, int]]:
-    """Return the server configurations of one repeat, in that repeat's own order; the first keeps
-    the file's."""
-    sizes = {*study.tensor_parallel_sizes}
-    for dataset in study.measured_on:
-        sizes |= {*(dataset.tensor_parallel_sizes or ())}
-    block = [(variant, size) for size in sorted(sizes) for variant in study.variants]
-    if repeat:
-        random.Random(f"{study.order_seed}-{repeat}").shuffle(block)
-    return block
 
 
 def _cells(
@@ -148,7 +134,7 @@ def _cells(
 
 
 def wanted(study: Study, variant: Variant, size: int, dataset: Dataset) -> bool:
-    """Return whether the study measures this server configuration on this dataset."""
+    # Whether the study measures this server configuration on this dataset.
     if dataset.arms is not None and not {variant.name, variant.arm} & set(dataset.arms):
         return False
     sizes = dataset.tensor_parallel_sizes or study.tensor_parallel_sizes
@@ -171,11 +157,15 @@ _LABELS = {"served_model_name", "api_key"}
 def _facts(
     study: Study, variant: Variant, size: int, dataset: Dataset, level: LoadLevel
 ) -> dict[str, Any]:
-    """Return what the study asks of one cell, as far as it decides the result, fit for a record:
-    the cell's identity.
-
-    Labels, tokens, caches, limits, prices, repeats, other arms and other levels are not in it.
-    """
+    # What the study asks of one cell, as far as it decides the result, fit for a record: the
+    # cell's identity.
+    # Labels, tokens, caches, limits, prices, repeats, other arms and other levels are not in it.
+    load: dict[str, Any] = {"concurrency": level.at_once}
+    if level.at_once is None:
+        load = {"load": {"profile": level.profile, "rate": level.rate}}
+    if level.trace is not None:  # By its content.
+        digest = trace_of(study, level).digest
+        load["load"] |= {"trace": digest, "speed": level.speed, "seconds": level.seconds}
     request = study.request.model_dump(mode="json")
     request["max_tokens"] = dataset.max_tokens or study.request.max_tokens
     facts = {
@@ -189,7 +179,7 @@ def _facts(
             mode="json", include={"hub", "file", "generator", "field", "filter", "shuffle_seed"}
         ),
         "prompts": requests_at(study, dataset, level),
-        **_load(study, level),
+        **load,
         "request": request,
         "window": study.window.model_dump(mode="json", exclude_none=True),
         "prefix_cache": study.prefix_cache,
@@ -204,16 +194,6 @@ def _facts(
         facts["engine"] = study.engine
     fit_to_publish: dict[str, Any] = public(facts)
     return fit_to_publish
-
-
-def _load(study: Study, level: LoadLevel) -> dict[str, Any]:
-    if level.at_once is not None:
-        return {"concurrency": level.at_once}
-    load: dict[str, Any] = {"profile": level.profile, "rate": level.rate}
-    if level.trace is not None:  # By its content.
-        digest = trace_of(study, level).digest
-        load |= {"trace": digest, "speed": level.speed, "seconds": level.seconds}
-    return {"load": load}
 
 
 def trace_of(study: Study, level: LoadLevel) -> Trace:
@@ -273,7 +253,12 @@ def select(
         )
     cells = tuple(cell for cell in cells if not keys or cell.key in keys)
     for term in only:
-        field, values = _read(term)
+        name, equals, given = term.partition("=")
+        if not equals or name not in FIELDS:
+            raise RunnerError(
+                f"--only {term}: write FIELD=VALUE[,VALUE] with one of {', '.join(FIELDS)}."
+            )
+        field, values = FIELDS[name], [value.strip() for value in given.split(",")]
         there = sorted({str(getattr(cell, field)) for cell in plan.cells})
         if absent := [value for value in values if value not in there]:
             raise RunnerError(
@@ -283,12 +268,3 @@ def select(
     if not cells:
         raise RunnerError("No cell of the study is left; loosen --only, --launch or --cell.")
     return cells
-
-
-def _read(term: str) -> tuple[str, list[str]]:
-    name, equals, values = term.partition("=")
-    if not equals or name not in FIELDS:
-        raise RunnerError(
-            f"--only {term}: write FIELD=VALUE[,VALUE] with one of {', '.join(FIELDS)}."
-        )
-    return FIELDS[name], [value.strip() for value in values.split(",")]

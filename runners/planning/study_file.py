@@ -1,12 +1,422 @@
-"""Reading a study file: what is wrong with it is said with the line on which it stands."""
+"""What a study says, ``studies/*.yaml`` as pydantic models, and the line on which a file is wrong."""
 
+import shutil
+from collections.abc import Mapping, Sequence
+from datetime import date
+from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
-from runners.planning.study import Study
+from runners.planning.loads import (
+    SWEEP,
+    Dataset,
+    LoadLevel,
+    Loads,
+    Name,
+    Positive,
+    Seconds,
+    Share,
+    StudyPart,
+    unique,
+)
+from warehouse.contract import TABLE, Evidence, table_of
 from warehouse.errors import StudyError
+
+# --- What a speculative method switches off in an engine by itself, switched off on the baseline as well.
+
+
+Switch = Literal["async-scheduling", "model-runner"]
+#: The arguments of ``vllm serve`` and the variables that switch something off.
+SWITCHES: dict[Switch, tuple[dict[str, Any], dict[str, str]]] = {
+    "async-scheduling": ({"async-scheduling": False}, {}),
+    "model-runner": ({}, {"VLLM_USE_V2_MODEL_RUNNER": "0"}),
+}
+#: The arm that is served so.
+NAME = "baseline-equal-engine"
+
+
+# --- A table of K by batch size as vLLM reads it: what is wrong with one, before a server is started.
+
+
+def table_problem(config: dict[str, Any]) -> str | None:
+    # Say what keeps vLLM from taking the table of an arm; None where there is no table, or nothing
+    # wrong with it.
+    stated = config.get(TABLE)
+    if stated is None:
+        return None
+    table = table_of(config)
+    if not table or len(table) != len(stated):
+        return f"{TABLE} wants [[from, to, K], …] in whole numbers, and is {stated!r}"
+    if table[0][0] != 1:
+        return f"{TABLE} begins at batch size {table[0][0]}; begin at 1"
+    before = 0
+    for start, end, _ in table:
+        if start <= before or end < start:
+            return f"{TABLE} has a range {start} to {end} after one that ends at {before}"
+        before = end
+    most, largest = config.get("num_speculative_tokens"), max(k for _, _, k in table)
+    if not isinstance(most, int) or most < max(largest, 1):
+        return f"num_speculative_tokens must be {max(largest, 1)}, the largest K of its table"
+    return None
+
+
+# --- What a study says: models, arms, datasets, load. ``studies/*.yaml`` as pydantic models.
+
+
+class TargetModel(StudyPart):
+    """The model that is served."""
+
+    model: str = Field(min_length=1, description="Hugging Face id or a local folder")
+    revision: str | None = None
+    tokenizer: str | None = Field(default=None, description="If it is not the model's own")
+    served_name: str | None = Field(default=None, description="--served-model-name")
+    precision: str | None = Field(
+        default=None, description="What the weights are stored in: mxfp4, bf16 …"
+    )
+    engine_args: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Arguments of `vllm serve`, or of the engine, without dashes: max-model-len …",
+    )
+
+
+class StudyArm(StudyPart):
+    """One way of serving the target; a list of draft-token counts makes one arm of each."""
+
+    name: Name
+    speculative_config: dict[str, Any] | None = Field(
+        default=None,
+        description="vLLM's --speculative-config, passed through, or translated for another engine; "
+        "none for the baseline",
+    )
+    num_speculative_tokens: Positive | list[Positive] | None = Field(
+        default=None, description="K, swept by a list"
+    )
+    engine_args: dict[str, Any] = Field(default_factory=dict)
+    tensor_parallel_sizes: list[Positive] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.speculative_config is None and self.num_speculative_tokens is not None:
+            raise ValueError("num_speculative_tokens needs a speculative_config beside it")
+        stated = self.speculative_config or {}
+        count = stated.get("num_speculative_tokens")
+        whole = isinstance(count, int) and not isinstance(count, bool)
+        if count is not None and not (whole and count >= 1):
+            raise ValueError(
+                f"num_speculative_tokens is {count!r} in the speculative_config; write 1 or more, or "
+                "leave the speculative_config out for a baseline"
+            )
+        if "num_speculative_tokens" in stated and self.num_speculative_tokens is not None:
+            raise ValueError("num_speculative_tokens stands twice: keep the one of the arm")
+        if self.num_speculative_tokens is None and (problem := table_problem(stated)) is not None:
+            raise ValueError(problem)
+        if stated.get(TABLE) is not None and self.num_speculative_tokens is not None:
+            raise ValueError(
+                f"an arm with {TABLE} has its num_speculative_tokens inside speculative_config"
+            )
+        if isinstance(self.num_speculative_tokens, list):
+            if not self.num_speculative_tokens:
+                raise ValueError("num_speculative_tokens is an empty list")
+            unique("draft-token counts", self.num_speculative_tokens)
+        return self
+
+
+class Variant(StudyPart):
+    """An arm with its number of draft tokens settled: one server configuration per TP size."""
+
+    name: Name
+    arm: Name
+    speculative_config: dict[str, Any] | None
+    engine_args: dict[str, Any]
+    tensor_parallel_sizes: tuple[Positive, ...] | None
+    environment: dict[str, str] = {}
+    equal_engine: bool = False
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the arm drafts nothing and switches nothing off for the sake of those that do."""
+        return self.speculative_config is None and not self.equal_engine
+
+
+class RequestSettings(StudyPart):
+    """How each request is made; the end of the text is natural unless asked otherwise.
+
+    What is None is not sent: then the model's own defaults apply, and the record says unknown.
+    """
+
+    format: Literal["chat_completions", "text_completions"] = "chat_completions"
+    temperature: Annotated[float, Field(ge=0)] | None = 0.0
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: int | None = None
+    max_tokens: Positive | None = 1024
+    ignore_eos: bool = False
+    extra_body: dict[str, Any] = Field(default_factory=dict, description="reasoning_effort …")
+
+
+#: Requests that warm up a level, where the study leaves it to its load.
+LEAST_WARM_UP, MOST_WARM_UP = 4, 512
+
+
+class MeasuredWindow(StudyPart):
+    """What is kept out of the measurement: warm-up and cool-down."""
+
+    warm_up_requests: Annotated[int, Field(ge=0)] | None = Field(
+        default=None,
+        description="Requests of other prompts, sent before the level; left out: bursts that double "
+        "up to what it has in flight, at most 512",
+    )
+    warm_up: Share = Field(
+        default=0.0, description="Share of the level's requests left out at its start"
+    )
+    cool_down: Share = Field(
+        default=0.0, description="Share of the level's requests left out at its end"
+    )
+
+    def warm_up_at(self, most_at_once: int) -> int:
+        """Return how many requests warm up a level with so many in flight: kernels and graphs of an
+        engine are those of a batch size."""
+        stated = self.warm_up_requests
+        return max(LEAST_WARM_UP, min(most_at_once, MOST_WARM_UP)) if stated is None else stated
+
+
+class RunLimits(StudyPart):
+    """When to give up, and how often to try again."""
+
+    server_ready_s: Seconds = 1800
+    cell_s: Seconds = Field(default=3600, description="One load point, after which it is stopped")
+    retries: Annotated[int, Field(ge=0)] = 1
+    max_error_rate: Share = Field(default=0.01, description="Above it a cell is not good")
+
+
+class NodePrice(StudyPart):
+    """What the node costs."""
+
+    usd_per_hour: Annotated[float, Field(ge=0)]
+    gpus_per_instance: Positive
+    source: str | None = None
+    as_of: date | None = None
+
+
+class Executables(StudyPart):
+    """Engine and GuideLLM, each in an environment of its own; a name is looked up on the PATH."""
+
+    vllm: str = "vllm"
+    sglang: str = "sglang"
+    llama_server: str = "llama-server"
+    guidellm: str = "guidellm"
+
+
+class Cpus(StudyPart):
+    """Cores for the engine and for its clients, where a CPU does the work of a GPU."""
+
+    engine: list[Annotated[int, Field(ge=0)]]
+    client: list[Annotated[int, Field(ge=0)]]
+
+
+def _switches(said: Any) -> Any:
+    return tuple(SWITCHES) if said is True else said or ()
+
+
+class Study(StudyPart):
+    """A whole study. ``variants`` are its arms with K settled.
+
+    Paths that begin with a dot are relative to the study file (``located``): models, datasets and
+    executables stay where they are whatever folder a command is called from.
+    """
+
+    _folder: Path = PrivateAttr(default_factory=Path.cwd)
+    _rates: Mapping[tuple[str, int], Sequence[float]] = PrivateAttr(default_factory=dict)
+
+    name: Name
+    description: str | None = None
+    evidence: Evidence | None = Field(
+        default=None, description="What stands behind the numbers, if the hardware does not say it"
+    )
+    engine: Literal["vllm", "sglang", "llama.cpp"] = Field(
+        default="vllm", description="What is started to serve the arms"
+    )
+    target: TargetModel
+    arms: list[StudyArm] = Field(min_length=1)
+    equal_engine: Annotated[tuple[Switch, ...], BeforeValidator(_switches)] = Field(
+        default=(),
+        description="One more arm: a baseline without what a method switches off in vLLM",
+    )
+    datasets: list[Dataset] = Field(min_length=1)
+    tensor_parallel_sizes: list[Positive] = [1]
+    concurrency: list[Positive] | None = Field(
+        default=None, min_length=1, description="Short for load: {concurrent: …}"
+    )
+    load: Loads | None = None
+    repeats: Positive = 1
+    side_by_side: Literal["allow", "never"] = Field(
+        default="allow", description="Servers on free GPUs of one node at the same time"
+    )
+    numa: Literal["bind", "leave"] = Field(
+        default="bind", description="Keep a server on the cores near its GPUs"
+    )
+    order_seed: int = Field(default=0, description="Decides the order of the arms in each repeat")
+    request: RequestSettings = RequestSettings()
+    window: MeasuredWindow = MeasuredWindow()
+    prefix_cache: Literal["reset", "keep"] = Field(
+        default="reset", description="Emptied before each level, or kept; recorded either way"
+    )
+    sample_every_s: Seconds = 2.0
+    limits: RunLimits = RunLimits()
+    price: NodePrice | None = None
+    executables: Executables = Executables()
+    environment: dict[str, str] = Field(default_factory=dict)
+    cpus: Cpus | None = None
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The arms with their draft-token counts settled, in the order of the file; a baseline
+        without what a method switches off stands last."""
+        variants = []
+        for arm in self.arms:
+            swept, sizes = arm.num_speculative_tokens, arm.tensor_parallel_sizes
+            for k in swept if isinstance(swept, list) else [swept]:
+                config = arm.speculative_config
+                if config is not None and k is not None:
+                    config = config | {"num_speculative_tokens": k}
+                variants.append(
+                    Variant(
+                        name=f"{arm.name}-k{k}" if isinstance(swept, list) else arm.name,
+                        arm=arm.name,
+                        speculative_config=config,
+                        engine_args=arm.engine_args,
+                        tensor_parallel_sizes=None if sizes is None else tuple(sizes),
+                    )
+                )
+        if self.equal_engine:
+            switches = [SWITCHES[switch] for switch in self.equal_engine]
+            variants.append(
+                Variant(
+                    name=NAME,
+                    arm=NAME,
+                    speculative_config=None,
+                    engine_args={k: v for arguments, _ in switches for k, v in arguments.items()},
+                    tensor_parallel_sizes=None,
+                    environment={k: v for _, variables in switches for k, v in variables.items()},
+                    equal_engine=True,
+                )
+            )
+        return tuple(variants)
+
+    def engine_arguments(self, variant: Variant) -> dict[str, Any]:
+        """Return the arguments of an arm's server by names with dashes, however the study spells
+        them."""
+        given = {**self.target.engine_args, **variant.engine_args}
+        return {name.lstrip("-").replace("_", "-"): value for name, value in given.items()}
+
+    def drafting(self, variant: Variant) -> dict[str, Any] | None:
+        """Return what ``--speculative-config`` gets: the study's own, with a local draft where it
+        lies."""
+        config = variant.speculative_config
+        if config is None or "model" not in config:
+            return config
+        return config | {"model": self.located(str(config["model"]))}
+
+    def dataset(self, name: str) -> Dataset:
+        """Return the dataset of that name. KeyError where there is none."""
+        return {dataset.name: dataset for dataset in self.measured_on}[name]
+
+    @cached_property
+    def measured_on(self) -> tuple[Dataset, ...]:
+        """The datasets, those by category or length taken apart, in the order of the file."""
+        return tuple(part for dataset in self.datasets for part in dataset.parts())
+
+    def levels(self, dataset: Dataset, size: int | None = None) -> tuple[LoadLevel, ...]:
+        """Return the load points of a dataset; at one tensor parallel size with the rates of its
+        sweep."""
+        return self.loads(dataset).levels(self._rates.get((dataset.name, size or 0), ()))
+
+    def loads(self, dataset: Dataset) -> Loads:
+        """Return the loads that hold for a dataset."""
+        own = Loads(concurrent=dataset.concurrency) if dataset.concurrency else dataset.load
+        return own or self.load or Loads(concurrent=self.concurrency or [])
+
+    def sent_levels(self, dataset: Dataset) -> tuple[LoadLevel, ...]:
+        """Return the levels that need prompts: those of the cells, and the sweep that finds
+        rates."""
+        more = () if self.loads(dataset).sweep is None else (SWEEP,)
+        return (*self.levels(dataset), *more)
+
+    def with_rates(self, rates: Mapping[tuple[str, int], Sequence[float]]) -> Self:
+        """Set the rates that sweeps found, by dataset and tensor parallel size, and return the
+        study."""
+        self._rates = rates
+        return self
+
+    def placed(self, folder: Path) -> Self:
+        """Set the folder of the file that the study was read from, and return the study."""
+        self._folder = folder.resolve()
+        return self
+
+    def located(self, name: str) -> str:
+        """Return a model, file or executable as this machine finds it; ids and plain names as they
+        are."""
+        path = Path(name).expanduser()
+        if path.is_absolute():
+            return str(path)
+        return str((self._folder / path).resolve()) if name.startswith(".") else name
+
+    def file(self, name: str) -> Path:
+        """Return a file that the study names. Plain names lie beside the study, too; for a model
+        they would be ids of the hub."""
+        return Path(self.located(name if name.startswith(("/", "~", ".")) else f"./{name}"))
+
+    def executable(
+        self, which: Literal["vllm", "sglang", "llama_server", "guidellm"]
+    ) -> str | None:
+        """Return the absolute path of an executable; None where it is not found."""
+        return shutil.which(self.located(getattr(self.executables, which)))
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        unique("arms", [arm.name for arm in self.arms])
+        unique("arms", [variant.name for variant in self.variants])
+        unique("datasets", [dataset.name for dataset in self.measured_on])
+        unique("concurrency levels", self.concurrency or [])
+        if self.equal_engine and self.engine != "vllm":
+            raise ValueError("equal_engine is known of vLLM alone; leave it out")
+        if (self.concurrency is None) == (self.load is None):
+            raise ValueError("give the load as concurrency or as load, one of the two")
+        unique("tensor parallel sizes", self.tensor_parallel_sizes)
+        for dataset in self.datasets:
+            if dataset.conversations and self.request.format != "chat_completions":
+                raise ValueError(
+                    f"dataset {dataset.name} holds conversations, which only chats can be; write "
+                    "request: {format: chat_completions}"
+                )
+            known = {v.name for v in self.variants} | {arm.name for arm in self.arms}
+            for name in dataset.arms or ():
+                if name not in known:
+                    raise ValueError(
+                        f"dataset {dataset.name} names the arm {name}, which the study does not have; "
+                        f"it has {', '.join(v.name for v in self.variants)}"
+                    )
+            if isinstance(dataset.prompts_per_level, dict):
+                self._require_numbers(dataset)
+        return self
+
+    def _require_numbers(self, dataset: Dataset) -> None:
+        for level in self.levels(dataset):
+            if level.profile == "trace" or level.requests is not None:
+                continue
+            try:
+                dataset.prompts_at(level)
+            except KeyError:
+                more = "" if level.at_once else "; write one number for all, or seconds in the load"
+                raise ValueError(
+                    f"dataset {dataset.name} says no prompts_per_level for {level.words}{more}"
+                ) from None
+
+
+# --- Reading a study file: what is wrong with it is said with the line on which it stands.
+
 
 _LIMIT = 1 << 20
 #: Keys and items that a study may come to with its aliases written out.
@@ -16,12 +426,21 @@ Where = tuple[str | int, ...]
 
 def read_study(path: Path) -> Study:
     """Read the study in a YAML file. Raises StudyError: file, line, what is wrong there."""
-    text = _text(path)
+    try:
+        if path.stat().st_size > _LIMIT:
+            raise StudyError(f"{path} is larger than 1 MB, so it is no study file.")
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise StudyError(
+            f"There is no study file {path}; studies/ has some to start from."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"The study file {path} cannot be read: {error}.") from None
+    lines: dict[Where, int] = {}
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        lines: dict[Where, int] = {}
         if node is not None:
-            _note_lines(node, (), lines)
+            _note_lines(path, node, (), lines)
         # yaml.safe_load reads the same text again: its constructors know dates and numbers.
         written = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -31,31 +450,12 @@ def read_study(path: Path) -> Study:
         raise StudyError(f"{path}{line} is not YAML: {problem}.") from None
     except RecursionError:
         raise StudyError(f"{path}{_TOO_MUCH}") from None
-    except _NoStudyError as error:
-        raise StudyError(f"{path}{error}") from None
     if not isinstance(written, dict):
         raise StudyError(f"{path} holds no study; start from one of the files in studies/.")
     try:
         return Study.model_validate(written).placed(path.parent)
     except ValidationError as error:
         raise StudyError(_sentence(path, error, lines)) from None
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > _LIMIT:
-            raise StudyError(f"{path} is larger than 1 MB, so it is no study file.")
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise StudyError(
-            f"There is no study file {path}; studies/ has some to start from."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(f"The study file {path} cannot be read: {error}.") from None
-
-
-class _NoStudyError(Exception):
-    """Says what of a file keeps it from being read, as the rest of a sentence."""
 
 
 #: A few lines of aliases can unfold into more than any memory holds.
@@ -65,21 +465,21 @@ _TOO_MUCH = (
 )
 
 
-def _note_lines(node: yaml.Node, where: Where, found: dict[Where, int]) -> None:
-    """Note the line, from 1, on which each key or item stands."""
-    found.setdefault(where, node.start_mark.line + 1)
-    if len(found) > _MOST_NODES:
-        raise _NoStudyError(_TOO_MUCH)
+def _note_lines(path: Path, node: yaml.Node, where: Where, lines: dict[Where, int]) -> None:
+    # Note the line, from 1, on which each key or item stands.
+    lines.setdefault(where, node.start_mark.line + 1)
+    if len(lines) > _MOST_NODES:
+        raise StudyError(f"{path}{_TOO_MUCH}")
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            place, line = (*where, str(key.value)), key.start_mark.line + 1
-            if place in found:
-                raise _NoStudyError(f" line {line}: {key.value} stands twice; keep one.")
-            found[place] = line
-            _note_lines(value, place, found)
+            inner, line = (*where, str(key.value)), key.start_mark.line + 1
+            if inner in lines:
+                raise StudyError(f"{path} line {line}: {key.value} stands twice; keep one.")
+            lines[inner] = line
+            _note_lines(path, value, inner, lines)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            _note_lines(item, (*where, index), found)
+            _note_lines(path, item, (*where, index), lines)
 
 
 def _sentence(path: Path, error: ValidationError, lines: dict[Where, int]) -> str:

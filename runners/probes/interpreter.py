@@ -11,15 +11,7 @@ from typing import Any
 
 from warehouse.errors import RunnerError
 
-PROBES = Path(__file__).parent
 _IN_SHELL = re.compile(rb"^'''exec'\s+\"?([^\"\n]+?)\"?\s+\"\$0\"", re.MULTILINE)
-
-
-def locate(executable: str) -> Path | None:
-    """Return the file that would be started: a path as it is, a name by the PATH. None: there is
-    none."""
-    found = shutil.which(executable)
-    return None if found is None else Path(found).absolute()
 
 
 def python_of(executable: Path) -> Path | None:
@@ -36,8 +28,8 @@ def python_of(executable: Path) -> Path | None:
 
 
 def _named_in(script: Path) -> Path | None:
-    """Return the Python that a script names. pip writes it into the first line or, where that is
-    too long, behind an exec."""
+    # The Python that a script names. pip writes it into the first line or, where that is too
+    # long, behind an exec.
     try:
         with script.open("rb") as file:
             head = file.read(2048)
@@ -78,15 +70,14 @@ def said_version(executable: Path, timeout_s: float = 120) -> str | None:
 def ask(
     python: Path, probe: str, question: Mapping[str, Any], env: Mapping[str, str], timeout_s: float
 ) -> dict[str, Any]:
-    """Return what ``runners/probes/<probe>.py`` answers under ``python``.
+    """Return what the function ``probe`` of ``runners/probes/probe.py`` answers under ``python``.
 
     ``env`` is added to the environment of this process. Raises RunnerError, with the last line that
     the script wrote, when it fails or is not done in time.
     """
-    command = [str(python), str(PROBES / f"{probe}.py")]
     try:
         done = subprocess.run(
-            command,
+            [str(python), str(Path(__file__).with_name("probe.py")), probe],
             input=json.dumps(dict(question)) + "\n",
             env={**os.environ, **env},
             capture_output=True,
@@ -110,8 +101,7 @@ def ask(
 
 
 def _error(stderr: str) -> str | None:
-    """Return the first line of the error that a traceback ends with; of other output the last
-    line."""
+    # The first line of the error that a traceback ends with; of other output the last line.
     lines = stderr.strip().splitlines()
     indented = [place for place, line in enumerate(lines[:-1]) if line.startswith("  ")]
     return lines[indented[-1] + 1 if indented else -1] if lines else None

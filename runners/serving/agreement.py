@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from runners.planning.plan import Launch
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.serving import endpoint
 from runners.serving.diagnosis import Diagnosis
 from runners.surroundings.models import is_path
@@ -16,8 +16,6 @@ from warehouse.contract import TABLE, steps_of, table_of
 # --- What a server says of itself, in values; vLLM's words for counters, cache and configuration.
 
 
-#: The first question makes vLLM collect what its machine is, which takes seconds.
-_CONFIGURATION_S = 60.0
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _POSITION = re.compile(
     r'^vllm:spec_decode_num_accepted_tokens_per_pos(?:_total)?\{.*position="(\d+)"', re.MULTILINE
@@ -104,7 +102,8 @@ def cache_labels(metrics: str) -> dict[str, str]:
 def ask_configuration(url: str) -> Resolved | None:
     """Return vLLM's configuration; None where it has no such route (VLLM_SERVER_DEV_MODE opens
     it)."""
-    config = json_of(f"{url}/server_info?config_format=json", _CONFIGURATION_S).get("vllm_config")
+    # The first question makes vLLM collect what its machine is, which takes seconds.
+    config = json_of(f"{url}/server_info?config_format=json", 60.0).get("vllm_config")
     if not isinstance(config, dict):
         return None
 
@@ -193,17 +192,14 @@ def served_model(study: Study) -> str:
 
 
 def precision_of(dtype: str | None, quantization: str | None) -> str | None:
-    """Return one word for what an engine says of its weights: its quantization, else its dtype."""
+    # One word for what an engine says of its weights: its quantization, else its dtype.
     word = (quantization or (dtype or "").removeprefix("torch.")).lower()
     return _SAME.get(word, word) or None
 
 
 def contradicts(stated: str, resolved: str) -> bool | None:
-    """Return whether a study's word and an engine's exclude one another; None where nobody can
-    tell.
-
-    A bit count (int4, w4a16) can be several formats, so it contradicts only an unquantized model.
-    """
+    # Whether a study's word and an engine's exclude one another; None where nobody can tell.
+    # A bit count (int4, w4a16) can be several formats, so it contradicts only an unquantized model.
     word = _SAME.get(stated.lower(), stated.lower())
     if word == resolved:
         return False

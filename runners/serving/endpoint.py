@@ -83,7 +83,7 @@ class BadStatus(URLError):
 
     @property
     def denied(self) -> bool:
-        """Whether the server wants another API key, or one at all."""
+        # Whether the server wants another API key, or one at all.
         return self.status in (401, 403)
 
     @property
@@ -155,15 +155,11 @@ def _open(request: urllib.request.Request, timeout_s: float) -> str:
 # --- The engine's prefix cache between two levels: emptied, or known to be kept.
 
 
-PrefixCache = Literal["reset", "kept"]
-
-#: The route fails while a finished request's blocks are still being given back.
-_TRIES = 20
 _PAUSE_S = 0.1
 _TIMEOUT_S = 30.0
 
 
-def empty_prefix_cache(url: str, wish: Literal["reset", "keep"]) -> PrefixCache:
+def empty_prefix_cache(url: str, wish: Literal["reset", "keep"]) -> Literal["reset", "kept"]:
     """Empty the cache if that is wished. Return what became of it: "kept" also where the server
     offers no way to empty it.
 
@@ -176,7 +172,8 @@ def empty_prefix_cache(url: str, wish: Literal["reset", "keep"]) -> PrefixCache:
 
 
 def _emptied(route: str) -> bool:
-    for _ in range(_TRIES):
+    # The route fails while a finished request's blocks are still being given back.
+    for _ in range(20):
         try:
             answer = send(route, None, _TIMEOUT_S)
         except SILENT:

@@ -6,13 +6,14 @@ it is started, its models are all that is known of it, and what it drafts is the
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from runners.planning.study import Study, Variant
+from runners.planning.study_file import Study, Variant
 from runners.probes import interpreter
 from runners.serving.agreement import (
     ServerFacts,
@@ -48,8 +49,6 @@ _DISTRIBUTIONS = {
         *("click", "draftboard"),
     ),
 }
-#: Packages that bring a tool of another name.
-_IN_PACKAGES = {"llama_server": ("xllamacpp", "llama-cpp-python")}
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,6 @@ class Tool:
     """One executable. ``path`` None: there is none. ``problem`` says why it could not be asked."""
 
     kind: Kind
-    asked_for: str
     path: Path | None = None
     python: Path | None = None
     python_version: str | None = None
@@ -69,7 +67,8 @@ class Tool:
     @property
     def version(self) -> str | None:
         """The tool's own version; None where its environment does not say."""
-        names = (self.kind, *_IN_PACKAGES.get(self.kind, ()))
+        # Packages that bring a tool of another name.
+        names = (self.kind, *{"llama_server": ("xllamacpp", "llama-cpp-python")}.get(self.kind, ()))
         return next((self.versions[name] for name in names if name in self.versions), None)
 
     @property
@@ -90,31 +89,32 @@ def tool(study: Study | None, kind: Kind) -> Tool:
 def _tool(kind: Kind, named: str) -> Tool:
     # Ask an executable for its versions. The answer is remembered for the life of the
     # process: each record asks for the same ones.
-    path = interpreter.locate(named)
-    if path is None:
-        return Tool(kind, named, problem=f"there is no executable {named}")
+    located = shutil.which(named)
+    if located is None:
+        return Tool(kind, problem=f"there is no executable {named}")
+    path = Path(located).absolute()
     python = interpreter.python_of(path)
     if python is None:
         # It starts the tool elsewhere, e.g. in a container, and says the version itself.
         version = interpreter.said_version(path)
         if version is not None:
-            return Tool(kind, named, path, versions={kind: version})
+            return Tool(kind, path, versions={kind: version})
         problem = f"{path} is no script of a Python environment and does not answer --version"
-        return Tool(kind, named, path, problem=problem)
+        return Tool(kind, path, problem=problem)
     try:
         question = {"distributions": _DISTRIBUTIONS[kind]}
-        answer = interpreter.ask(python, "probe_versions", question, {}, timeout_s=60)
+        answer = interpreter.ask(python, "versions", question, {}, timeout_s=60)
     except RunnerError as error:
-        return Tool(kind, named, path, python, problem=str(error))
+        return Tool(kind, path, python, problem=str(error))
     return Tool(
-        kind, named, path, python, answer["python"],
+        kind, path, python, answer["python"],
         versions={name: value for name, value in answer["versions"].items() if value is not None},
         torch_cuda=answer["torch_cuda"], torch_hip=answer["torch_hip"],
     )  # fmt: skip
 
 
 def executable(study: Study, kind: Kind) -> str:
-    """Return the executable's path; where there is none, as the study names it."""
+    # The executable's path; where there is none, as the study names it.
     return study.executable(kind) or study.located(getattr(study.executables, kind))
 
 
@@ -141,8 +141,8 @@ class EngineKind:
 
 
 def words(named: Mapping[str, Any]) -> list[str]:
-    """Return named arguments, such as ``{"ctx_size": 512, "metrics": True}``, as ``--ctx-size 512
-    --metrics``; what is false is left out."""
+    # Named arguments, such as ``{"ctx_size": 512, "metrics": True}``, as ``--ctx-size 512
+    # --metrics``; what is false is left out.
     line: list[str] = []
     for name, value in named.items():
         flag = f"--{name.lstrip('-').replace('_', '-')}"
@@ -175,10 +175,6 @@ PORT = "{port}"
 
 
 # --- vLLM: ``vllm serve``; its counters tell drafts, its metrics the KV cache.
-
-
-#: The first vLLM that takes --per-request-spec-decode-metrics.
-_PER_REQUEST_SINCE = (0, 32)
 
 
 def server_command(
@@ -218,10 +214,11 @@ def server_command(
 
 
 def _vllm_command(study: Study, variant: Variant, size: int) -> list[str]:
-    """Return the command line ``vllm serve …`` as the installed release takes it."""
+    # The command line ``vllm serve …`` as the installed release takes it.
     parts = (tool(study, "vllm").version or "").split(".")[:2]
     release = tuple(int(part) for part in parts if part.isdigit())
-    return server_command(study, variant, size, release >= _PER_REQUEST_SINCE)
+    # The first vLLM that takes --per-request-spec-decode-metrics.
+    return server_command(study, variant, size, release >= (0, 32))
 
 
 def _vllm_facts(url: str, metrics: str) -> ServerFacts:

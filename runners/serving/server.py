@@ -12,29 +12,22 @@ from typing import Self
 import psutil
 
 from runners.planning.plan import Launch, gpus_needed
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.serving import endpoint
 from runners.serving.agreement import served_model
 from runners.serving.diagnosis import Diagnosis, diagnose
-from runners.serving.endpoint import SILENT, RequestFormat
 from runners.serving.engines import engine_of, tool
 from runners.serving.processes import Guarded
 from runners.surroundings import machine
 from runners.surroundings.layout import Layout
-from runners.surroundings.machine import Near
 from warehouse.errors import RunnerError
 
 _HOST = "127.0.0.1"
 _PAUSE_S = 0.25
 #: Long enough for a token behind a full queue, short enough to notice a hang.
 _ALIVE_S = 60.0
-#: A port that was free a moment ago may be taken when the server gets to it.
-_PORT_TRIES = 3
-_LOG_BYTES = 1 << 20
 _LOG_LINES = 40
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-#: vLLM names its processes; with several API servers they are children of the first.
-_API_TITLE = "VLLM::APIServer"
 _RANKS = "--tensor-parallel-size"
 
 
@@ -55,7 +48,7 @@ class ServerSpec:
     api_cpus: frozenset[int] | None = None
     cpus: frozenset[int] | None = None
     port: int | None = None
-    request_format: RequestFormat = "chat_completions"
+    request_format: endpoint.RequestFormat = "chat_completions"
 
 
 def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
@@ -87,11 +80,10 @@ def used_gpus(study: Study, launch: Launch) -> list[machine.Gpu]:
     return [*seen[: gpus_needed(study, launch)]]
 
 
-def near_gpus(study: Study, launch: Launch) -> Near | None:
+def near_gpus(study: Study, launch: Launch) -> machine.Near | None:
     """Return the cores near the GPUs that a launch gets on this machine; None where nothing is to
     be kept apart, or where study or engine (vLLM's ``--numa-bind``) see to it themselves."""
-    arguments = study.engine_arguments(launch.variant)
-    binds = any(name.startswith("numa-bind") for name in arguments)
+    binds = any(name.startswith("numa-bind") for name in study.engine_arguments(launch.variant))
     if study.numa == "leave" or study.cpus is not None or binds:
         return None
     nodes = [gpu.numa_node for gpu in used_gpus(study, launch)]
@@ -123,11 +115,6 @@ class LocalServer:
         """The server's URL, without a path."""
         return f"http://{_HOST}:{self.port}"
 
-    @property
-    def pid(self) -> int:
-        """The process id of the API server."""
-        return self.process.pid
-
     def alive(self, timeout_s: float = _ALIVE_S) -> bool:
         """Return whether the server's process runs and it answers a real request."""
         return self.process.poll() is None and RemoteServer(
@@ -145,9 +132,9 @@ class LocalServer:
         return self.log_lines()[-lines:]
 
     def log_lines(self) -> list[str]:
-        """Return all that this server printed, or the last megabyte of it, without colours."""
+        # All that this server printed, or the last megabyte of it, without colours.
         with self.spec.log.open("rb") as log:
-            log.seek(max(self.log_start, log.seek(0, 2) - _LOG_BYTES))
+            log.seek(max(self.log_start, log.seek(0, 2) - (1 << 20)))
             text = log.read().decode("utf-8", "replace")
         return _COLOURS.sub("", text).splitlines()
 
@@ -168,13 +155,13 @@ class RemoteServer:
 
     url: str
     model: str
-    request_format: RequestFormat = "chat_completions"
+    request_format: endpoint.RequestFormat = "chat_completions"
 
     def alive(self, timeout_s: float = _ALIVE_S) -> bool:
         """Return whether the server answers a real request."""
         try:
             endpoint.ask(self.url, self.model, self.request_format, timeout_s)
-        except (*SILENT, endpoint.RequestRefused):
+        except (*endpoint.SILENT, endpoint.RequestRefused):
             return False
         return True
 
@@ -192,7 +179,8 @@ def start(spec: ServerSpec) -> LocalServer:
 
     Whatever interrupts the waiting, Ctrl-C included, nothing is left running.
     """
-    for tries_left in reversed(range(_PORT_TRIES)):
+    # A port that was free a moment ago may be taken when the server gets to it.
+    for tries_left in reversed(range(3)):
         try:
             return _start_on(spec, _port(spec))
         except ServerFailed as error:
@@ -257,7 +245,7 @@ def _wait_until_ready(server: LocalServer, deadline: float) -> None:
             sentence = f"The server is up and refuses a request for {spec.model}: {error}"
             diagnosis = Diagnosis("request_refused", sentence)
             raise ServerFailed(diagnosis, server.log_tail(_LOG_LINES)) from None
-        except SILENT:
+        except endpoint.SILENT:
             if time.monotonic() > deadline:
                 complaint = diagnose(server.log_lines(), None)
                 hint = "" if complaint.cause == "unknown" else f" Its log: {complaint.sentence}"
@@ -272,18 +260,18 @@ def _wait_until_ready(server: LocalServer, deadline: float) -> None:
 
 
 def _pin(server: Guarded, engine_cpus: frozenset[int], api_cpus: frozenset[int]) -> None:
-    """Keep a running server's API process on ``api_cpus`` and everything below on ``engine_cpus``.
-
-    Unpinned, an engine that spins on every core starves its API server and the load generator, and
-    a baseline on a small machine becomes bimodal. Every thread is pinned that may run elsewhere,
-    since a mask is a thread's, not a process's; one that OpenMP bound to one of the cores stays.
-    """
+    # Keep a running server's API process on ``api_cpus`` and everything below on ``engine_cpus``.
+    # Unpinned, an engine that spins on every core starves its API server and the load generator,
+    # and a baseline on a small machine becomes bimodal. Every thread is pinned that may run
+    # elsewhere, since a mask is a thread's, not a process's; one that OpenMP bound to one of the
+    # cores stays.
     if not hasattr(os, "sched_setaffinity"):
         return
     for process in server.tree():
         with contextlib.suppress(psutil.Error):
             title = "" if process.pid == server.pid else " ".join(process.cmdline())
-            api = process.pid == server.pid or title.startswith(_API_TITLE)
+            # vLLM names its processes; with several API servers they are children of the first.
+            api = process.pid == server.pid or title.startswith("VLLM::APIServer")
             cpus = api_cpus if api else engine_cpus
             for thread in process.threads():
                 with contextlib.suppress(ProcessLookupError):

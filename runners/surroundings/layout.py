@@ -8,12 +8,14 @@ a changed study no longer stands for goes to ``.superseded/``.
 """
 
 import errno
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from warehouse.contract import failed_name, failed_of
 from warehouse.errors import RunnerError
@@ -140,6 +142,15 @@ class Layout:
         """Return the file with the prompts of one level, by its short name; the same file for every
         arm."""
         return self.root / "prompts" / f"{dataset}-{level}.jsonl"
+
+
+def json_object(path: Path) -> dict[str, Any] | None:
+    """Return the JSON object in a file; None where there is none that can be read."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def records_under(root: Path) -> Iterator[Path]:

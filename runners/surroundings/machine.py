@@ -98,24 +98,21 @@ def container() -> dict[str, Any] | None:
 
     Docker does not tell a process its image: DRAFTBOARD_IMAGE does, best with a digest.
     """
-    image, kind = os.environ.get("DRAFTBOARD_IMAGE"), _container_kind()
+    image = os.environ.get("DRAFTBOARD_IMAGE")
+    # A virtual machine made of an image has Docker's file too, and a disk of its own as its root.
+    on_disk = re.search(r"^/dev/(?!.*docker)\S+ / ", _text(_MOUNTS), re.M) is not None
+    marks = {
+        "kubernetes": "KUBERNETES_SERVICE_HOST" in os.environ,
+        "apptainer": not os.environ.keys().isdisjoint(("APPTAINER_NAME", "SINGULARITY_NAME")),
+        "podman": Path("/run/.containerenv").exists(),
+        "docker": _DOCKER.exists() and not on_disk,
+    }
+    kind = next((name for name, is_there in marks.items() if is_there), None)
     if kind is None and image is None:
         return None
     podman = re.search(r"^image=\"?([^\"\n]+)", _text(Path("/run/.containerenv")), re.M)
     image = image or (podman[1] if podman else None) or os.environ.get("APPTAINER_NAME")
     return {"kind": kind, "image": image or os.environ.get("SINGULARITY_NAME") or None}
-
-
-def _container_kind() -> str | None:
-    if "KUBERNETES_SERVICE_HOST" in os.environ:
-        return "kubernetes"
-    if "APPTAINER_NAME" in os.environ or "SINGULARITY_NAME" in os.environ:
-        return "apptainer"
-    if Path("/run/.containerenv").exists():
-        return "podman"
-    # A virtual machine made of an image has Docker's file too, and a disk of its own as its root.
-    on_disk = re.search(r"^/dev/(?!.*docker)\S+ / ", _text(_MOUNTS), re.M) is not None
-    return "docker" if _DOCKER.exists() and not on_disk else None
 
 
 def scheduler() -> dict[str, str] | None:
@@ -185,7 +182,7 @@ def near(nodes: Iterable[int | None], usable: frozenset[int], root: Path = _NODE
 
 
 def listed(text: str) -> frozenset[int]:
-    """Return cores from the text in which Linux writes them: "0-3,8" as {0, 1, 2, 3, 8}."""
+    # Cores from the text in which Linux writes them: "0-3,8" as {0, 1, 2, 3, 8}.
     ranges = re.findall(r"(\d+)(?:-(\d+))?", text)
     return frozenset(
         core for first, last in ranges for core in range(int(first), int(last or first) + 1)

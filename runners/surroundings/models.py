@@ -2,16 +2,17 @@
 
 Files lie in a local folder or in the cache of Hugging Face. Configuration and tokenizer files are
 read and the sizes of the weights, never the weights. Nothing is downloaded here
-(``runners/probes/probe_hub.py`` does that, in vLLM's own environment).
+(``runners/probes/probe.py`` does that, in vLLM's own environment).
 """
 
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
+
+from runners.surroundings.layout import json_object
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf")
 #: bytes of each end of a large file that go into a local folder's revision
@@ -40,7 +41,7 @@ class ModelFiles:
     @property
     def config(self) -> dict[str, Any] | None:
         """The content of config.json; None where there is none that can be read."""
-        return None if self.folder is None else _json(self.folder / "config.json")
+        return None if self.folder is None else json_object(self.folder / "config.json")
 
 
 def find(model: str, revision: str | None, env: Mapping[str, str]) -> ModelFiles:
@@ -100,15 +101,15 @@ def _weight_file_bytes(folder: Path) -> int | None:
     for pattern in _WEIGHTS:
         sizes = [file.stat().st_size for file in folder.glob(pattern) if file.is_file()]
         if sizes:
-            index = _json(folder / "model.safetensors.index.json") or {}
+            index = json_object(folder / "model.safetensors.index.json") or {}
             names = index.get("weight_map", {}).values() if pattern == _WEIGHTS[0] else ()
             return sum(sizes) if all((folder / name).is_file() for name in {*names}) else None
     return None
 
 
 def _content_revision(folder: Path) -> str:
-    """Return a name for the content of a folder: names, sizes, and the content or its two ends.
-    Hidden files, notes and subfolders do not make the model."""
+    # A name for the content of a folder: names, sizes, and the content or its two ends.
+    # Hidden files, notes and subfolders do not make the model.
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
         if not file.is_file() or file.name.startswith(".") or file.suffix in {".md", ".txt"}:
@@ -123,42 +124,18 @@ def _content_revision(folder: Path) -> str:
     return f"local:{digest.hexdigest()[:16]}"
 
 
-def _json(path: Path) -> dict[str, Any] | None:
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return content if isinstance(content, dict) else None
-
-
 # --- Tokens and their numbers, read from tokenizer files: a draft speaks to its target in numbers.
 
 
 #: Tokenizer files that are compared as they are, because only their own library reads them.
 _OPAQUE = ("tokenizer.model", "tekken.json", "tiktoken.model", "vocab.txt", "spiece.model")
-_TEMPLATES = ("chat_template.jinja", "chat_template.json")
 #: The number of each token; or, where a file cannot be read here, the hash of that file.
 Vocabulary = dict[str, int] | str
 
 
-@dataclass(frozen=True)
-class VocabularyDifference:
-    """How two vocabularies differ: tokens under other numbers, and tokens that only one of them
-    has."""
-
-    renumbered: int = 0
-    only_first: int = 0
-    only_second: int = 0
-
-    @property
-    def is_none(self) -> bool:
-        """Whether the two vocabularies are the same."""
-        return not (self.renumbered or self.only_first or self.only_second)
-
-
 def read_vocabulary(folder: Path) -> Vocabulary | None:
     """Read the vocabulary of a model's folder; None where it has no tokenizer of its own."""
-    tokenizer, plain = _json(folder / "tokenizer.json"), _json(folder / "vocab.json")
+    tokenizer, plain = json_object(folder / "tokenizer.json"), json_object(folder / "vocab.json")
     if tokenizer is not None:
         added = {token["content"]: token["id"] for token in tokenizer.get("added_tokens") or []}
         vocab = tokenizer.get("model", {}).get("vocab")
@@ -167,30 +144,28 @@ def read_vocabulary(folder: Path) -> Vocabulary | None:
         pairs = vocab if isinstance(vocab, list) else []  # … and Unigram [[token, score], …].
         return {str(p[0]): number for number, p in enumerate(pairs) if isinstance(p, list)} | added
     if plain is not None:
-        return plain | (_json(folder / "added_tokens.json") or {})
+        return plain | (json_object(folder / "added_tokens.json") or {})
     for file in (folder / name for name in _OPAQUE):
         if file.is_file():
             return hashlib.sha256(file.read_bytes()).hexdigest()
     return None
 
 
-def vocabulary_difference(first: Vocabulary, second: Vocabulary) -> VocabularyDifference | None:
-    """Return how two vocabularies differ; None where that cannot be read from the files."""
+def vocabulary_difference(first: Vocabulary, second: Vocabulary) -> tuple[int, int, int] | None:
+    """Return how many tokens stand under other numbers, and how many only the first and only the
+    second has; None where that cannot be read from the files."""
     if isinstance(first, str) or isinstance(second, str):
-        return VocabularyDifference() if first == second else None
+        return (0, 0, 0) if first == second else None
     shared = first.keys() & second.keys()
-    return VocabularyDifference(
-        renumbered=sum(first[token] != second[token] for token in shared),
-        only_first=len(first) - len(shared),
-        only_second=len(second) - len(shared),
-    )
+    renumbered = sum(first[token] != second[token] for token in shared)
+    return renumbered, len(first) - len(shared), len(second) - len(shared)
 
 
 def has_chat_template(folder: Path) -> bool:
     """Return whether the tokenizer says how a conversation is written as one text."""
-    if any((folder / name).is_file() for name in _TEMPLATES):
+    if any((folder / name).is_file() for name in ("chat_template.jinja", "chat_template.json")):
         return True
-    return bool((_json(folder / "tokenizer_config.json") or {}).get("chat_template"))
+    return bool((json_object(folder / "tokenizer_config.json") or {}).get("chat_template"))
 
 
 # --- Bytes of a model's weights and of its KV cache, from config.json alone.
@@ -209,22 +184,6 @@ _CACHING = {"full_attention", "attention", *_WINDOWED}
 
 
 @dataclass(frozen=True)
-class ParameterCounts:
-    """Numbers of parameters by where they stand: quantization spares the embeddings, sometimes the
-    attention."""
-
-    embedding: int
-    attention: int
-    dense: int
-    experts: int
-
-    @property
-    def total(self) -> int:
-        """The number of all parameters."""
-        return self.embedding + self.attention + self.dense + self.experts
-
-
-@dataclass(frozen=True)
 class CacheShape:
     """What one sequence keeps in the KV cache of one GPU: each layer all its tokens, or those of a
     window. Layers that keep a state of fixed size instead (linear attention) are not counted."""
@@ -235,7 +194,7 @@ class CacheShape:
     bytes_per_token_and_layer: int
 
     def bytes_of(self, tokens: int) -> int:
-        """Return the bytes that a sequence of so many tokens takes."""
+        # The bytes that a sequence of so many tokens takes.
         windowed = self.window_layers * min(tokens, self.window)
         return self.bytes_per_token_and_layer * (self.full_layers * tokens + windowed)
 
@@ -248,8 +207,9 @@ def text_config(config: Config) -> Config:
     return {**config, **inner} if isinstance(inner, Mapping) else config
 
 
-def parameters(config: Config) -> ParameterCounts | None:
-    """Return how many parameters there are; None where the configuration does not say its sizes."""
+def parameters(config: Config) -> dict[str, int] | None:
+    # The numbers of parameters by where they stand, since quantization spares the embeddings and
+    # sometimes the attention; None where the configuration does not say its sizes.
     text = text_config(config)
     hidden, layers, vocabulary, wide = _numbers(
         text, "hidden_size", "num_hidden_layers", "vocab_size", "intermediate_size"
@@ -267,17 +227,17 @@ def parameters(config: Config) -> ParameterCounts | None:
         sparse = (layers - (len(dense) if isinstance(dense, list) else skipped)) // (step or 1)
     # The experts of a layer, those that every token visits, and the router.
     each = 3 * hidden * (experts * width + (shared_width or width * shared)) + hidden * experts
-    return ParameterCounts(
-        embedding=(1 if text.get("tie_word_embeddings") else 2) * vocabulary * hidden,
-        attention=layers * _attention(text, hidden),
-        dense=(layers - sparse) * 3 * hidden * (wide or 4 * hidden),
-        experts=sparse * each,
-    )
+    return {
+        "embedding": (1 if text.get("tie_word_embeddings") else 2) * vocabulary * hidden,
+        "attention": layers * _attention(text, hidden),
+        "dense": (layers - sparse) * 3 * hidden * (wide or 4 * hidden),
+        "experts": sparse * each,
+    }
 
 
 def _attention(text: Config, hidden: int) -> int:
-    """Return the parameters of a layer's attention; of DeepSeek's MLA: q through its own low rank
-    or not, k and v from the latent, o."""
+    # The parameters of a layer's attention; of DeepSeek's MLA: q through its own low rank or
+    # not, k and v from the latent, o.
     heads, latent, rank, rope, plain, value = _numbers(
         text, "num_attention_heads", "kv_lora_rank", "q_lora_rank", "qk_rope_head_dim",
         "qk_nope_head_dim", "v_head_dim",
@@ -292,7 +252,7 @@ def _attention(text: Config, hidden: int) -> int:
 
 
 def weight_bytes(config: Config) -> int | None:
-    """Return the bytes of the weights as stored, by the configuration's dtype and quantization."""
+    # The bytes of the weights as stored, by the configuration's dtype and quantization.
     counts = parameters(config)
     if counts is None:
         return None
@@ -303,8 +263,8 @@ def weight_bytes(config: Config) -> int | None:
     # Such layers are left out by name (``modules_to_not_convert``, ``ignore``).
     spared = how.get("modules_to_not_convert") or how.get("ignore") or []
     attention = full if any("attn" in str(name) for name in spared) else packed
-    quantized = counts.attention * attention + (counts.dense + counts.experts) * packed
-    return round(counts.embedding * full + quantized)
+    quantized = counts["attention"] * attention + (counts["dense"] + counts["experts"]) * packed
+    return round(counts["embedding"] * full + quantized)
 
 
 def _packed_bytes(how: Config, full: float) -> float:
@@ -322,11 +282,9 @@ def _packed_bytes(how: Config, full: float) -> float:
 
 
 def cache_shape(config: Config, tensor_parallel_size: int, cache_dtype: str) -> CacheShape | None:
-    """Return what the KV cache of one GPU holds; ``cache_dtype`` is vLLM's --kv-cache-dtype.
-
-    A token leaves k and v of the GPU's heads in a layer, or MLA's one latent. With fewer KV heads
-    than GPUs the heads are copied; the latent always is.
-    """
+    # What the KV cache of one GPU holds; ``cache_dtype`` is vLLM's --kv-cache-dtype.
+    # A token leaves k and v of the GPU's heads in a layer, or MLA's one latent. With fewer KV heads
+    # than GPUs the heads are copied; the latent always is.
     text = text_config(config)
     layers, latent, rope, sliding, chunk = _numbers(
         text, "num_hidden_layers", "kv_lora_rank", "qk_rope_head_dim", "sliding_window",
@@ -391,19 +349,6 @@ GIB = 1 << 30
 
 
 @dataclass(frozen=True)
-class MemoryArguments:
-    """The arguments of a server that decide about its memory."""
-
-    tensor_parallel_size: int = 1
-    pipeline_parallel_size: int = 1
-    cache_dtype: str = "auto"
-    max_model_len: int | None = None
-    draft_tensor_parallel_size: int | None = None
-    #: draft layers that come with the target itself (MTP)
-    own_draft_layers: int = 0
-
-
-@dataclass(frozen=True)
 class MemoryEstimate:
     """Bytes on one GPU. None: the files that would tell are not on this machine."""
 
@@ -441,19 +386,26 @@ class MemoryEstimate:
 
 
 def memory_estimate(
-    target: ModelFiles, draft: ModelFiles | None, given: MemoryArguments
+    target: ModelFiles,
+    draft: ModelFiles | None,
+    tensor_parallel_size: int = 1,
+    engine_args: Mapping[str, Any] | None = None,
+    speculative_config: Mapping[str, Any] | None = None,
 ) -> MemoryEstimate:
     """Return what one GPU of a server holds; ``draft`` is None where no second model is loaded."""
-    config, stages = target.config or {}, given.pipeline_parallel_size
-    draft_size = given.draft_tensor_parallel_size or given.tensor_parallel_size
-    whole = cache_shape(config, given.tensor_parallel_size, given.cache_dtype)
-    draft_cache = None
+    named = {n.lstrip("-").replace("_", "-"): value for n, value in (engine_args or {}).items()}
+    config, drafting = target.config or {}, speculative_config or {}
+    stages = token_count(named.get("pipeline-parallel-size")) or 1
+    draft_size = drafting.get("draft_tensor_parallel_size") or tensor_parallel_size
+    cache_dtype, draft_cache = str(named.get("kv-cache-dtype", "auto")), None
+    whole = cache_shape(config, tensor_parallel_size, cache_dtype)
     if draft is not None:
-        draft_cache = cache_shape(draft.config or {}, draft_size, given.cache_dtype)
-    elif whole is not None and given.own_draft_layers:
-        draft_cache = replace(whole, full_layers=given.own_draft_layers, window_layers=0, window=0)
+        draft_cache = cache_shape(draft.config or {}, draft_size, cache_dtype)
+    elif whole is not None and str(drafting.get("method", "")).endswith("mtp"):
+        # One layer, which comes with the target itself.
+        draft_cache = replace(whole, full_layers=1, window_layers=0, window=0)
     return MemoryEstimate(
-        target_bytes=_share(target, given.tensor_parallel_size * stages),
+        target_bytes=_share(target, tensor_parallel_size * stages),
         draft_bytes=0 if draft is None else _share(draft, draft_size),
         # The first stages of a pipeline have one more layer.
         target_cache=None if whole is None else replace(
@@ -461,25 +413,9 @@ def memory_estimate(
             window_layers=-(-whole.window_layers // stages),
         ),
         draft_cache=draft_cache,
-        max_model_len=given.max_model_len or context_length(config),
+        max_model_len=token_count(named.get("max-model-len")) or context_length(config),
         exact=all(m.weight_bytes is not None for m in (target, draft) if m is not None),
     )  # fmt: skip
-
-
-def memory_arguments(
-    tensor_parallel_size: int, engine_args: Mapping[str, Any], drafting: Mapping[str, Any] | None
-) -> MemoryArguments:
-    """Return what a study says about memory: its engine arguments and its speculative config."""
-    named = {name.lstrip("-").replace("_", "-"): value for name, value in engine_args.items()}
-    drafting = drafting or {}
-    return MemoryArguments(
-        tensor_parallel_size=tensor_parallel_size,
-        pipeline_parallel_size=token_count(named.get("pipeline-parallel-size")) or 1,
-        cache_dtype=str(named.get("kv-cache-dtype", "auto")),
-        max_model_len=token_count(named.get("max-model-len")),
-        draft_tensor_parallel_size=drafting.get("draft_tensor_parallel_size"),
-        own_draft_layers=int(str(drafting.get("method", "")).endswith("mtp")),
-    )
 
 
 def token_count(text: Any) -> int | None:

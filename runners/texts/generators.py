@@ -26,8 +26,6 @@ from typing import Literal, get_args
 # and names come back within their document, or the draft would guess nearly everything.
 
 
-#: 1.5 MB of characters to train on and 125 kB to ask about.
-_COUNT = 1200
 _NAMES = ("alpha", "birch", "cedar", "delta", "ember", "falcon", "garnet", "harbor", "indigo",
           "juniper", "kestrel", "lumen", "maple", "nimbus", "onyx", "pioneer", "quartz", "raven",
           "saffron", "tundra", "umber", "vertex", "willow", "xenon", "yarrow", "zephyr")  # fmt: skip
@@ -39,10 +37,11 @@ _STATES = ("active", "pending", "closed", "suspended")
 _PATHS = ("items", "users", "orders", "health", "login", "search", "carts", "invoices")
 
 
-def structured_documents(wanted: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each document that is wanted. There are 1,200 of 1.4 kB each, in
-    four forms by turns."""
-    for number in range(_COUNT):
+def _structured_documents(wanted: Callable[[str], bool]) -> Iterator[tuple[str, str]]:
+    # The name and the text of each document that is wanted. There are 1,200 of 1.4 kB each,
+    # in four forms by turns.
+    # 1.5 MB of characters to train on and 125 kB to ask about.
+    for number in range(1200):
         name = f"structured {number:04d}"
         if wanted(name):
             yield name, _FORMS[number % len(_FORMS)](Random(name))
@@ -153,8 +152,6 @@ _FORMS: tuple[Callable[[Random], str], ...] = (_json, _log, _yaml, _xml)
 SKIPPED = {"test", "tests", "site-packages", "dist-packages", "lib2to3", "idlelib", "encodings",
            "turtledemo", "ensurepip", "pydoc_data", "__pycache__", "__phello__"}  # fmt: skip
 _MIN_CHARS = 400
-#: Shorter docstrings ("Return the name.") in a row make a list, and a small model repeats lists.
-_MIN_DOCSTRING = 100
 #: An interpreter session and its output, to the end of the paragraph: not prose.
 _SESSION = re.compile(r"^[ \t]*>>> .*?(?=\n[ \t]*\n|\Z)", re.MULTILINE | re.DOTALL)
 #: Which documents are wanted, by name: the others are not even parsed.
@@ -162,19 +159,26 @@ Wanted = Callable[[str], bool]
 _WITH_DOCSTRING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def code_documents(wanted: Wanted) -> Iterator[tuple[str, str]]:
-    """Yield name and source of each module of the standard library, without docstrings and
-    comments."""
+def _code_documents(wanted: Wanted) -> Iterator[tuple[str, str]]:
+    # Name and source of each module of the standard library, without docstrings and comments.
     for name, source in _modules(wanted):
         text = without_prose(source)
         if len(text) >= _MIN_CHARS:
             yield name, text
 
 
-def prose_documents(wanted: Wanted) -> Iterator[tuple[str, str]]:
-    """Yield name and docstrings of each module, then each of ``pydoc``'s topics."""
+def _prose_documents(wanted: Wanted) -> Iterator[tuple[str, str]]:
+    # Name and docstrings of each module, then each of ``pydoc``'s topics.
     for name, source in _modules(wanted):
-        text = "\n\n".join(docstrings(source))
+        # The docstrings of a module, its classes and functions, as the text has them: long and
+        # once each.
+        # Interpreter sessions are left out.
+        nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, _WITH_DOCSTRING)]
+        nodes.sort(key=lambda node: getattr(node, "lineno", 0))
+        found = (ast.get_docstring(node) for node in nodes)
+        cleaned = dict.fromkeys(_SESSION.sub("", text).strip() for text in found if text)
+        # Shorter docstrings ("Return the name.") in a row make a list, and a small model repeats lists.
+        text = "\n\n".join([text for text in cleaned if len(text) >= 100])
         if len(text) >= _MIN_CHARS:
             yield name, text + "\n"
     from pydoc_data.topics import topics  # 700 kB, wanted only here
@@ -183,21 +187,8 @@ def prose_documents(wanted: Wanted) -> Iterator[tuple[str, str]]:
         yield f"topic {name}", _SESSION.sub("", topics[name]).strip() + "\n"
 
 
-def docstrings(source: str) -> list[str]:
-    """Return the docstrings of a module, its classes and functions, as the text has them: long and
-    once each.
-
-    Interpreter sessions are left out.
-    """
-    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, _WITH_DOCSTRING)]
-    nodes.sort(key=lambda node: getattr(node, "lineno", 0))
-    found = (ast.get_docstring(node) for node in nodes)
-    cleaned = dict.fromkeys(_SESSION.sub("", text).strip() for text in found if text)
-    return [text for text in cleaned if len(text) >= _MIN_DOCSTRING]
-
-
 def without_prose(source: str) -> str:
-    """Return source without docstrings and comments; no two blank lines in a row."""
+    # Source without docstrings and comments; no two blank lines in a row.
     dropped: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
@@ -234,11 +225,10 @@ def _modules(wanted: Wanted) -> Iterator[tuple[str, str]]:
 
 Kind = Literal["code", "structured", "prose"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-HELD_OUT_ONE_IN = 12
 _SOURCES: dict[Kind, Callable[[Callable[[str], bool]], Iterator[tuple[str, str]]]] = {
-    "code": code_documents,
-    "structured": structured_documents,
-    "prose": prose_documents,
+    "code": _code_documents,
+    "structured": _structured_documents,
+    "prose": _prose_documents,
 }
 
 
@@ -250,19 +240,11 @@ class Document:
     text: str
 
 
-def is_held_out(name: str) -> bool:
-    """Return whether a document is kept from training; code and docstrings of a module share its
-    name."""
-    return int(_digest(name)[:16], 16) % HELD_OUT_ONE_IN == 0
-
-
 @cache
 def documents(kind: Kind, held_out: bool) -> tuple[Document, ...]:
-    """Return the documents of a kind to ask about, or to train on.
-
-    Ordered by a hash of their names, so that the first few are a fair sample of all.
-    """
-    found = _SOURCES[kind](lambda name: is_held_out(name) is held_out)
+    # The documents of a kind to ask about, or to train on.
+    # Ordered by a hash of their names, so that the first few are a fair sample of all.
+    found = _SOURCES[kind](lambda name: (int(_digest(name)[:16], 16) % 12 == 0) is held_out)
     return tuple(Document(*pair) for pair in sorted(found, key=lambda pair: _digest(pair[0])))
 
 

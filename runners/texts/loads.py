@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from runners.planning.datasets import Dataset
-from runners.planning.loads import LoadLevel
+from runners.planning.loads import Dataset, LoadLevel
 from runners.planning.plan import Plan, server_arguments, trace_of
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from warehouse.errors import RunnerError
 
 _DIGITS = 4

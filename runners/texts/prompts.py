@@ -5,39 +5,253 @@ differs; no level sees a prompt of another, so that no cache helps it, unless th
 (``reuse``).
 """
 
+import contextlib
+import csv
+import importlib.util
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from runners.planning.datasets import Dataset
-from runners.planning.loads import LoadLevel
+from runners.planning.loads import Arrival, Dataset, LoadLevel
 from runners.planning.plan import Plan, PlannedCell, requests_at, trace_of
-from runners.planning.study import Study
-from runners.planning.trace import Arrival
+from runners.planning.study_file import Study
+from runners.probes import interpreter
 from runners.surroundings.layout import Layout
-from runners.texts.datasets import messages_of, prompt_texts
+from runners.surroundings.models import commit_here
+from runners.texts import generators
 from warehouse.contract import flatten_messages, hash_text, prompt_set_hash
-from warehouse.errors import StudyError
+from warehouse.errors import RunnerError, StudyError
+from warehouse.store_files import sha256_of
+
+# --- Conversations: each turn of a user is a request, with all that was said before it.
+#
+# The answers before it are those of the dataset and not the server's own: so every arm is sent the
+# same, and the requests pair. Among prompts such a request is one text, its messages as JSON.
+
+
+Message = dict[str, str]
+#: Who speaks, as datasets say it and as a server wants to hear it.
+_ROLES = {
+    "system": "system", "user": "user", "human": "user",
+    "assistant": "assistant", "gpt": "assistant", "chatgpt": "assistant",
+}  # fmt: skip
+
+
+def turns(talk: Any) -> Iterator[str]:
+    # One text for each turn of a user in a list of messages, the turns before it included.
+    # A message without words or of another speaker, and a speaker who speaks twice, end it: chat
+    # templates of models refuse them. OpenAI's words are read and ShareGPT's (``from``, ``value``).
+    messages: list[Message] = []
+    for row in talk if isinstance(talk, list) else ():
+        if not isinstance(row, dict):
+            return
+        role = _ROLES.get(str(row.get("role", row.get("from"))))
+        content = row.get("content", row.get("value"))
+        twice = bool(messages) and messages[-1]["role"] == role
+        if role is None or twice or not isinstance(content, str) or not content.strip():
+            return
+        messages.append({"role": role, "content": content})
+        if role == "user":
+            yield json.dumps(messages)
+
+
+def messages_of(text: str) -> list[Message]:
+    """Return the messages of a text of ``turns``."""
+    messages: list[Message] = json.loads(text)
+    return messages
+
+
+# --- The rows of a dataset, wherever they lie, as dictionaries; only files that need no library here.
+#
+# Parquet files and datasets of the hub are read by a Python that has the library: this one or that
+# of GuideLLM, which always brings ``datasets`` and ``pyarrow``.
+
+
+Row = dict[str, Any]
+_ENDINGS = (".jsonl", ".json", ".csv", ".parquet")
+
+
+def rows(study: Study, dataset: Dataset) -> Iterator[Row]:
+    # Every row, with the columns that the dataset's field and filter name at least.
+    # Raises StudyError where it cannot be read: which dataset, what is wrong, what to do.
+    if dataset.hub is not None:
+        yield from _probed(study, dataset, {"parquet": None, "hub": dataset.hub.model_dump()})
+        return
+    path = study.file(str(dataset.file))
+    if path.suffix not in _ENDINGS:
+        raise StudyError(
+            f"Dataset {dataset.name}: {dataset.file} is none of {', '.join(_ENDINGS)}."
+        )
+    if not path.is_file():
+        raise StudyError(
+            f"Dataset {dataset.name}: there is no file {dataset.file}; a path in a study is "
+            "relative to the study file."
+        )
+    if path.suffix == ".parquet":
+        yield from _probed(study, dataset, {"parquet": str(path), "hub": None})
+        return
+    try:
+        for row in _parsed(path):
+            if not isinstance(row, dict):
+                raise StudyError(f"Dataset {dataset.name}: {path.name} has rows without columns.")
+            yield row
+    except (json.JSONDecodeError, UnicodeDecodeError, csv.Error) as error:
+        raise StudyError(
+            f"Dataset {dataset.name}: {path.name} is not {path.suffix[1:].upper()}: {error}."
+        ) from None
+
+
+def python_with(study: Study, library: str) -> Path:
+    # A Python that has a library: this one, else GuideLLM's. Raises RunnerError.
+    if importlib.util.find_spec(library) is not None:
+        return Path(sys.executable)
+    executable = study.executable("guidellm")
+    python = None if executable is None else interpreter.python_of(Path(executable))
+    if python is None:
+        raise RunnerError(
+            f"it needs the library {library}, which GuideLLM's environment has: install GuideLLM "
+            "and name it under executables.guidellm of the study."
+        )
+    return python
+
+
+def _parsed(path: Path) -> Iterator[Any]:
+    if path.suffix == ".csv":
+        csv.field_size_limit(1 << 30)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield from csv.DictReader(file)
+    elif path.suffix == ".json":
+        content = json.loads(path.read_text(encoding="utf-8"))
+        yield from content if isinstance(content, list) else [content]
+    else:
+        with path.open(encoding="utf-8") as file:
+            yield from (json.loads(line) for line in file if line.strip())
+
+
+def _probed(study: Study, dataset: Dataset, source: dict[str, Any]) -> Iterator[Row]:
+    library = "datasets" if dataset.hub is not None else "pyarrow"
+    # Of dotted paths the first part.
+    columns = sorted({path.partition(".")[0] for path in (dataset.field, *dataset.filter.where)})
+    with tempfile.TemporaryDirectory(prefix="draftboard-rows-") as folder:
+        into = Path(folder) / "rows.jsonl"
+        question = source | {"columns": columns, "into": str(into)}
+        try:
+            python = python_with(study, library)
+            # A first download of a large dataset takes its time.
+            answer = interpreter.ask(python, "rows", question, study.environment, 3600.0)
+        except RunnerError as error:
+            raise StudyError(f"Dataset {dataset.name} cannot be read: {error}") from None
+        missing = [name for name in columns if name not in answer["columns"]]
+        if missing:
+            raise StudyError(
+                f"Dataset {dataset.name} has no column {missing[0]}; it has "
+                f"{', '.join(answer['columns'][:20])}."
+            )
+        yield from _parsed(into)
+
+
+# --- The prompts of a dataset: its rows' field as text, filtered, each text once.
+
+
+def origin(study: Study, dataset: Dataset) -> dict[str, Any]:
+    """Return the hub's commit, the sha256 of a file, or the generator's settings; unknown is left
+    out."""
+    hub, generator = dataset.hub, dataset.generator
+    if hub is not None:
+        commit = commit_here("datasets", hub.id, hub.revision, study.environment)
+        facts: dict[str, Any] = {"hub": hub.id, "revision": hub.revision, "commit": commit}
+    elif dataset.file is not None:
+        path, digest = study.file(dataset.file), None
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            digest = _sha256(path, status.st_mtime_ns, status.st_size)
+        facts = {"file": dataset.file, "sha256": digest}
+    else:
+        facts = {"generator": None if generator is None else generator.model_dump()}
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: Path, _written: int, _size: int) -> str:
+    # The hash of a file as it was written then. It is remembered, since every cell of a
+    # dataset asks for it.
+    return sha256_of(path)
+
+
+def prompt_texts(study: Study, name: str) -> list[str]:
+    """Return every usable text of a dataset, in its own order, no text twice.
+
+    Raises StudyError where the dataset cannot be read or no row has a text in the field.
+    """
+    dataset = study.dataset(name)
+    given, wanted = dataset.generator, dataset.filter
+    if given is not None:
+        texts: Iterable[str] = generators.prompts(given.kind, given.min_chars, given.max_chars)
+    else:
+        texts = _texts(dataset, rows(study, dataset))
+    usable: dict[str, None] = {}
+    for text in texts:
+        size = len(text)
+        if dataset.conversations:
+            size = sum(len(message["content"]) for message in messages_of(text))
+        if (wanted.min_chars or 0) <= size <= (wanted.max_chars or size):
+            usable[text] = None
+    return list(usable)
+
+
+def at(row: Any, path: str) -> Any:
+    # The value at a dotted path, ``conversations.0.value``; None where there is none.
+    for part in path.split("."):
+        if isinstance(row, dict):
+            row = row.get(part)
+        elif isinstance(row, list) and part.isdigit() and int(part) < len(row):
+            row = row[int(part)]
+        else:
+            return None
+    return row
+
+
+def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[str]:
+    seen, empty = 0, True
+    for row in rows:
+        seen += 1
+        # CSV has only texts, so values are compared as texts as well.
+        if not all(
+            (value := at(row, column)) == expected or str(value).lower() == str(expected).lower()
+            for column, expected in dataset.filter.where.items()
+        ):
+            continue
+        value = at(row, dataset.field)
+        single = (value,) if isinstance(value, str) and value.strip() else ()
+        for text in turns(value) if dataset.conversations else single:
+            empty = False
+            yield text
+    if empty:
+        talk = "a conversation (messages with role and content)"
+        raise StudyError(
+            f"Dataset {dataset.name}: none of its {seen} rows passes the filter and has "
+            f"{talk if dataset.conversations else 'a text'} in the field {dataset.field}; look at "
+            "field and filter in the study."
+        )
+
+
+# --- One disjoint set of prompts for each load level.
+
 
 #: Columns of a level's file, by names that GuideLLM takes for nothing else.
 PROMPT, WHEN, MOST = "prompt", "relative_timestamp", "output_tokens_count"
 MESSAGES = "messages"
 #: Prompts for each request in flight, below which ramp and drain fill much of a level.
 ENOUGH = 5
-
-
-@dataclass(frozen=True)
-class Prompt:
-    """A text and its hash, which is that of the request as ingest finds it in a report."""
-
-    text: str
-    hash: str
 
 
 @dataclass(frozen=True)
@@ -49,8 +263,8 @@ class PromptSet:
     ``conversations``: whether each text is a conversation, of which the messages are sent.
     """
 
-    prompts: tuple[Prompt, ...]
-    warm_up: tuple[Prompt, ...]
+    prompts: tuple[str, ...]
+    warm_up: tuple[str, ...]
     hash: str
     arrivals: tuple[Arrival, ...] = ()
     conversations: bool = False
@@ -81,25 +295,22 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
     texts *= math.ceil(needed / len(texts))  # more than once only where they are sent again
     starts = _starts(texts, counts, kept or {})
     style, spoken = study.request.format, dataset.conversations
-    prompts = [prompt_of(text, style, conversation=spoken) for text in texts]
     used = max(start + counts[level] for level, start in starts.items())
     most = max(level.at_once or counts[name] for name, level in levels.items())
-    warm_up = tuple(prompts[used : used + study.window.warm_up_at(most)])
+    warm_up = tuple(texts[used : used + study.window.warm_up_at(most)])
     sets = {}
     for name, level in levels.items():
-        taken = tuple(prompts[starts[name] :][: counts[name]])
-        when, hashed = _arrivals(study, dataset, level), prompt_set_hash([p.hash for p in taken])
+        taken, when = texts[starts[name] :][: counts[name]], _arrivals(study, dataset, level)
+        hashed = prompt_set_hash([prompt_hash(text, style, spoken) for text in taken])
         assert hashed is not None  # a level sends at least one prompt
         sets[name] = PromptSet(arranged(taken, when), warm_up, hashed, when, spoken)
     return sets
 
 
 def _starts(texts: Sequence[str], counts: Mapping[str, int], kept: Kept) -> dict[str, int]:
-    """Return where each level's prompts begin: where they began before, else in the first gap that
-    fits.
-
-    Where kept texts leave no gap for the others, all levels are cut anew.
-    """
+    # Where each level's prompts begin: where they began before, else in the first gap that
+    # fits.
+    # Where kept texts leave no gap for the others, all levels are cut anew.
     position = {text: number for number, text in reversed(list(enumerate(texts)))}
     starts: dict[str, int] = {}
 
@@ -130,39 +341,35 @@ def _arrivals(study: Study, dataset: Dataset, level: LoadLevel) -> tuple[Arrival
     # for another load.
     if level.trace is None:
         return ()
-    most, arrivals = dataset.max_tokens or study.request.max_tokens, []
-    for arrival in trace_of(study, level).arrivals:
-        tokens = arrival.output_tokens or None  # An answer of no tokens was no answer.
-        if tokens is not None and most is not None:
-            tokens = min(tokens, most)
-        arrivals.append(replace(arrival, output_tokens=tokens))
-    return tuple(arrivals)
+    # An answer of no tokens was no answer.
+    most = dataset.max_tokens or study.request.max_tokens
+    return tuple(
+        replace(each, output_tokens=min(n, most or n) if (n := each.output_tokens) else None)
+        for each in trace_of(study, level).arrivals
+    )
 
 
-def arranged(prompts: Sequence[Prompt], arrivals: Sequence[Arrival]) -> tuple[Prompt, ...]:
-    """Return the prompts in the order of the arrivals, the longest where the trace's was the
-    longest.
-
-    By rank and not by tokens: so bursts of long requests stay bursts of long requests, whatever
-    texts there are. Without lengths, or without a trace, the order stays.
-    """
+def arranged(prompts: Sequence[str], arrivals: Sequence[Arrival]) -> tuple[str, ...]:
+    # The prompts in the order of the arrivals, the longest where the trace's was the
+    # longest.
+    # By rank and not by tokens: so bursts of long requests stay bursts of long requests, whatever
+    # texts there are. Without lengths, or without a trace, the order stays.
     lengths = [each.input_tokens for each in arrivals]
     if not lengths or None in lengths:
         return tuple(prompts)
     ranks = sorted(range(len(lengths)), key=lambda number: lengths[number] or 0)
-    by_length = sorted(prompts, key=lambda prompt: len(prompt.text))
-    placed = dict(zip(ranks, by_length, strict=True))
+    placed = dict(zip(ranks, sorted(prompts, key=len), strict=True))
     return tuple(placed[number] for number in range(len(prompts)))
 
 
-def prompt_of(text: str, request_format: str, conversation: bool = False) -> Prompt:
-    """Return a text with the hash that ingest will find for it in a report."""
+def prompt_hash(text: str, request_format: str, conversation: bool = False) -> str:
+    """Return the hash of a prompt, which is that of the request as ingest finds it in a report."""
     messages = [("user", text)]
     if conversation:
         messages = [(each["role"], each["content"]) for each in messages_of(text)]
     elif request_format != "chat_completions":
-        return Prompt(text, hash_text(text))
-    return Prompt(text, hash_text(flatten_messages(messages)))
+        return hash_text(text)
+    return hash_text(flatten_messages(messages))
 
 
 def few_prompts(plan: Plan) -> list[str]:
@@ -175,16 +382,16 @@ def few_prompts(plan: Plan) -> list[str]:
     sentences = []
     for dataset, levels in counts.items():
         by_level = [(c, n, f"{n} prompts at concurrency {c}") for c, n in sorted(levels.items())]
-        if starved := [text for c, n, text in by_level if n < c]:
-            sentences.append(
-                f"{dataset}: {', '.join(starved)}: fewer prompts than requests in flight, so that "
-                "concurrency is never reached; raise prompts_per_level."
-            )
-        if short := [text for c, n, text in by_level if c <= n < ENOUGH * c]:
-            sentences.append(
-                f"{dataset}: {', '.join(short)}: under {ENOUGH} prompts for each request in flight, "
-                "so ramp and drain weigh on the result; raise prompts_per_level."
-            )
+        lacking = {
+            "fewer prompts than requests in flight, so that concurrency is never reached":
+                [text for c, n, text in by_level if n < c],
+            f"under {ENOUGH} prompts for each request in flight, so ramp and drain weigh on the result":
+                [text for c, n, text in by_level if c <= n < ENOUGH * c],
+        }  # fmt: skip
+        sentences += [
+            f"{dataset}: {', '.join(texts)}: {why}; raise prompts_per_level."
+            for why, texts in lacking.items() if texts
+        ]  # fmt: skip
     return sentences
 
 
@@ -201,12 +408,12 @@ def read(path: Path) -> tuple[str, ...]:
 
 
 def write(prompts: PromptSet, path: Path) -> None:
-    """Write the set as JSONL, which is what GuideLLM reads: the column ``prompt``, of a conversation
-    its ``messages``, and of a trace when each is sent and how long its answer may be."""
+    # Write the set as JSONL, which is what GuideLLM reads: the column ``prompt``, of a conversation
+    # its ``messages``, and of a trace when each is sent and how long its answer may be.
     says_lengths = any(arrival.output_tokens for arrival in prompts.arrivals)
     lines = []
     for prompt, arrival in zip_longest(prompts.prompts, prompts.arrivals):
-        row = columns_of(prompt.text, prompts.conversations)
+        row = columns_of(prompt, prompts.conversations)
         if arrival is not None:
             row[WHEN] = round(arrival.at, 6)
             # Each line has the same columns, or a reader takes the type of some for nothing.
@@ -226,7 +433,7 @@ def columns_of(text: str, conversation: bool) -> dict[str, Any]:
 @dataclass(frozen=True)
 class PromptFile:
     """One level's prompts: the file, the hash of the set, the texts that warm up before it.
-    ``conversations``: whether each text is a conversation (``runners.texts.datasets``)."""
+    ``conversations``: whether each text is a conversation (``runners.texts.prompts``)."""
 
     path: Path
     hash: str
@@ -253,8 +460,7 @@ class PromptFiles:
             for level, prompts in self._read(dataset).items():
                 path = self._layout.prompts(dataset, level).absolute()
                 write(prompts, path)
-                warm_up = tuple(prompt.text for prompt in prompts.warm_up)
-                file = PromptFile(path, prompts.hash, warm_up, prompts.conversations)
+                file = PromptFile(path, prompts.hash, prompts.warm_up, prompts.conversations)
                 self._files[dataset, level] = file
         return self._files[key]
 

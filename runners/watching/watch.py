@@ -8,16 +8,121 @@ import os
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Self, TextIO
 
 import psutil
 
 from runners.serving.diagnosis import GPU_LOST, Diagnosis
-from runners.watching.gpus import GpuWatch
+from runners.surroundings.machine import NoNvml, ask, initialised
+
+# --- What GPUs do during a load: clocks, power, heat, memory, throttling, and who else computes there.
+
+
+#: Series of each GPU. Throttle reasons are NVML's bits (nvmlClocksEventReasons); processes of
+#: others are told where one of our own is seen there, which a container may hide.
+POWER, GPU_CLOCK, MEMORY_CLOCK = "gpu_power_watts", "gpu_sm_clock_mhz", "gpu_memory_clock_mhz"
+HEAT, MEMORY, REASONS = "gpu_temperature_celsius", "gpu_memory_used_bytes", "gpu_throttle_reasons"
+GPU_OTHERS = "gpu_processes_of_others"
+#: Who computes on a GPU costs the driver more than all else together.
+_PROCESSES_EVERY_S = 5.0
+#: So many looks in a row without any answer, and a GPU is gone.
+_SILENT_LOOKS = 3
+
+
+class GpuWatch:
+    """Reads GPUs from ``with`` on; empty where NVML is missing, and ``reason`` says why.
+
+    ``gpus`` are NVML indices, None means all; ``ours`` gives the numbers of our own processes.
+    """
+
+    def __init__(self, gpus: Iterable[int] | None, ours: Callable[[], Collection[int]]) -> None:
+        self.reason: str | None = None
+        self._wanted = None if gpus is None else frozenset(gpus)
+        self._ours = ours
+        self._handles: dict[int, Any] = {}
+        self._nvml: ModuleType | None = None
+        self._silent: dict[int, int] = {}
+        self._processes_at = float("-inf")
+
+    def __enter__(self) -> Self:
+        if self._wanted == frozenset():
+            return self
+        try:
+            self._nvml = nvml = initialised()
+        except NoNvml as error:
+            self.reason = str(error)
+            return self
+        for index in range(ask(nvml, nvml.nvmlDeviceGetCount) or 0):
+            if self._wanted is None or index in self._wanted:
+                self._handles[index] = ask(nvml, nvml.nvmlDeviceGetHandleByIndex, index)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._nvml is not None:
+            self._nvml.nvmlShutdown()
+        self._nvml, self._handles = None, {}
+
+    def __call__(self) -> dict[str, float]:
+        # Values by series and GPU: ``gpu_power_watts{gpu="0"}``.
+        if self._nvml is None:
+            return {}
+        with_processes = time.monotonic() - self._processes_at >= _PROCESSES_EVERY_S
+        if with_processes:
+            self._processes_at = time.monotonic()
+        found: dict[str, float] = {}
+        for index, handle in self._handles.items():
+            values = dict(_read(self._nvml, handle))
+            if values:
+                self._silent[index] = 0
+            elif index in self._silent:
+                self._silent[index] += 1
+            if with_processes:
+                # Count the compute processes that are not ours; nothing where none can be told from
+                # another.
+                running = ask(self._nvml, self._nvml.nvmlDeviceGetComputeRunningProcesses, handle)
+                ours = self._ours()
+                there = {process.pid for process in running or ()}
+                mine = there.intersection(ours)
+                values |= {GPU_OTHERS: float(len(there - mine))} if mine else {}
+            found |= {f'{name}{{gpu="{index}"}}': value for name, value in values.items()}
+        return found
+
+    def ask_again(self) -> None:
+        """Look as often as it takes to know that a GPU is gone."""
+        for _ in range(_SILENT_LOOKS):
+            self()
+
+    def lost(self) -> tuple[int, ...]:
+        # The GPUs that answered once and do not any more, e.g. because they fell off the
+        # bus.
+        return tuple(index for index, looks in self._silent.items() if looks >= _SILENT_LOOKS)
+
+
+def _read(nvml: ModuleType, handle: Any) -> Iterator[tuple[str, float]]:
+    # Everything that this card tells, in the units of the names.
+    if (milliwatts := ask(nvml, nvml.nvmlDeviceGetPowerUsage, handle)) is not None:
+        yield POWER, milliwatts / 1000
+    plain: tuple[tuple[str, Callable[..., Any], tuple[int, ...]], ...] = (
+        (GPU_CLOCK, nvml.nvmlDeviceGetClockInfo, (nvml.NVML_CLOCK_SM,)),
+        (MEMORY_CLOCK, nvml.nvmlDeviceGetClockInfo, (nvml.NVML_CLOCK_MEM,)),
+        (HEAT, nvml.nvmlDeviceGetTemperature, (nvml.NVML_TEMPERATURE_GPU,)),
+        # The driver's older name, which every release of the last ten years knows.
+        (REASONS, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, ()),
+    )
+    for name, question, more in plain:
+        if (value := ask(nvml, question, handle, *more)) is not None:
+            yield name, float(value)
+    if (memory := ask(nvml, nvml.nvmlDeviceGetMemoryInfo, handle)) is not None:
+        yield MEMORY, float(memory.used)
+
+
+# --- The processor, and which processes are ours.
+
 
 #: Names of the series: busy cores that neither the runner nor its servers and loads used, MHz as a
 #: mean over the cores, the share of its time that a hypervisor gave to others, runnable processes.
@@ -41,7 +146,7 @@ class Processor:
         self._clock_at = float("-inf")
 
     def __call__(self) -> dict[str, float]:
-        """Return values by the names above, as far as the system tells them."""
+        # Values by the names above, as far as the system tells them.
         now, ours = psutil.cpu_times(), _seconds(self._family())
         mine = sum(seconds - self._ours.get(pid, 0.0) for pid, seconds in ours.items())
         found = _shares(self._before, now, mine) | {LOAD: os.getloadavg()[0]}
@@ -55,8 +160,8 @@ class Processor:
 
 
 def _shares(before: object, now: object, mine: float) -> dict[str, float]:
-    """Return the cores used by others, 0 to the number of cores, and the share stolen; none if no
-    time passed."""
+    # The cores used by others, 0 to the number of cores, and the share stolen; none if no
+    # time passed.
 
     def spent(*names: str) -> float:
         """Return the seconds of all cores together."""
@@ -94,7 +199,7 @@ class ProcessFamily:
         self._members = {each.pid: each for each in (me, *me.children(recursive=True))}
 
     def __call__(self) -> dict[int, psutil.Process]:
-        """Look again, and return the processes that live, by process id."""
+        # Look again, and return the processes that live, by process id.
         now = frozenset(psutil.pids())
         self._members = {pid: process for pid, process in self._members.items() if pid in now}
         for pid in sorted(now - self._seen):
@@ -118,24 +223,14 @@ _BESIDE_EVERY_S = 5.0
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-@dataclass(frozen=True)
-class Neighbour:
-    """Another launch on this machine."""
-
-    study: str
-    launch: str
-    #: NVML indices, as far as it knows them.
-    gpus: tuple[int, ...] = ()
-
-
 @dataclass
 class Beside:
     """The launches beside this one. ``folder`` None: they cannot be told on this machine."""
 
     folder: Path | None
     own: str
-    #: All that were there since ``begin``.
-    met: dict[str, Neighbour] = field(default_factory=dict)
+    #: All that were there since ``begin``: study, launch and NVML indices, as far as it knows them.
+    met: dict[str, dict[str, Any]] = field(default_factory=dict)
     _count: float | None = None
     _looked_at: float = float("-inf")
 
@@ -144,8 +239,7 @@ class Beside:
         self.met, self._count, self._looked_at = {}, None, float("-inf")
 
     def __call__(self) -> dict[str, float]:
-        """Return ``{BESIDE: launches}``, looked up every few seconds; empty where it cannot be
-        told."""
+        # ``{BESIDE: launches}``, looked up every few seconds; empty where it cannot be told.
         if time.monotonic() - self._looked_at >= _BESIDE_EVERY_S:
             self._looked_at = time.monotonic()
             now = None if self.folder is None else _there(self.folder, self.own)
@@ -158,13 +252,13 @@ class Beside:
         be told."""
         if self._count is None:
             return {}
-        return {"neighbours": [asdict(one) for _, one in sorted(self.met.items())]}
+        return {"neighbours": [self.met[name] for name in sorted(self.met)]}
 
 
 @contextmanager
 def present(nodes: Path, study: str, launch: str, gpus: Sequence[int]) -> Iterator[Beside]:
-    """Make this launch known on its machine for the block. Where files cannot be locked nobody is
-    known, and nothing fails."""
+    # Make this launch known on its machine for the block. Where files cannot be locked nobody is
+    # known, and nothing fails.
     folder = nodes / machine()
     name = f"{study}--{launch}.json"
     with ExitStack() as held:
@@ -174,7 +268,7 @@ def present(nodes: Path, study: str, launch: str, gpus: Sequence[int]) -> Iterat
             # Whoever looks at this very moment holds it for an instant.
             fcntl.flock(file, fcntl.LOCK_EX)
             file.truncate(0)
-            file.write(json.dumps(asdict(Neighbour(study, launch, tuple(gpus)))))
+            file.write(json.dumps({"study": study, "launch": launch, "gpus": [*gpus]}))
             file.flush()
         except OSError:
             yield Beside(None, name)
@@ -183,7 +277,7 @@ def present(nodes: Path, study: str, launch: str, gpus: Sequence[int]) -> Iterat
 
 
 def machine() -> str:
-    """Return a short name of this machine until its next boot, without a word about its owner."""
+    # A short name of this machine until its next boot, without a word about its owner.
     try:
         boot = _BOOT.read_text(encoding="ascii")
     except OSError:
@@ -191,9 +285,9 @@ def machine() -> str:
     return hashlib.sha256(boot.strip().encode()).hexdigest()[:12]
 
 
-def _there(folder: Path, own: str) -> dict[str, Neighbour] | None:
-    """Return the launches whose file is locked now, by the file's name; None where that cannot be
-    told. Looking locks a file in a way that others may share."""
+def _there(folder: Path, own: str) -> dict[str, dict[str, Any]] | None:
+    # The launches whose file is locked now, by the file's name; None where that cannot be
+    # told. Looking locks a file in a way that others may share.
     there = {}
     try:
         for path in sorted(folder.glob("*.json")):
@@ -205,9 +299,11 @@ def _there(folder: Path, own: str) -> dict[str, Neighbour] | None:
                 except BlockingIOError:
                     with suppress(ValueError, KeyError, TypeError):  # Being written at this moment.
                         held = json.loads(file.read())
-                        there[path.name] = Neighbour(
-                            str(held["study"]), str(held["launch"]), tuple(held["gpus"])
-                        )
+                        there[path.name] = {
+                            "study": str(held["study"]),
+                            "launch": str(held["launch"]),
+                            "gpus": tuple(held["gpus"]),
+                        }
     except OSError:
         return None
     return there
@@ -276,8 +372,6 @@ _EVERY_S = 1.0
 #: A look that hangs, in a driver or on a remote disk, is not waited for.
 _LEAVE_S = 5.0
 
-Values = Callable[[], Mapping[str, float]]
-
 
 class MachineSampler:
     """Writes what ``look`` says from ``with`` on, in a thread of its own, until the block is left.
@@ -285,7 +379,9 @@ class MachineSampler:
     ``spent_s``: seconds of computing that it took, the driver's own included.
     """
 
-    def __init__(self, path: Path, look: Values, every_s: float = _EVERY_S) -> None:
+    def __init__(
+        self, path: Path, look: Callable[[], Mapping[str, float]], every_s: float = _EVERY_S
+    ) -> None:
         self.spent_s = 0.0
         self._path, self._look, self._every_s = path, look, every_s
         self._names: tuple[str, ...] = ()
@@ -293,12 +389,10 @@ class MachineSampler:
         self._thread = threading.Thread(target=self._run, name="machine", daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin to write samples."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take a last look and close the file."""
         self._left.set()
         self._thread.join(_LEAVE_S)
 
@@ -311,14 +405,11 @@ class MachineSampler:
                     self._write(file)
                     if leaving:
                         return
-                    self._left.wait(self._pause(time.monotonic() - began))
+                    # The seconds until the next look, at a cost of COST_SHARE of a core or less.
+                    affordable = (self.spent_s - _FREE_S) / COST_SHARE - (time.monotonic() - began)
+                    self._left.wait(max(self._every_s, affordable))
         except OSError:
             return  # A full disk is noticed by the cell itself; without this file it is still good.
-
-    def _pause(self, passed: float) -> float:
-        """Return the seconds until the next look, at a cost of COST_SHARE of a core or less."""
-        affordable = (self.spent_s - _FREE_S) / COST_SHARE - passed
-        return max(self._every_s, affordable)
 
     def _write(self, file: TextIO) -> None:
         at = time.time()
@@ -327,12 +418,8 @@ class MachineSampler:
             self._names += tuple(new)
             file.write(json.dumps(["at", *self._names]) + "\n")
         values: list[float | None] = [
-            None if v is None else _short(v) for v in map(found.get, self._names)
+            None if v is None else (int(v) if v == int(v) else float(f"{v:.6g}"))
+            for v in map(found.get, self._names)
         ]
         file.write(json.dumps([round(at, 3), *values]) + "\n")
         self.spent_s = time.thread_time()
-
-
-def _short(value: float) -> float:
-    """Round a value to six digits, which tell all that a sensor knows; whole numbers stay whole."""
-    return int(value) if value == int(value) else float(f"{value:.6g}")

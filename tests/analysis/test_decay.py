@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.prediction.decay import conditional, from_lengths, from_positions
+from analysis.prediction.usual import conditional, from_lengths, from_positions
 from warehouse.errors import InvalidInput
 
 STUDY = Path(__file__).parents[2] / "examples/claims/published-study.yaml"
@@ -68,7 +68,6 @@ def test_three_positions_of_a_real_draft_predict_the_next_within_one_percent(
 def test_one_length_means_one_acceptance_for_all_positions() -> None:
     # p + p² = 0.75 has the root p = 0.5, so K = 3 gives 1 + 0.5 + 0.25 + 0.125.
     decay = from_lengths({2: 1.75})
-    assert decay.basis == "one length"
     assert decay.mean_length(3) == pytest.approx(1.875)
 
 

@@ -15,7 +15,7 @@ from answers.compare.values import (
     ArmComparison,
     ComparedArm,
     CompareQuestion,
-    as_json,
+    comparison_json,
     load_name,
     means_over,
     summary,
@@ -241,7 +241,7 @@ def test_every_pair_is_listed_unrounded(fill: Fill) -> None:
 def test_the_json_is_plain_and_unknown_is_null(fill: Fill) -> None:
     path = fill(launches=1, gpu=None, tensor_parallel_size=None, dataset=None)
 
-    told = json.loads(json.dumps(as_json(asked(path)), allow_nan=False))
+    told = json.loads(json.dumps(comparison_json(asked(path)), allow_nan=False))
 
     (setting,) = told["settings"]
     level = setting["arms"][0]["levels"][0]

@@ -10,7 +10,7 @@ from analysis.evidence.words import GAIN, LIKELY_GAIN, LOSS, OPEN, Word
 from analysis.money.cost import Demand
 from analysis.money.paying import Paying
 from answers.cost.answer import cost
-from answers.cost.values import DecisionCost, Terms, as_json
+from answers.cost.values import DecisionCost, Terms, costs_json
 from answers.cost.words import costs, demands, others, steps
 from answers.decide.values import (
     ArmAtLoad,
@@ -277,7 +277,7 @@ def test_json_holds_null_for_what_is_unknown_and_never_nan() -> None:
     one_launch = difference(0.25, None, None, OPEN)
     told = cost(Decisions((decision(one_launch, subject=nothing), decision(None))), Terms(Paying()))
 
-    first, second = json.loads(json.dumps(as_json(told), allow_nan=False))["costs"]
+    first, second = json.loads(json.dumps(costs_json(told), allow_nan=False))["costs"]
     assert (first["model"], first["basis"], first["saving"]["low"]) == (None, None, None)
     assert first["baseline"]["usd_per_million_output_tokens"] is None
     assert second["saving"] is None

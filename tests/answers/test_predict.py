@@ -14,7 +14,7 @@ from answers.predict.values import (
     ForecastCost,
     ForecastQuestion,
     RefusedForecast,
-    as_json,
+    forecasts_json,
     numbers,
     title,
 )
@@ -80,7 +80,7 @@ def test_what_was_measured_stands_beside_what_is_predicted(studied: Path) -> Non
 def test_far_from_what_was_measured_is_refused_with_the_reason(studied: Path) -> None:
     found = found_at(studied, ForecastQuestion(3, 1024))
     assert all(isinstance(one, RefusedForecast) for one in found)
-    assert "too far from what was measured" in as_json(found)["refused"][0]["reason"]
+    assert "too far from what was measured" in forecasts_json(found)["refused"][0]["reason"]
 
 
 def test_loads_of_a_rate_are_no_concurrency(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_cells_with_too_many_errors_are_not_forecast_from(
 def test_an_unknown_fact_is_said_as_unknown(tmp_path: Path, fact: str) -> None:
     fill_study(tmp_path, ks=(0, 1, 2), **{fact: None})
     found = found_at(tmp_path, ForecastQuestion(2, 16))
-    told = as_json(found)["forecasts"]
+    told = forecasts_json(found)["forecasts"]
     assert len(told) == 2
     assert {one[fact] for one in told} == {None}
     for one in found:
@@ -128,7 +128,7 @@ def test_a_price_for_more_gpus_than_are_known_is_refused_beside_the_forecast(
         tmp_path, ForecastQuestion(2, 16), Paying(usd_per_hour=98.0, gpus_per_instance=8)
     )
     assert all(isinstance(one, ForecastAnswer) and isinstance(one.cost, Refusal) for one in found)
-    (told, _) = as_json(found)["forecasts"]
+    (told, _) = forecasts_json(found)["forecasts"]
     assert told["cost"] is None
     assert "--gpus-used" in told["no_cost"]
 
@@ -167,7 +167,7 @@ def test_without_a_baseline_nothing_is_compared(tmp_path: Path) -> None:
     assert one.headline.endswith("no baseline was measured to compare with.")
     assert forecast_lines(found, ForecastQuestion(2, 16)).baseline == ()
     assert one.break_even_length is None
-    assert as_json([one])["forecasts"][0]["baseline"] is None
+    assert forecasts_json([one])["forecasts"][0]["baseline"] is None
 
 
 def test_it_is_said_which_law_the_step_follows_and_what_the_bands_held(studied: Path) -> None:

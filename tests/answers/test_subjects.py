@@ -10,7 +10,7 @@ import pytest
 
 from answers.compare.answer import compare
 from answers.compare.subjects import compared, offered
-from answers.compare.subjects import subjects as all_compared
+from answers.compare.subjects import compared_subjects as all_compared
 from answers.compare.values import CompareQuestion as Compared
 from answers.decide.answer import decide, decide_one
 from answers.decide.overview import SubjectsQuestion, overviews, subjects

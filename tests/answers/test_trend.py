@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from analysis.nightly.regressions import Budgets
-from answers.trend.answer import Trend, as_json, trend
+from answers.trend.answer import Trend, trend, trend_json
 from tests.analysis.in_a_row import history
 from tests.analysis.test_accepted_nights import falling, said_on
 
@@ -105,7 +105,7 @@ def test_a_release_that_makes_only_the_baseline_faster_is_a_regression_of_the_ga
     assert [line.status for line in found.lines] == ["regression", "fine", "fine"]
     assert found.lines[0].why.startswith("regression of the gain: ")
     assert found.lines[0].said.startswith("The gain of eagle3 K=3 over the baseline fell from")
-    told = as_json(found)["series"]
+    told = trend_json(found)["series"]
     assert [row["gain"] is None for row in told] == [False, True, True]
     assert found.lines[0].points[0].value == pytest.approx(1.3, rel=0.001)
 
@@ -140,6 +140,6 @@ def test_an_arm_that_lost_within_its_budget_is_named_beside_the_baseline() -> No
 
 @pytest.mark.parametrize("levels", [(100.0,), (100.0, 90.0), (*[100.0] * 8, 80.0)])
 def test_json_has_null_for_unknown_and_nothing_that_is_no_number(levels: tuple[float, ...]) -> None:
-    told = json.dumps(as_json(of(*levels)), allow_nan=False, default=str)
+    told = json.dumps(trend_json(of(*levels)), allow_nan=False, default=str)
 
     assert json.loads(told)["series"][0]["nights"] == len(levels)

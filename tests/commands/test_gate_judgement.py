@@ -6,7 +6,7 @@ from pathlib import Path
 
 from analysis.nightly.regressions import SeriesDrift
 from commands.gate import judge
-from nightly.words import Judgement, identity, judgement
+from nightly.nights import Judgement, identity, judgement
 from tests.commands.asking import run
 from warehouse.filters import Filters
 

@@ -146,12 +146,12 @@ def test_a_slip_in_the_slo_is_said_before_anything_is_measured(tmp_path: Path) -
 def test_the_gate_sees_also_arms_that_an_earlier_command_measured(tmp_path: Path) -> None:
     place = SearchTask(Path("s.yaml"), tmp_path, check="false")
     for arm in ("baseline", "draft"):
-        drop = place.drops("mine") / arm / "tp1" / "code" / "c1-r0"
+        drop = place.results / "mine" / arm / "tp1" / "code" / "c1-r0"
         drop.mkdir(parents=True)
         (drop / "record.json").write_text("{}")
     arms = (SearchArm("baseline", "", 0), SearchArm("draft", "{}", 1))
     _gated(place, SearchPlan("mine", arms, (), {}, 1.0))
-    (out,) = refused(place.drops("mine"), "false")
+    (out,) = refused(place.results / "mine", "false")
     assert out.arm == "draft"
 
 

@@ -129,7 +129,7 @@ def test_the_format_is_read_and_listed(copy: Copy) -> None:
 REFUSED = """
 import json, pathlib
 from ingest.model import FileContent
-from ingest.belonging import sniff
+from ingest.discovery import sniff
 from warehouse.errors import InvalidInput
 try:
     sniff(FileContent(pathlib.Path("odd.json"), memoryview(b'{"nothing": 1}'), str))

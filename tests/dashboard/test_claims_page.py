@@ -15,8 +15,8 @@ from answers.published.values import here
 from commands.claims import claims
 from dashboard.charts import published as charts_claims
 from dashboard.shelf import ask, open_shelf
-from dashboard.views.data import claims as part
-from dashboard.views.data.claims import MOST_MB, ClaimsFile
+from dashboard.views import printed as part
+from dashboard.views.printed import MOST_MB, ClaimsFile
 from tests.dashboard.opening import opened
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from analysis.matching.comparison import STUDY_TABLE
 from answers.compare import subjects as answers_pair
 from answers.compare.answer import compare, pair_lines
-from answers.compare.subjects import answer, subjects
+from answers.compare.subjects import answer, compared_subjects
 from answers.compare.values import ArmComparison, ComparedSetting, CompareQuestion, interval
 from answers.decide.answer import decide
 from answers.decide.values import DecideQuestion as Decide
@@ -210,7 +210,7 @@ def test_the_page_stands_under_the_decision_on_its_setting_and_colours_its_arm()
     shelf = open_shelf()
     decided = ask(shelf, decide, Decide(Filters())).decisions
     page = opened("compare")
-    first = subjects(found())[0].settings[0]
+    first = compared_subjects(found())[0].settings[0]
 
     told = answer(first, decided, "baseline")
 

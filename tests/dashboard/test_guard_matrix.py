@@ -26,7 +26,7 @@ from dashboard import annotating
 from dashboard.shelf import Shelf, open_shelf
 from dashboard.upload import Report
 from dashboard.views import adding, data, trends
-from dashboard.views.data import claims
+from dashboard.views.printed import uploaded_table
 from tests.dashboard.doors import guarded, opens_a_session, visiting
 from warehouse import annotations
 from warehouse.filters import Filters
@@ -136,7 +136,7 @@ def _note(shelf: Shelf) -> None:
 
 
 def _accept(shelf: Shelf) -> None:
-    trends._accepted(shelf, trends.Meant("2026-11-02", None, None), "as it should be")
+    trends._accepted(shelf, trends.answer.Meant("2026-11-02", None, None), "as it should be")
 
 
 def _read_files(shelf: Shelf) -> None:
@@ -151,7 +151,7 @@ ACTIONS = {
     "have files read": Action("editor", _read_files),
     "keep files": Action("editor", lambda shelf: adding._keep(shelf, [Report("a.json", b"{}")])),
     "have a table of claims read": Action(
-        "editor", lambda _: claims.uploaded_table("claims.yaml", b"study: {}")
+        "editor", lambda _: uploaded_table("claims.yaml", b"study: {}")
     ),
     "read the audit trail": Action("admin", lambda shelf: data.audit_trail(shelf, Filters())),
 }
@@ -163,7 +163,7 @@ WIDGETS: dict[str, str | None] = {
     "views/trends.py: 'Accept'": "accept a night",
     "views/adding.py: 'Your files'": "have files read",
     "views/adding.py: 'Keep these files in the warehouse'": "keep files",
-    "views/data/claims.py: f'Check a table of your own, up to {MOST_MB} MB'":
+    "views/printed.py: f'Check a table of your own, up to {MOST_MB} MB'":
         "have a table of claims read",
     "views/data/questions.py: 'Run'": None,
     "views/decide.py: 'Only this on all pages'": None,
@@ -209,7 +209,7 @@ def become(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str | None], N
 def _script(name):  # type: ignore[no-untyped-def]  # its text alone becomes a script
     import streamlit as st
 
-    from dashboard.access_rules import NotLetIn
+    from dashboard.access import NotLetIn
     from tests.dashboard import test_guard_matrix as matrix
 
     # What was done draws the page again.

@@ -25,9 +25,9 @@ from answers.runs.read import RunRow
 from answers.trend import answer as read_trend
 from answers.trend.answer import watch
 from dashboard import annotating
-from dashboard.access_rules import NotAllowed, User, require_role
+from dashboard.access import NotAllowed, User, require_role
+from dashboard.downloads import html
 from dashboard.filters import cells
-from dashboard.report import html
 from dashboard.shelf import ask, open_shelf
 from tests.dashboard.opening import opened
 from warehouse import annotations, store_question

@@ -19,7 +19,7 @@ from answers.decide.overview import overviews
 from answers.decide.tables import summary
 from answers.decide.values import DecideQuestion, Decisions
 from answers.report import ReportRequest, Section, StakeholderReport, report
-from dashboard.report import html
+from dashboard.downloads import html
 from dashboard.shelf import open_shelf
 from warehouse.errors import InvalidInput, UnknownKey
 from warehouse.filters import Filters

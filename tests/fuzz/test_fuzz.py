@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ingest.belonging import recognised
+from ingest.discovery import recognised
 from ingest.formats import FORMATS
 from ingest.read import open_content
 from tests.fuzz import sums

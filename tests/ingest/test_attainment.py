@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from ingest.checks import with_attainment
+from ingest.reading import with_attainment
 from warehouse.rows import Cell, Source
 
 #: Ten requests, one a second.

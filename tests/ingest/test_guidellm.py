@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import zstandard
 
-from ingest.belonging import sniff
+from ingest.discovery import sniff
 from ingest.formats import guidellm
 from ingest.model import Context, FileContent
 from ingest.read import hashed, open_content

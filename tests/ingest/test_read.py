@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from ingest.belonging import sniff
+from ingest.discovery import sniff
 from ingest.read import open_content
 from warehouse.errors import InvalidInput
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ingest.speculation import served_with
+from ingest.settings import served_with
 from warehouse.errors import UnknownKey
 
 MTP = {"method": "mtp", "num_speculative_tokens": 2}

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ingest.model import IngestOptions, ReadingLimits
-from ingest.watch import Stop, WatchLog, WatchPlan, watch
+from ingest.watch import Stop, WatchLog, watch
 from warehouse import queries
 from warehouse.beside import WatchHealth, read_health
 from warehouse.errors import DraftboardError
@@ -354,8 +354,9 @@ def test_a_batch_that_is_told_to_end_is_published_as_far_as_it_came(
         placed(f"drop-{n}")
 
     one_at_a_time = IngestOptions(limits=ReadingLimits(workers=1))
-    plan = WatchPlan((watching.folder,), watching.root, one_at_a_time, interval=0.1)
-    watch(plan, StopOnceOneIsRead(watching.root), WatchLog())
+    folders = (watching.folder,)
+    stop = StopOnceOneIsRead(watching.root)
+    watch(folders, watching.root, one_at_a_time, 0.1, stop, WatchLog())
 
     assert watching.run_ids() == ["drop-0"]
     assert (watching.health().accepted, watching.health().waiting) == (1, 4)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ingest.watch import Memory, Scan, Sighting
+from ingest.watch import Memory, Sighting, sightings
 from warehouse.beside import WatchHealth, complaint, read_health, this_host, write_health
 
 
@@ -43,8 +43,9 @@ def test_wrong_usage(run: Any, write: Any, bench: Any, tmp_path: Path) -> None:
 
 def seen(folder: Path, memory: Memory) -> list[Sighting]:
     """One look."""
-    scan = Scan([folder], left_out=folder / "none")
-    return memory.ready(scan.sightings(), complete=lambda: not scan.problems)
+    problems: list[str] = []
+    found = sightings([folder], folder / "none", problems)
+    return memory.ready(found, complete=lambda: not problems)
 
 
 def test_a_file_is_read_when_two_looks_saw_the_same(tmp_path: Path) -> None:
@@ -112,6 +113,6 @@ def test_links_that_lead_round_in_circles_are_followed_once(tmp_path: Path) -> N
     (tmp_path / "a" / "back").symlink_to(tmp_path)
     (tmp_path / "a" / "x.json").write_text("{}")
     (tmp_path / "gone.json").symlink_to(tmp_path / "nothing")
-    scan = Scan([tmp_path], left_out=tmp_path / "none")
-    found = [s.path.relative_to(tmp_path).as_posix() for s in scan.sightings()]
+    seen = sightings([tmp_path], tmp_path / "none", [])
+    found = [s.path.relative_to(tmp_path).as_posix() for s in seen]
     assert found == ["a/x.json", "gone.json"]

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from nightly import messages, words
+from nightly import messages
 from nightly.messages import Outbox, Settings, digest, events, flush, notify, queued, read
+from nightly.nights import Decline, Judgement
 from tests.nightly.called import SECRET, Receiver, receiver
 from tests.nightly.test_history import FINE, night, with_stages
 from warehouse.beside import Regression, Stage
@@ -33,7 +34,7 @@ def row(metric: str = "output_throughput", status: str = "regression", **changes
     return known | changes
 
 
-def judged(*rows: Any) -> words.Judgement:
+def judged(*rows: Any) -> Judgement:
     """What the gate judged of these series."""
     worse = [
         Regression(
@@ -44,7 +45,7 @@ def judged(*rows: Any) -> words.Judgement:
         if one["status"] == "regression"
     ]  # fmt: skip
     drifts = [
-        words.Decline(
+        Decline(
             key=f"drift {one['about']}", line=one["line"], about=one["about"],
             since=one["drift"]["since"],
             said=f"{one['series']}: {one['line']} {one['drift']['said']}",
@@ -53,7 +54,7 @@ def judged(*rows: Any) -> words.Judgement:
         if one.get("drift") and one["drift"]["total"] < 0
     ]  # fmt: skip
     worse.sort(key=lambda one: one.improvement)
-    return words.Judgement(verdict=FINE, regressions=tuple(worse), drifts=tuple(drifts))
+    return Judgement(verdict=FINE, regressions=tuple(worse), drifts=tuple(drifts))
 
 
 _SAME = ("series", "about", "metric", "statistic", "line", "improvement", "low", "high", "budget",

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from runners.planning.study import Study
-from runners.planning.study_file import read_study
+from runners.planning.study_file import Study, read_study
 
 ROOT = Path(__file__).parents[2]
 LAB = ROOT / ".lab"

@@ -11,10 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingest.clean import flatten
-from runners.planning.study import Study
-from runners.texts import datasets, generators
-from runners.texts.datasets import at, prompt_texts
-from runners.texts.prompts import prompt_of
+from runners.planning.study_file import Study
+from runners.texts import generators
+from runners.texts.prompts import at, prompt_hash, prompt_texts, python_with
 from tests.runners.conftest import lab_executable
 from warehouse.contract import hash_text
 from warehouse.errors import StudyError
@@ -174,7 +173,7 @@ def test_structured_documents_are_what_they_look_like() -> None:
 
 def test_rows_are_read_by_this_python_where_it_has_the_library(study_of: StudyOf) -> None:
     study = study_of(executables={"guidellm": "./not-there"})
-    assert datasets.python_with(study, "pyarrow") == Path(sys.executable)
+    assert python_with(study, "pyarrow") == Path(sys.executable)
 
 
 TALK = [
@@ -206,8 +205,8 @@ def test_each_turn_of_a_user_is_a_request_with_the_recorded_answers_before_it(
     assert first == second[:2]
     # What no chat template takes ends the conversation.
     assert other == openais[:1]
-    told = prompt_of(json.dumps(second), "chat_completions", conversation=True)
-    assert told.hash == hash_text(flatten(second) or "")
+    told = prompt_hash(json.dumps(second), "chat_completions", conversation=True)
+    assert told == hash_text(flatten(second) or "")
 
 
 def test_a_conversation_is_as_long_as_all_its_messages(tmp_path: Path, study_of: StudyOf) -> None:

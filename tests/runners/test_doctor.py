@@ -19,8 +19,7 @@ from runners.checks import doctor
 from runners.checks.doctor import run_check
 from runners.checks.finding import CheckFinding, Situation, VllmAbilities
 from runners.planning.plan import make_plan
-from runners.planning.study import Study
-from runners.planning.study_file import read_study
+from runners.planning.study_file import Study, read_study
 from runners.serving.engines import Tool
 from runners.surroundings import machine, models
 from runners.surroundings.machine import NO_BINDING, NO_DRIVER
@@ -39,12 +38,10 @@ NODE = machine.Survey(
     cuda="13.1",
 )
 CUDA_VLLM = Tool(
-    "vllm", "vllm", Path("/v/bin/vllm"), Path("/v/bin/python"), "3.12",
+    "vllm", Path("/v/bin/vllm"), Path("/v/bin/python"), "3.12",
     {"vllm": "0.32.0", "torch": "2.13.0"}, "13.0",
 )  # fmt: skip
-GUIDELLM = Tool(
-    "guidellm", "guidellm", Path("/g/bin/guidellm"), None, "3.12", {"guidellm": "0.8.1"}
-)
+GUIDELLM = Tool("guidellm", Path("/g/bin/guidellm"), None, "3.12", {"guidellm": "0.8.1"})
 ENGINE = VllmAbilities(
     methods=("ngram", "eagle3", "draft_model"),
     settings=("method", "model", "num_speculative_tokens", "prompt_lookup_max"),
@@ -112,7 +109,7 @@ def only(found: Iterable[CheckFinding]) -> CheckFinding:
 
 
 def test_a_missing_executable_is_a_blocker_that_says_how_to_install_it(study_of: StudyOf) -> None:
-    gone = Tool("guidellm", "guidellm", problem="there is no executable guidellm")
+    gone = Tool("guidellm", problem="there is no executable guidellm")
     finding = only(bad(run_check("executables", situation(study_of(), guidellm=gone))))
     assert (finding.status, finding.said) == (
         "blocker",

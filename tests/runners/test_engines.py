@@ -15,10 +15,10 @@ import pytest
 
 from ingest.counters import parse_exposition
 from runners.checks.doctor import run_check
-from runners.measuring.load import kept_lines
+from runners.measuring.guidellm import kept_lines
 from runners.measuring.record import server_args
 from runners.planning.plan import make_plan
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.serving.agreement import contradictions
 from runners.serving.engines import Tool, engine_of, glance
 from tests.runners.test_doctor import situation
@@ -170,5 +170,5 @@ def test_an_engine_that_is_told_to_keep_no_prompts_caches_no_prefixes(study_of) 
 
 
 def test_a_program_inside_a_package_has_the_version_of_the_package() -> None:
-    found = Tool("llama_server", "llama-server", versions={"xllamacpp": "2026.10.11549"})
+    found = Tool("llama_server", versions={"xllamacpp": "2026.10.11549"})
     assert found.version == "2026.10.11549"

@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from commands.running.places import executor_from, executor_options
+from commands.running.run import executor_from, executor_options
 from runners.executors import Executor
 from runners.executors.local import Local
 from runners.executors.ray import RayTasks

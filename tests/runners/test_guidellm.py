@@ -10,11 +10,11 @@ import pytest
 from runners.measuring.guidellm import (
     LoadRequest,
     command,
+    judge,
     key_environment,
     load_request,
     planned_command,
 )
-from runners.measuring.load import judge
 from runners.planning.loads import LoadLevel
 from runners.planning.plan import make_plan
 from tests.runners.conftest import lab_executable

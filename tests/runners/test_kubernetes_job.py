@@ -1,17 +1,27 @@
 """The Job of a launch, held against the published schemas; what Kubernetes says of one, read."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import kubernetes_validate
 import pytest
 
-from runners.executors.kubernetes import SeenJob, seen
-from runners.executors.kubernetes_job import LAUNCH, PodRequest, instance, label, manifest
+from runners.executors.kubernetes import LAUNCH, instance, label, manifest, seen
 from runners.executors.settings import KubernetesSettings
+from runners.executors.waiting import Submitted
 
 #: The oldest in which all of it is stable, and the newest that there are schemas of.
 VERSIONS = ("1.31", "1.37")
+
+
+class PodRequest(NamedTuple):
+    study: str
+    launch_id: str
+    text: str
+    gpus: int
+    arguments: tuple[str, ...] = ()
+
+
 WANTED = PodRequest(
     "gpt-oss", "r0-eagle3-k3-tp2", "name: gpt-oss\n", 2, ("--only", "arm=eagle3-k3")
 )
@@ -34,18 +44,18 @@ def pod_of(job: dict[str, Any]) -> dict[str, Any]:
 def test_a_job_keeps_the_published_schema(settings: KubernetesSettings, gpus: int) -> None:
     wanted = PodRequest("s", "r0-baseline-tp1", "" if settings.study else "name: s\n", gpus)
     for version in VERSIONS:
-        made = manifest(wanted, settings)
+        made = manifest(*wanted, settings)
         assert kubernetes_validate.validate(made, version, strict=True) == version
 
 
 def test_a_misspelt_key_of_the_cluster_options_is_no_job() -> None:
     wrong = PLAIN.model_copy(update={"pod": {"nodeSelektor": {"gpu": "h200"}}})
     with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(manifest(WANTED, wrong), VERSIONS[0], strict=True)
+        kubernetes_validate.validate(manifest(*WANTED, wrong), VERSIONS[0], strict=True)
 
 
 def test_a_pod_measures_its_launch_into_the_claim_and_finds_the_study() -> None:
-    pod = pod_of(manifest(WANTED, PLAIN))
+    pod = pod_of(manifest(*WANTED, PLAIN))
     (container,) = pod["containers"]
 
     assert container["command"] == [
@@ -61,20 +71,20 @@ def test_a_pod_measures_its_launch_into_the_claim_and_finds_the_study() -> None:
     assert claims == {"draftboard-results": "/data/results"}
     (item,) = volumes["study"]["downwardAPI"]["items"]
     annotation = item["fieldRef"]["fieldPath"].partition("'")[2].rstrip("']")
-    told = manifest(WANTED, PLAIN)["spec"]["template"]["metadata"]["annotations"]
+    told = manifest(*WANTED, PLAIN)["spec"]["template"]["metadata"]["annotations"]
     assert (places["study"], item["path"]) == ("/study", "study.yaml")
     assert told[annotation] == WANTED.text
 
 
 def test_a_study_on_a_claim_is_not_sent_along() -> None:
     wanted = PodRequest("s", "r0", "", 1)
-    assert pod_of(manifest(wanted, FULL))["containers"][0]["command"][2] == "/models/s.yaml"
-    assert "annotations" not in manifest(wanted, FULL)["spec"]["template"]["metadata"]
-    assert "study" not in [volume["name"] for volume in pod_of(manifest(wanted, FULL))["volumes"]]
+    assert pod_of(manifest(*wanted, FULL))["containers"][0]["command"][2] == "/models/s.yaml"
+    assert "annotations" not in manifest(*wanted, FULL)["spec"]["template"]["metadata"]
+    assert "study" not in [volume["name"] for volume in pod_of(manifest(*wanted, FULL))["volumes"]]
 
 
 def test_a_pod_keeps_the_restricted_standard() -> None:
-    pod = pod_of(manifest(WANTED, PLAIN))
+    pod = pod_of(manifest(*WANTED, PLAIN))
     assert pod["securityContext"]["runAsNonRoot"]
     assert pod["automountServiceAccountToken"] is False
     assert pod["containers"][0]["securityContext"] == {
@@ -85,7 +95,7 @@ def test_a_pod_keeps_the_restricted_standard() -> None:
 
 def test_another_study_image_or_selection_is_another_job_and_names_fit() -> None:
     def name(wanted: PodRequest = WANTED, settings: KubernetesSettings = PLAIN) -> str:
-        return str(manifest(wanted, settings)["metadata"]["name"])
+        return str(manifest(*wanted, settings)["metadata"]["name"])
 
     edited = PodRequest(WANTED.study, WANTED.launch_id, "name: other\n", 2, WANTED.arguments)
     long = PodRequest("A_very.long" * 9, "r0-" + "x" * 90, "", 1)
@@ -94,7 +104,7 @@ def test_another_study_image_or_selection_is_another_job_and_names_fit() -> None
     assert len(set(found)) == 4
     assert name() == name()
     assert all(len(one) <= 63 for one in found)
-    assert all(len(one) <= 63 for one in manifest(long, PLAIN)["metadata"]["labels"].values())
+    assert all(len(one) <= 63 for one in manifest(*long, PLAIN)["metadata"]["labels"].values())
     assert label("r0-baseline-tp1") == "r0-baseline-tp1"
     assert label("r0_x-") != "r0_x-"
     assert instance("s", PLAIN) != instance("s", FULL)
@@ -146,7 +156,7 @@ ENDED: Callable[..., dict[str, Any]] = lambda *words: {"conditions": [condition(
 )  # fmt: skip
 def test_what_kubernetes_says_of_a_launch_in_words(jobs, pods, stage, where) -> None:
     found = seen([*jobs, *pods])["r0"]
-    assert (found.job, found.stage, found.never) == ("j", stage, False)
+    assert (found.job, found.state, found.never) == ("j", stage, False)
     assert where in found.where
 
 
@@ -164,6 +174,6 @@ def test_what_can_never_start_is_told_from_what_waits() -> None:
 
 def test_of_several_jobs_the_one_at_work_counts_and_one_that_is_being_deleted_does_not() -> None:
     done, works = job("1", **ENDED("Complete")), job("0")
-    assert seen([done, works])["r0"] == SeenJob("0", "waiting", "its pod is not made yet")
+    assert seen([done, works])["r0"] == Submitted("0", "waiting", "its pod is not made yet")
     works["metadata"]["deletionTimestamp"] = "now"
     assert seen([done, works])["r0"].job == "1"

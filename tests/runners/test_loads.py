@@ -11,8 +11,7 @@ from runners.checks.doctor import run_check
 from runners.measuring.guidellm import arrival_environment, command, load_request
 from runners.measuring.record import asked_for
 from runners.planning.plan import Plan, make_plan
-from runners.planning.study import Study
-from runners.planning.study_file import read_study
+from runners.planning.study_file import Study, read_study
 from runners.texts.loads import (
     SweepEnds,
     doubts,
@@ -157,7 +156,7 @@ def test_a_traces_file_says_when_each_prompt_is_sent_and_how_long_its_answer_may
     assert [row["output_tokens_count"] for row in rows] == [9, 0, 64]
     lengths = [len(row["prompt"]) for row in rows]
     assert lengths[0] >= lengths[2] >= lengths[1]
-    assert {row["prompt"] for row in rows} == {one.text for one in found.prompts}
+    assert {row["prompt"] for row in rows} == set(found.prompts)
 
 
 def test_too_few_prompts_are_sent_again_only_where_the_study_says_so(
@@ -169,7 +168,7 @@ def test_too_few_prompts_are_sent_again_only_where_the_study_says_so(
     with pytest.raises(StudyError, match="7 different prompts"):
         prompt_sets(loaded({"constant": [1]}, datasets=[few]), "few")
     study = loaded({"constant": [1]}, datasets=[few | {"reuse": True}])
-    texts = [one.text for one in prompt_sets(study, "few")["constant1"].prompts]
+    texts = [*prompt_sets(study, "few")["constant1"].prompts]
     assert (len(texts), len(set(texts)), texts[:7] == texts[7:14]) == (20, 7, True)
     assert any("more than once" in said for said in doubts(make_plan(study)))
 
@@ -192,11 +191,11 @@ def test_categories_and_lengths_are_datasets_of_their_own(
     assert names == ["speed-coding-20c", "speed-coding-200c",
                      "speed-role_play-20c", "speed-role_play-200c"]  # fmt: skip
     told = {name: prompt_sets(study, name)["c1"].prompts for name in names}
-    assert {name: {one.text[0] for one in told[name]} for name in names} == {
+    assert {name: {one[0] for one in told[name]} for name in names} == {
         names[0]: {"c"}, names[1]: {"c"}, names[2]: {"r"}, names[3]: {"r"},
     }  # fmt: skip
-    assert all(len(one.text) <= 20 for one in told[names[0]])
-    assert all(len(one.text) > 100 for one in told[names[3]])
+    assert all(len(one) <= 20 for one in told[names[0]])
+    assert all(len(one) > 100 for one in told[names[3]])
     assert {cell.dataset for cell in make_plan(study).cells} == set(names)
 
 
@@ -204,7 +203,7 @@ def test_a_generator_makes_prompts_of_each_length(loaded: Callable[..., Study]) 
     made = {**GENERATED, "prompts_per_level": 5, "length_bins": [100, 300]}
     study = loaded({"concurrent": [1]}, datasets=[made])
     for part, least, most in zip(study.measured_on, (1, 101), (100, 300), strict=True):
-        texts = [one.text for one in prompt_sets(study, part.name)["c1"].prompts]
+        texts = [*prompt_sets(study, part.name)["c1"].prompts]
         assert all(least <= len(text) <= most for text in texts)
 
 

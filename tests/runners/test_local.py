@@ -16,7 +16,7 @@ from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.local import Local
 from runners.executors.settings import LocalSettings
 from runners.planning.plan import Plan, gpus_needed, make_plan
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from warehouse.errors import RunnerError
 
 FAKE_RUN = Path(__file__).with_name("fake_run.py")

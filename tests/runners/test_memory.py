@@ -9,10 +9,8 @@ import pytest
 from runners.surroundings import models
 from runners.surroundings.models import (
     GIB,
-    MemoryArguments,
     ModelFiles,
     gib,
-    memory_arguments,
     memory_estimate,
     token_count,
 )
@@ -68,7 +66,7 @@ def test_parameters_are_those_that_the_models_are_published_with(
 ) -> None:
     counted = models.parameters(config)
     assert counted is not None
-    assert counted.total / 1e9 == pytest.approx(billions, rel=2e-3)
+    assert sum(counted.values()) / 1e9 == pytest.approx(billions, rel=2e-3)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +94,9 @@ def test_quantization_spares_the_embeddings(
 ) -> None:
     counted = models.parameters(LLAMA_8B)
     assert counted is not None
-    expected = counted.embedding * 2 + (counted.total - counted.embedding) * bytes_a_weight
+    expected = (
+        counted["embedding"] * 2 + (sum(counted.values()) - counted["embedding"]) * bytes_a_weight
+    )
     assert models.weight_bytes(LLAMA_8B | {"quantization_config": quantization}) == round(expected)
 
 
@@ -153,40 +153,42 @@ def model(tmp_path: Path, name: str, config: dict[str, Any], weights: int | None
 def test_weights_are_split_over_the_gpus_and_the_draft_is_added(tmp_path: Path) -> None:
     target = model(tmp_path, "target", LLAMA_8B, 8000)
     draft = model(tmp_path, "draft", LLAMA_8B | {"num_hidden_layers": 1}, 400)
-    found = memory_estimate(target, draft, MemoryArguments(tensor_parallel_size=2))
+    found = memory_estimate(target, draft, 2)
     assert (found.target_bytes, found.draft_bytes, found.exact) == (4000, 200, True)
     # 33 layers at half of 4,096 bytes each
     assert found.cache_bytes(10) == 33 * 2048 * 10
 
 
 def test_a_pipeline_splits_weights_and_layers(tmp_path: Path) -> None:
-    said = memory_arguments(2, {"pipeline_parallel_size": 4}, None)
-    found = memory_estimate(model(tmp_path, "target", LLAMA_8B, 8000), None, said)
+    target = model(tmp_path, "target", LLAMA_8B, 8000)
+    found = memory_estimate(target, None, 2, {"pipeline_parallel_size": 4})
     # 32 layers over 4 stages, 4,096 bytes a token and layer over 2 GPUs
     assert (found.target_bytes, found.cache_bytes(10)) == (1000, 8 * 2048 * 10)
 
 
 def test_what_is_left_of_a_budget_holds_so_many_sequences(tmp_path: Path) -> None:
-    found = memory_estimate(model(tmp_path, "target", LLAMA_8B, 1000), None, MemoryArguments())
+    found = memory_estimate(model(tmp_path, "target", LLAMA_8B, 1000), None)
     assert found.left_for_cache(10_000, working=2_000) == 7_000
     assert found.sequences_in(131_072 * 100, tokens=10) == 10
     assert found.sequences_in(-5, tokens=10) == 0
 
 
 def test_sizes_without_weight_files_are_computed_and_say_so(tmp_path: Path) -> None:
-    found = memory_estimate(model(tmp_path, "target", LLAMA_8B, None), None, MemoryArguments())
+    found = memory_estimate(model(tmp_path, "target", LLAMA_8B, None), None)
     assert (found.exact, found.target_bytes) == (False, models.weight_bytes(LLAMA_8B))
 
 
 def test_mtp_layers_cache_as_one_more_layer_of_the_target(tmp_path: Path) -> None:
-    said = memory_arguments(1, {}, {"method": "mtp", "num_speculative_tokens": 1})
-    found = memory_estimate(model(tmp_path, "target", LLAMA_8B, 1000), None, said)
+    drafting = {"method": "mtp", "num_speculative_tokens": 1}
+    found = memory_estimate(model(tmp_path, "target", LLAMA_8B, 1000), None, 1, {}, drafting)
     assert (found.draft_bytes, found.cache_bytes(1)) == (0, 33 * 4096)
 
 
-def test_engine_arguments_count_however_they_are_spelt() -> None:
-    said = memory_arguments(1, {"--max_model_len": "8k", "kv-cache-dtype": "fp8"}, None)
-    assert (said.max_model_len, said.cache_dtype) == (8000, "fp8")
+def test_engine_arguments_count_however_they_are_spelt(tmp_path: Path) -> None:
+    target = model(tmp_path, "target", LLAMA_8B, 1000)
+    found = memory_estimate(target, None, 1, {"--max_model_len": "8k", "kv-cache-dtype": "fp8"})
+    # 32 layers, each value one byte instead of two
+    assert (found.max_model_len, found.cache_bytes(10)) == (8000, 32 * 2048 * 10)
 
 
 @pytest.mark.parametrize(
@@ -249,5 +251,5 @@ def test_the_cache_holds_what_vllm_says_that_it_holds(draft: str | None, sequenc
     """vLLM 0.32 with these models, 1 GiB of cache and 512 tokens logged 682.50x and 630.00x."""
     target = models.find(str(LAB_MODELS / "target"), None, {})
     drafting = None if draft is None else models.find(str(LAB_MODELS / draft), None, {})
-    found = memory_estimate(target, drafting, memory_arguments(1, {"max-model-len": 512}, None))
+    found = memory_estimate(target, drafting, 1, {"max-model-len": 512})
     assert found.sequences_in(GIB, tokens=512) == sequences

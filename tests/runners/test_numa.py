@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from runners.planning.plan import make_plan
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.serving.server import near_gpus
 from runners.surroundings.machine import Near, listed, near
 

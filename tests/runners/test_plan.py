@@ -21,8 +21,7 @@ from runners.planning.estimate import (
     read_recorded,
 )
 from runners.planning.plan import make_plan
-from runners.planning.study import Study
-from runners.planning.study_file import read_study
+from runners.planning.study_file import Study, read_study
 from runners.surroundings.layout import records_under
 from runners.texts.prompts import few_prompts
 from warehouse.loads import Load

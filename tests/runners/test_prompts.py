@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ingest.clean import Body, prompt_text
-from runners.planning.study import Study
-from runners.texts.prompts import prompt_sets, write
+from runners.planning.study_file import Study
+from runners.texts.prompts import prompt_hash, prompt_sets, write
 from warehouse.contract import hash_text, prompt_set_hash
 from warehouse.errors import StudyError
 
@@ -33,8 +33,8 @@ def test_levels_share_no_prompt_and_warm_up_shares_none_with_them(
     given: Callable[..., Study],
 ) -> None:
     sets = prompt_sets(given(40), "asked")
-    texts = [p.text for found in sets.values() for p in found.prompts]
-    texts += [p.text for p in sets["c1"].warm_up]
+    texts = [p for found in sets.values() for p in found.prompts]
+    texts += sets["c1"].warm_up
     assert [len(sets[level].prompts) for level in ("c1", "c4")] == [5, 20]
     assert len(texts) == len(set(texts)) == 29
 
@@ -51,7 +51,7 @@ def test_every_arm_gets_the_same_prompts_and_another_seed_others(
 def test_prompts_are_shuffled(given: Callable[..., Study]) -> None:
     expected = [f"Question {number}?" for number in range(40)]
     random.Random(0).shuffle(expected)
-    assert [p.text for p in prompt_sets(given(40), "asked")["c1"].prompts] == expected[:5]
+    assert [*prompt_sets(given(40), "asked")["c1"].prompts] == expected[:5]
 
 
 def test_a_level_left_out_for_a_dataset_takes_no_prompts(given: Callable[..., Study]) -> None:
@@ -64,16 +64,16 @@ def test_the_hash_of_a_chat_prompt_is_the_one_that_ingest_finds(
     given: Callable[..., Study], content: str
 ) -> None:
     prompt = prompt_sets(given(40), "asked")["c1"].prompts[0]
-    said = prompt.text if content == "text" else [{"type": "text", "text": prompt.text}]
+    said = prompt if content == "text" else [{"type": "text", "text": prompt}]
     asked = prompt_text(Body(messages=[{"role": "user", "content": said}]))
     assert asked is not None
-    assert prompt.hash == hash_text(asked)
+    assert prompt_hash(prompt, "chat_completions") == hash_text(asked)
 
 
 def test_the_hash_of_a_completion_is_that_of_its_text(given: Callable[..., Study]) -> None:
     found = prompt_sets(given(40, request={"format": "text_completions"}), "asked")["c1"]
-    hashes = [hash_text(prompt_text(Body(prompt=p.text)) or "") for p in found.prompts]
-    assert [p.hash for p in found.prompts] == hashes
+    hashes = [hash_text(prompt_text(Body(prompt=p)) or "") for p in found.prompts]
+    assert [prompt_hash(p, "text_completions") for p in found.prompts] == hashes
     assert found.hash == prompt_set_hash(list(reversed(hashes)))
 
 
@@ -102,5 +102,5 @@ def test_a_written_set_is_one_prompt_a_line(given: Callable[..., Study], tmp_pat
     path = tmp_path / "sets" / "asked-c4.jsonl"
     write(found, path)
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert lines == [{"prompt": p.text} for p in found.prompts]
+    assert lines == [{"prompt": p} for p in found.prompts]
     assert [p.name for p in path.parent.iterdir()] == [path.name]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runners.measuring import record
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.probes import interpreter
 from runners.serving.engines import tool
 from runners.surroundings import machine
@@ -232,7 +232,7 @@ def test_a_python_that_cannot_answer_is_one_sentence(tmp_path: Path) -> None:
     broken.write_text(f"#!/bin/sh\necho '{traceback}' >&2\nexit 1\n")
     broken.chmod(0o755)
     with pytest.raises(RunnerError, match=r"could not be asked: ImportError: no libcuda\.$"):
-        interpreter.ask(broken, "probe_versions", {"distributions": []}, {}, timeout_s=20)
+        interpreter.ask(broken, "versions", {"distributions": []}, {}, timeout_s=20)
 
 
 def test_a_python_that_hangs_is_given_up(tmp_path: Path) -> None:
@@ -240,4 +240,4 @@ def test_a_python_that_hangs_is_given_up(tmp_path: Path) -> None:
     hanging.write_text("#!/bin/sh\nexec sleep 60\n")
     hanging.chmod(0o755)
     with pytest.raises(RunnerError, match="did not answer within 0 s"):
-        interpreter.ask(hanging, "probe_versions", {"distributions": []}, {}, timeout_s=0.2)
+        interpreter.ask(hanging, "versions", {"distributions": []}, {}, timeout_s=0.2)

@@ -18,7 +18,7 @@ from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.ray import RayTasks
 from runners.executors.settings import RaySettings
 from runners.planning.plan import Plan, make_plan
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from tests.runners.small_study import small_study
 from warehouse.errors import RunnerError
 

@@ -13,8 +13,7 @@ from runners.planning.plan import make_plan
 from runners.planning.study_file import read_study
 from runners.repeating import plan_again, prompts_again, read_original
 from runners.surroundings.layout import Layout
-from runners.texts.datasets import origin
-from runners.texts.prompts import PromptFiles
+from runners.texts.prompts import PromptFiles, origin
 from tests.runners.conftest import MINIMAL
 from warehouse.errors import RunnerError
 

@@ -11,8 +11,7 @@ import yaml
 
 from runners.measuring.resume import Now, bring_back, differences, look, set_aside
 from runners.planning.plan import PlannedCell, make_plan, select
-from runners.planning.study import MeasuredWindow
-from runners.planning.study_file import read_study
+from runners.planning.study_file import MeasuredWindow, read_study
 from runners.serving.engines import Software
 from runners.surroundings.layout import Layout
 from runners.texts.prompts import PromptFiles

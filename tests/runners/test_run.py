@@ -87,7 +87,7 @@ def check_drop(study: SmallStudy, key: str) -> None:
     assert drop.before is not None
     assert drop.after is not None
     assert drop.series
-    texts = [prompt.text for prompt in sets["c2"].prompts]
+    texts = [*sets["c2"].prompts]
     written = (study.cell(key) / "record.json").read_text()
     assert not any(text in written for text in texts)
 

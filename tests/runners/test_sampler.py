@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from ingest.counters import read_series
-from runners.measuring.cell import keep_counters
-from runners.measuring.load import Sampler
+from runners.measuring.guidellm import Sampler
+from runners.measuring.run import keep_counters
 from runners.serving import endpoint
 from runners.serving.server import LocalServer, ServerSpec, start
 

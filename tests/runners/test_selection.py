@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from runners.planning.plan import make_plan, select
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from warehouse.errors import RunnerError
 
 

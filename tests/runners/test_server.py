@@ -213,7 +213,7 @@ def test_interrupting_the_wait_leaves_nothing_behind(spec: Spec) -> None:
 
 def test_a_server_killed_from_outside_says_so(spec: Spec) -> None:
     with start(spec("--fake-workers", "1")) as server:
-        os.kill(server.pid, signal.SIGKILL)
+        os.kill(server.process.pid, signal.SIGKILL)
 
         assert _until(lambda: server.died() is not None)
         died = server.died()
@@ -250,9 +250,9 @@ def test_the_engine_and_its_clients_get_cores_of_their_own(spec: Spec) -> None:
     first, second = (frozenset({cpu}) for cpu in sorted(os.sched_getaffinity(0))[:2])
     with start(spec("--fake-workers", "1", engine_cpus=first, api_cpus=second)) as server:
         cores = {p.pid: set(p.cpu_affinity() or ()) for p in server.process.tree()}
-        environ = psutil.Process(server.pid).environ()
+        environ = psutil.Process(server.process.pid).environ()
 
-    assert cores.pop(server.pid) == second
+    assert cores.pop(server.process.pid) == second
     assert list(cores.values()) == [first]
     assert environ["VLLM_CPU_OMP_THREADS_BIND"] == str(*first)
 

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from runners.measuring.load import Sampler
+from runners.measuring.guidellm import Sampler
 from runners.serving import endpoint
 from runners.serving.endpoint import empty_prefix_cache
 from runners.serving.engines import VLLM as VLLM
@@ -138,7 +138,7 @@ def test_its_engine_computes_on_the_engines_cores_only(server: LocalServer) -> N
         process.pid: {frozenset(os.sched_getaffinity(t.id)) for t in process.threads()}
         for process in server.process.tree()
     }
-    assert masks.pop(server.pid) == {server.spec.api_cpus}
+    assert masks.pop(server.process.pid) == {server.spec.api_cpus}
     assert len(masks) >= 1
     assert set.union(*masks.values()) == {server.spec.engine_cpus}
 

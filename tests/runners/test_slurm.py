@@ -18,7 +18,7 @@ from runners.executors import ExecutorJob, ExecutorOutcome, Update
 from runners.executors.settings import SlurmSettings
 from runners.executors.slurm import Slurm, SlurmQueue
 from runners.planning.plan import Plan, make_plan
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.surroundings.layout import Layout
 from tests.runners.slurm_cluster import Cluster, missing_tools, running_cluster
 from tests.runners.small_study import PATIENCE_S, small_study

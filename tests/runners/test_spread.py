@@ -7,7 +7,7 @@ import pytest
 
 from runners.executors.local import fitting, spread
 from runners.planning.plan import make_plan
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.surroundings.machine import Gpu, Survey
 
 _ALL = 150 << 30

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runners.measuring.load import Stall
+from runners.measuring.guidellm import Stall
 
 
 class Clock:

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from runners.planning.plan import make_plan
-from runners.planning.study import Study
-from runners.planning.study_file import read_study
+from runners.planning.study_file import Study, read_study
 from runners.serving.engines import server_command
 from warehouse.errors import StudyError
 

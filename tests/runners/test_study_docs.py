@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from runners.planning import study
+from runners.planning import study_file as study
 
 PARTS = [
     part

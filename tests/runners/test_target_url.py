@@ -8,7 +8,7 @@ import pytest
 
 from runners.measuring.hosts import meet
 from runners.planning.plan import Launch, make_plan
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.serving.agreement import (
     Resolved,
     ServedModel,

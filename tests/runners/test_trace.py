@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runners.planning.trace import Arrival, replayed
-from runners.texts.prompts import Prompt, arranged
+from runners.planning.loads import Arrival, replayed
+from runners.texts.prompts import arranged
 from warehouse.errors import StudyError
 
 BURSTGPT = """Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type
@@ -26,7 +26,7 @@ def put(folder: Path, name: str, *rows: dict[str, object] | str) -> Path:
 def test_burstgpts_seconds_and_tokens_are_read(tmp_path: Path) -> None:
     found = replayed(put(tmp_path, "burst.csv", BURSTGPT))
     assert found.arrivals == (Arrival(0, 472, 18), Arrival(40, 1087, 230), Arrival(113.5, 417, 0))
-    assert (found.name, found.lasts_s) == ("burst", 113.5)
+    assert found.lasts_s == 113.5
 
 
 def test_mooncakes_milliseconds_are_seconds(tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_a_stillness_that_fills_much_of_it_is_found(tmp_path: Path) -> None:
 
 
 def test_the_longest_prompt_goes_where_the_traces_was_the_longest() -> None:
-    prompts = [Prompt(text, text) for text in ("aaa", "a", "aaaa", "aa")]
+    prompts = ["aaa", "a", "aaaa", "aa"]
     arrivals = [Arrival(at, tokens) for at, tokens in enumerate([900, 10, 20, 500])]
-    assert [one.text for one in arranged(prompts, arrivals)] == ["aaaa", "a", "aa", "aaa"]
+    assert arranged(prompts, arrivals) == ("aaaa", "a", "aa", "aaa")
     assert arranged(prompts, [Arrival(0), Arrival(1, 3), Arrival(2), Arrival(3)]) == tuple(prompts)
     assert arranged(prompts, []) == tuple(prompts)

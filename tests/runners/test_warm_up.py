@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from runners.measuring.cell import bursts, warm_up
+from runners.measuring.run import bursts, warm_up
 from runners.planning.plan import make_plan
-from runners.planning.study import Study
+from runners.planning.study_file import Study
 from runners.texts.prompts import PromptFile
 
 StudyOf = Callable[..., Study]

@@ -11,17 +11,16 @@ from typing import Any
 
 import pytest
 
-from ingest.machine import read_machine
+from ingest.counters import read_machine
 from runners.surroundings.machine import NO_BINDING
-from runners.watching.gpus import GpuWatch
-from runners.watching.watch import COST_SHARE, MachineSampler, present, watching
+from runners.watching.watch import COST_SHARE, GpuWatch, MachineSampler, present, watching
 
 ROOT = Path(__file__).parents[2]
 LOOK = """
 import json, os, pathlib
 from runners.watching.watch import watching
-from runners.watching import gpus
-gpus._PROCESSES_EVERY_S = 0.0
+from runners.watching import watch as watched
+watched._PROCESSES_EVERY_S = 0.0
 folder = pathlib.Path(os.environ["FAKE_GONE"]).parent
 with watching(folder / ".nodes", "s", "l", (1,)) as watch:
     said = {"first": watch.gpus(), "problem": watch.problem()}

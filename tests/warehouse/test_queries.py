@@ -105,7 +105,7 @@ def test_flags_samples_sources_and_overview(reader, first_spec):
         {"at": 1.0, "name": "vllm:num_requests_running", "value": 8.0}
     ]
     assert [row["requests"] for row in queries.sources(reader).to_pylist()] == [60, 60]
-    assert queries.overview(reader).to_pylist()[0]["requests"] == 120
+    assert reader.query("overview").to_pylist()[0]["requests"] == 120
 
 
 def test_the_distribution_is_by_nearest_rank(reader, first_spec):

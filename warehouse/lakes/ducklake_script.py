@@ -43,7 +43,7 @@ def _answer(asked: dict[str, Any], place: Path) -> dict[str, Any]:
 
 
 def _bucket(connection: Any) -> None:
-    """Hand over what the environment says of a bucket, for this process only."""
+    # Hand over what the environment says of a bucket, for this process only.
     env, at = os.environ, urlsplit(os.environ.get("AWS_ENDPOINT_URL", ""))
     given = {
         "key_id": env.get("AWS_ACCESS_KEY_ID"),
@@ -60,7 +60,7 @@ def _bucket(connection: Any) -> None:
 
 
 def _connection(duckdb: Any, place: Path) -> Any:
-    """Open DuckDB with its extensions, which packages bring; nothing is fetched."""
+    # Open DuckDB with its extensions, which packages bring; nothing is fetched.
     never = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     connection = duckdb.connect(config=never)
     for package, name in _EXTENSIONS.items():
@@ -73,7 +73,6 @@ def _connection(duckdb: Any, place: Path) -> Any:
 
 
 def _look(connection: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    """Say which generation is there, which request files, and which tables are somebody else's."""
     held = _held(connection, asked["schema"])
     if held is not None:
         files = connection.execute(f"select distinct file from {_of(asked, 'requests')}")
@@ -87,7 +86,7 @@ def _look(connection: Any, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _held(connection: Any, schema: str) -> list[Any] | None:
-    """Return generation and identity of what was published last; None where nothing was."""
+    # Return generation and identity of what was published last; None where nothing was.
     columns = connection.execute(
         "select column_name from duckdb_columns() where database_name = 'lake' "
         "and schema_name = ? and table_name = 'publication'",
@@ -102,7 +101,6 @@ def _held(connection: Any, schema: str) -> list[Any] | None:
 
 
 def _publish(connection: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    """Replace the tables and write the requests that are new, in one transaction."""
     connection.execute("begin")
     if _held(connection, asked["schema"]) != asked["held"]:
         return {"error": "conflict with another publication"}
@@ -146,7 +144,6 @@ def _of(asked: dict[str, Any], name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """Return a text as a literal, where no parameter is taken."""
     return "'" + str(value).replace("'", "''") + "'"
 
 

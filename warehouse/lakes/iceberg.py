@@ -80,8 +80,7 @@ def publish(content: PublishedContent, order: PublicationOrder, shown: Progress)
 
 
 class _Catalogue(SqlCatalog):
-    """pyiceberg's catalogue, which lets go of its connections where it cannot be opened."""
-
+    # pyiceberg's catalogue, which lets go of its connections where it cannot be opened.
     def _init_catalog(self) -> None:
         try:
             super()._init_catalog()
@@ -91,7 +90,6 @@ class _Catalogue(SqlCatalog):
 
 
 def _catalogue(target: CatalogueTarget, location: str | None) -> SqlCatalog:
-    """Open the catalogue; an empty database gets one."""
     url = make_url(target.uri)
     if url.drivername not in _DRIVERS:
         raise InvalidInput(
@@ -112,7 +110,6 @@ def _catalogue(target: CatalogueTarget, location: str | None) -> SqlCatalog:
 
 
 def _held(catalog: SqlCatalog, order: PublicationOrder) -> PublishedGeneration | None:
-    """Return what was published last; None where the schema has none of our tables."""
     schema = order.schema
     if not catalog.namespace_exists(schema):
         return None
@@ -126,7 +123,7 @@ def _held(catalog: SqlCatalog, order: PublicationOrder) -> PublishedGeneration |
 
 
 def _make_schema(catalog: SqlCatalog, order: PublicationOrder) -> None:
-    """Make the schema, empty, where it is not there: it says where files of new tables go."""
+    # Make the schema, empty, where it is not there: it says where files of new tables go.
     if catalog.namespace_exists(order.schema):
         return
     place = catalog.properties.get("warehouse")
@@ -142,8 +139,8 @@ def _make_schema(catalog: SqlCatalog, order: PublicationOrder) -> None:
 def _staged(
     catalog: SqlCatalog, schema: str, content: PublishedContent, shown: Progress
 ) -> list[Transaction]:
-    """Write the data files of every table; nobody sees them yet. Of requests those of files that are not
-    there yet, and those of files that have gone are left out."""
+    # Write the data files of every table; nobody sees them yet. Of requests those of files that are
+    # not there yet, and those of files that have gone are left out.
     staged = []
     with shown(len(NAMES) + len(content.request_files)) as advance:
         for name, rows in content.tables():
@@ -168,8 +165,6 @@ def _staged(
 
 
 class _Change:
-    """A table's next snapshot: files that go, files that come."""
-
     def __init__(
         self, catalog: SqlCatalog, name: tuple[str, str], schema: pa.Schema, by: str | None = None
     ) -> None:
@@ -187,7 +182,6 @@ class _Change:
                 spec.add_identity(by)
 
     def there(self) -> list[DataFile]:
-        """Return the data files of the newest snapshot."""
         return (
             [] if self._table is None else [scan.file for scan in self._table.scan().plan_files()]
         )
@@ -195,9 +189,9 @@ class _Change:
     def write(
         self, parts: Iterable[pa.Table], held: PublishedGeneration, gone: Collection[DataFile]
     ) -> None:
-        """Let the table hold the rows of all parts beside what it has, without ``gone``. The newest
-        snapshot is named after its generation, by which queries over several tables can read one; names of
-        old ones are forgotten."""
+        # Let the table hold the rows of all parts beside what it has, without ``gone``. The newest
+        # snapshot is named after its generation, by which queries over several tables can read one;
+        # names of old ones are forgotten.
         transaction = self.transaction
         said = {GENERATION: str(held.generation), IDENTITY: held.identity}
         transaction.set_properties(said)
@@ -221,7 +215,7 @@ class _Change:
 
 
 def _commit_together(catalog: SqlCatalog, staged: list[Transaction]) -> None:
-    """Let every table show its new snapshot in one transaction of the catalogue's database."""
+    # Let every table show its new snapshot in one transaction of the catalogue's database.
     engine = catalog.engine
     with engine.begin() as connection:
         # A session on a connection that is in a transaction leaves the commit to it.
@@ -235,7 +229,6 @@ def _commit_together(catalog: SqlCatalog, staged: list[Transaction]) -> None:
 
 @contextmanager
 def _explained(target: CatalogueTarget, content: PublishedContent) -> Iterator[None]:
-    """Turn what pyiceberg and the database say into one sentence, without a password."""
     nothing = nothing_of(content.held.generation)
     try:
         yield

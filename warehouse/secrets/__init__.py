@@ -49,8 +49,8 @@ def _no_predicate(_: str, value: str) -> bool:
 
 
 def _no_number(_: str, value: str) -> bool:
-    """Not those of a container's user and group, nor the address of curl's or a load generator's
-    ``-u``."""
+    # Not those of a container's user and group, nor the address of curl's or a load generator's
+    # ``-u``.
     return bool(value) and not value.isdigit() and not value.startswith("//")
 
 
@@ -60,7 +60,7 @@ def _of_name(name: str, value: str) -> bool:
 
 
 def _of_name_above(name: str, value: str) -> bool:
-    """Of what stands on the next line: another name of a nested value is none."""
+    # Of what stands on the next line: another name of a nested value is none.
     return secrecy(name) is not None and ":" not in value and _unlike_a_word(name, value)
 
 
@@ -161,12 +161,10 @@ _BARE = re.compile(
 )
 _BARE_IN_PERCENT = re.compile(r"(?:[^\s\"',;&\\}\])<%]|%(?!2[0267Cc]|7[Dd]))*")
 _TO_END = re.compile(r"[^\r\n\"']*")
-_WHOLE_LINE = ("cookie", "cookies", "authorization")
 #: Between two texts of a list, and no name of a dictionary behind.
 _NEXT = re.compile(r"\\*[\"']\s{0,8},\s{0,8}(\\*[\"'])(?![\w.\-]{1,128}\\*[\"']\s{0,8}[:=])")
 _NUMBER = re.compile(r"\d{1,9}(?:\.\d{0,9})?(?:ms|s)?\.?")
 _LONG_WORD, _SPACE = re2.compile(r"[A-Za-z0-9]{20,}"), re.compile(r"\s")
-_QUOTED = 4096
 #: So much of a value tells whether it is a credential; a longer one is not read again and again.
 _HEAD = 512
 _LAST_WORD = re.compile(r"[A-Za-z]+$")
@@ -199,7 +197,6 @@ def _without_user(match: Any) -> str:
 
 
 def _without(text: str, spans: Iterator[_Span]) -> str:
-    """Return the text with each span replaced; spans come in order."""
     parts, at = [], 0
     for start, end in spans:
         if start >= at:
@@ -209,8 +206,8 @@ def _without(text: str, spans: Iterator[_Span]) -> str:
 
 
 def _armoured(text: str) -> Iterator[_Span]:
-    """Yield the spans of the bodies of private keys; of one that was cut off, all that looks like
-    it."""
+    # Yield the spans of the bodies of private keys; of one that was cut off, all that looks like
+    # it.
     ends = True
     for armour in _ARMOUR.finditer(text):
         start = armour.end()
@@ -231,7 +228,7 @@ def _named(text: str) -> Iterator[_Span]:
         sure = secrecy(_whole_name(text, match.start(1), name))
         if sure is None:
             continue
-        ends = _TO_END if name.lower().endswith(_WHOLE_LINE) else _BARE
+        ends = _TO_END if name.lower().endswith(("cookie", "cookies", "authorization")) else _BARE
         ends = _BARE_IN_PERCENT if "%" in separator else ends
         span = _value(text, match.end(), ends)
         # ``time to first token: 0.21`` and ``token: 512`` tell how many tokens.
@@ -255,7 +252,7 @@ def _named(text: str) -> Iterator[_Span]:
 
 
 def _whole_name(text: str, start: int, name: str) -> str:
-    """Return the name with the word before it, as in "API key", and without the %22 of a quote."""
+    # Return the name with the word before it, as in "API key", and without the %22 of a quote.
     if text[start - 1 : start] == "%":
         return name[2:]
     if text[start - 1 : start] == " " and name.lower() in ("key", "keys", "token"):
@@ -266,8 +263,8 @@ def _whole_name(text: str, start: int, name: str) -> str:
 
 
 def _value(text: str, at: int, ends: re.Pattern[str] = _BARE) -> _Span:
-    """Return the span of the value that begins here, without its quotes; ``ends``: how far a value
-    without quotes goes."""
+    # Return the span of the value that begins here, without its quotes; ``ends``: how far a value
+    # without quotes goes.
     if text.startswith(REMOVED, at):
         return at, at + len(REMOVED)
     opening = _OPENING.match(text, at)
@@ -283,7 +280,7 @@ def _value(text: str, at: int, ends: re.Pattern[str] = _BARE) -> _Span:
 
 
 def _whole(text: str, span: _Span, ends: re.Pattern[str] = _BARE) -> _Span:
-    """Extend the span to the end of its value, of which only a head was looked at."""
+    # Extend the span to the end of its value, of which only a head was looked at.
     if span[1] - span[0] < _HEAD:
         return span
     more = ends.match(text, span[1])
@@ -291,9 +288,9 @@ def _whole(text: str, span: _Span, ends: re.Pattern[str] = _BARE) -> _Span:
 
 
 def _closing(text: str, start: int, quote: str) -> int | None:
-    """Return where the quote closes that was opened; None where it does not. An escaped one closes
-    nothing."""
-    at, limit = start, min(len(text), start + _QUOTED)
+    # Return where the quote closes that was opened; None where it does not. An escaped one closes
+    # nothing.
+    at, limit = start, min(len(text), start + 4096)
     while (at := text.find(quote, at, limit)) >= 0:
         if quote.startswith("\\") or text[at - 1] != "\\" or at == start:
             return at
@@ -331,7 +328,7 @@ def _options(text: str) -> Iterator[_Span]:
 
 
 def _further_keys(text: str, option: str, at: int) -> Iterator[_Span]:
-    """Yield the other values of an option that takes several: vLLM's ``--api-key one two``."""
+    # Yield the other values of an option that takes several: vLLM's ``--api-key one two``.
     while option.lower().endswith("key") and (found := _GAP.match(text, at)):
         start, end = _value(text, found.end())
         if text[start : start + 1] in ("", "-") or not looks_random(text[start:end]):
@@ -368,7 +365,6 @@ _DEEPEST = 100
 _VARIABLES = frozenset(
     {"env", "envs", "environ", "env_vars", "envvars", "variables", "environment_variables"}
 )
-_MIXED = frozenset({"environment"})
 
 
 def scrub(value: Any) -> Any:
@@ -406,7 +402,7 @@ def _scrub_dict(value: Mapping[Any, Any], holder: str, depth: int) -> dict[Any, 
     for key, member in value.items():
         name = named if named is not None and key == "value" else str(key)
         # An environment variable that may not be written down.
-        mixed = holder in _MIXED and "_" in name.strip("_")
+        mixed = holder in frozenset({"environment"}) and "_" in name.strip("_")
         unlisted = (
             (holder in _VARIABLES or mixed) and is_variable(name) and not may_be_written(name)
         )
@@ -448,7 +444,7 @@ def _scrub_list(value: list[Any], holder: str, depth: int) -> list[Any]:
 
 
 def _follows(words: list[Any], place: int) -> bool:
-    """Return whether a word is a credential because of the words of its command line before it."""
+    # Return whether a word is a credential because of the words of its command line before it.
     said = [word for word in words[max(0, place - 4) : place] if isinstance(word, str)]
     if not said or len(said[-1]) > 256:
         return False

@@ -107,15 +107,11 @@ def secrecy(name: str) -> Secrecy | None:
         return "certain"
     if words[-1] == "token":
         return None if words[-2:-1] and words[-2] in _OF_TEXTS else "certain"
-    if words[-1] in _AMBIGUOUS:
-        return _ambiguous(words, is_variable(said))
-    return None
-
-
-def _ambiguous(words: list[str], variable: bool) -> Secrecy | None:
-    """Judge a name whose last word other things end with too; as a variable with a word before it,
-    it is certainly that of a credential."""
-    before = words[-2] if len(words) > 1 else None
+    if words[-1] not in _AMBIGUOUS:
+        return None
+    # With these other things end too; as a variable with a word before it, it is certainly that of a
+    # credential.
+    before, variable = words[-2] if len(words) > 1 else None, is_variable(said)
     if words[-1] == "key" and (before in _OF_TABLES or (before is None and not variable)):
         return None
     return "certain" if variable and before is not None else "perhaps"
@@ -211,8 +207,8 @@ def _removed_with_digit(match: Any) -> str:
 
 @cache
 def _patterns() -> tuple[Any, Any, Any, Any]:
-    """Return patterns of how credentials of all shapes begin (a text without any needs no closer look), of
-    the addresses that hold one, of tokens, and of those that have a digit."""
+    # Return patterns of how credentials of all shapes begin (a text without any needs no closer
+    # look), of the addresses that hold one, of tokens, and of those that have a digit.
     text = resources.files(__package__).joinpath("shapes.toml").read_text("utf-8")
     rows: dict[str, list[dict[str, Any]]] = tomllib.loads(text)
     written = [row["pattern"] for row in rows["written"]]

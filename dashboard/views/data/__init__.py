@@ -5,12 +5,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard.access import current_user
-from dashboard.access_rules import require_role
+from dashboard.access import current_user, require_role
 from dashboard.components import table, tabled
 from dashboard.shelf import Shelf
-from dashboard.views import adding
-from dashboard.views.data import claims, runs
+from dashboard.views import adding, printed
+from dashboard.views.data import runs
 from dashboard.views.data.questions import free_charts, sql_box
 from warehouse import annotations
 from warehouse.filters import Filters
@@ -41,8 +40,9 @@ def audit_trail(shelf: Shelf, _: Filters) -> None:
         return
     st.caption("All that people changed of what is said of the results; filters do not apply.")
     names = [field.name for field in fields(deeds[0])]
-    rows = [[getattr(deed, name) for name in names] for deed in reversed(deeds)]
-    table(tabled(names, rows), "rows")
+    table(
+        tabled(names, [[getattr(deed, name) for name in names] for deed in reversed(deeds)]), "rows"
+    )
 
 
 #: What the reader can do here -> the part of the page that does it.
@@ -50,7 +50,7 @@ _PARTS = {
     "Runs": runs.render,
     "Charts": free_charts,
     "SQL": sql_box,
-    "Published figures": claims.render,
+    "Published figures": printed.claims,
     "Your own report": _own,
 }
 

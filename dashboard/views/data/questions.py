@@ -3,6 +3,7 @@ read-only question in SQL on the documented views."""
 
 import functools
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,16 +14,6 @@ from streamlit.delta_generator import DeltaGenerator
 
 from answers import explore
 from answers.compare.values import metric_name
-from answers.explore import (
-    AGGREGATIONS,
-    KEYS,
-    CellBehind,
-    ChartPanel,
-    Clicked,
-    Measure,
-    Pick,
-    marks_sql,
-)
 from dashboard import turns
 from dashboard.access import client
 from dashboard.charts import Drawing, specification
@@ -30,20 +21,20 @@ from dashboard.charts.explore import PICKED, axes, panel
 from dashboard.components import (
     TABLE_ROWS,
     TableRows,
+    badged,
     copied,
+    errors_told,
     explanation,
     fold,
     plain,
-    sentence,
     shown,
     table,
 )
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import nothing
 from dashboard.links import LINK_COLUMNS, linked
-from dashboard.shelf import Shelf, ask, cached
+from dashboard.shelf import Shelf, ask, cached, frame
 from warehouse.catalogue import METRICS, PERCENTILES, counted, percentile_label
-from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.store_question import VIEWS, Bounds, QuestionAnswer
 from warehouse.store_question import ask as ask_sql
@@ -68,7 +59,7 @@ def free_charts(shelf: Shelf, filters: Filters) -> None:
         bind="query-params",
     )  # fmt: skip
     count = int(number or 1)
-    for place, which in zip(st.columns(count), range(1, count + 1), strict=True):
+    for which, place in enumerate(st.columns(count), 1):
         with place:
             _chart(shelf, filters, which, count, top)
 
@@ -82,33 +73,46 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
         f"{explanation(METRICS[pick.y.metric], pick.y.statistic)}\n\nA mark is the {pick.how} of its "
         "cells; its line reaches from the lowest to the highest."
     )
-    if which == 1:
-        top.header(plain(known.headline), help=how)
-    else:
-        st.markdown(plain(known.headline), help=how)
+    (top.header if which == 1 else st.markdown)(plain(known.headline), help=how)
     if not known.panels and not ask(shelf, explore.cells, pick, filters, (), TABLE_ROWS).total:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
         return
     drawings = _drawings(shelf, pick, filters, most)
     wide = max(min(3 if count == 1 else 1, len(known.panels)), 1)
-    clicked: list[Clicked] = []
+    clicked: list[explore.Clicked] = []
     for start in range(0, len(known.panels), wide):
         row = known.panels[start : start + wide]
         for place, one in zip(st.columns(wide), row, strict=False):
-            clicked += _clicked_in(place, drawings[one.name], which, pick, one)
-    for text in known.badges:
-        top.badge(text, color="gray")
+            event = place.vega_lite_chart(
+                drawings[one.name], on_select="rerun", alt=explore.alternative(one, pick),
+                key=f"marks-{zlib.crc32(f'{which}-{one.name}-{pick}'.encode())}",
+            )  # fmt: skip
+            along = "load" if isinstance(pick.x, explore.Measure) else "x"
+            clicked += [
+                explore.Clicked(one.name, str(mark.get("series")), mark.get(along))
+                for mark in (event["selection"].get(PICKED, []) if event else [])
+            ]
+    with top:
+        badged(known.badges)
     for note in known.notes:
         st.caption(plain(note))
     charts_menu(f"explore-chart-{which}", drawings)
-    _cells_behind(shelf, filters, which, pick, tuple(clicked))
+    if clicked:
+        st.markdown("The cells behind the marks that are clicked:")
+    else:
+        st.caption("Click a mark (with shift: several) to see its cells only.")
+    marks = tuple(clicked)
+    cells = ask(shelf, explore.cells, pick, filters, marks, TABLE_ROWS)
+    table(TableRows(linked(cell_rows(cells.first, pick)).rows, cells.total), "cells", LINK_COLUMNS)
+    every = functools.partial(explore.cells, shelf.reader, pick, filters, marks)
+    rows_menu(f"explore-{which}", lambda: cell_rows(every().first, pick))
     with st.expander("The SQL behind"):
         st.caption("Copy it, change it, and ask it under SQL above.")
-        copied(marks_sql(pick, filters), "sql")
+        copied(explore.marks_sql(pick, filters), "sql")
 
 
 @cached
-def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str, Drawing]:
+def _drawings(shelf: Shelf, pick: explore.Pick, filters: Filters, most: int) -> dict[str, Drawing]:
     known = ask(shelf, explore.marks, pick, filters, most)
     if not known.panels:
         return {}
@@ -119,29 +123,31 @@ def _drawings(shelf: Shelf, pick: Pick, filters: Filters, most: int) -> dict[str
     }
 
 
-def _pick(which: int, count: int) -> Pick:
+def _pick(which: int, count: int) -> explore.Pick:
     rows = st.columns(3) if count == 1 else (st.container(), st.container(), st.container())
     with rows[0]:
-        label = METRICS[_FIRST[which - 1]].label
-        y = _amount("Number", f"y{which}", _choose("Number", list(_LABELS), f"y{which}", label))
+        y = _amount(
+            "Number",
+            f"y{which}",
+            _choose("Number", list(_LABELS), f"y{which}", METRICS[_FIRST[which - 1]].label),
+        )
     with rows[1]:
         # What the chart stands over: a key, or one of the numbers.
-        over = _choose("Over", [*KEYS, *_LABELS], f"x{which}")
-        x = KEYS[over] if over in KEYS else _amount("Over", f"x{which}", over)
-        panels = _choose("Panels by", [_NONE, *KEYS], f"panels{which}", "Setting")
+        over = _choose("Over", [*explore.KEYS, *_LABELS], f"x{which}")
+        x = explore.KEYS[over] if over in explore.KEYS else _amount("Over", f"x{which}", over)
+        panels = _choose("Panels by", [_NONE, *explore.KEYS], f"panels{which}", "Setting")
     with rows[2]:
-        series = KEYS[_choose("Colours by", list(KEYS), f"colours{which}", "Arm")]
-        how = _choose("Cells of one mark, pooled by", list(AGGREGATIONS), f"pooled{which}")
-    return Pick(y, x, series, KEYS.get(panels), how)
+        series = explore.KEYS[_choose("Colours by", list(explore.KEYS), f"colours{which}", "Arm")]
+        how = _choose("Cells of one mark, pooled by", list(explore.AGGREGATIONS), f"pooled{which}")
+    return explore.Pick(y, x, series, explore.KEYS.get(panels), how)
 
 
-def _amount(label: str, name: str, metric_label: str) -> Measure:
-    """Return a number with its statistic, which is asked for where it has several."""
+def _amount(label: str, name: str, metric_label: str) -> explore.Measure:
     metric = _LABELS[metric_label]
     if not METRICS[metric].distribution:
-        return Measure(metric, "mean")
+        return explore.Measure(metric, "mean")
     statistic = _choose(f"{label}: statistic", list(_STATISTICS), f"{name}-statistic", "median")
-    return Measure(metric, _STATISTICS[statistic])
+    return explore.Measure(metric, _STATISTICS[statistic])
 
 
 def _choose(label: str, options: list[str], name: str, first: str | None = None) -> str:
@@ -150,44 +156,11 @@ def _choose(label: str, options: list[str], name: str, first: str | None = None)
     return chosen
 
 
-def _clicked_in(
-    place: DeltaGenerator, drawing: Drawing, which: int, pick: Pick, one: ChartPanel
-) -> list[Clicked]:
-    event = place.vega_lite_chart(
-        drawing,
-        on_select="rerun",
-        key=f"marks-{zlib.crc32(f'{which}-{one.name}-{pick}'.encode())}",
-        alt=explore.alternative(one, pick),
-    )
-    marks = event.get("selection", {}).get(PICKED, []) if event else []
-    along = "load" if isinstance(pick.x, Measure) else "x"
-    return [Clicked(one.name, str(mark.get("series")), mark.get(along)) for mark in marks]
-
-
-def _cells_behind(
-    shelf: Shelf, filters: Filters, which: int, pick: Pick, marks: tuple[Clicked, ...]
-) -> None:
-    if marks:
-        st.markdown("The cells behind the marks that are clicked:")
-    else:
-        st.caption("Click a mark (with shift: several) to see its cells only.")
-    cells = ask(shelf, explore.cells, pick, filters, marks, TABLE_ROWS)
-    first = linked(cell_rows(cells.first, pick))
-    table(TableRows(first.rows, cells.total), "cells", LINK_COLUMNS)
-    rows_menu(
-        f"explore-{which}",
-        lambda: cell_rows(explore.cells(shelf.reader, pick, filters, marks).first, pick),
-    )
-
-
-def cell_rows(cells: Sequence[CellBehind], pick: Pick) -> pd.DataFrame:
-    """Return the cells of a chart under the names that it gives them."""
-    names = {"series": pick.series.label, "x": explore.axis_title(pick.x)}
-    if pick.panel:
-        names = {"panel": pick.panel.label, **names}
-    metric = METRICS[pick.y.metric]
-    names |= {
-        "y": f"{metric_name(pick.y.metric, pick.y.statistic)}, {metric.unit}",
+def cell_rows(cells: Sequence[explore.CellBehind], pick: explore.Pick) -> pd.DataFrame:
+    names = {
+        **({"panel": pick.panel.label} if pick.panel else {}), "series": pick.series.label,
+        "x": explore.axis_title(pick.x),
+        "y": f"{metric_name(pick.y.metric, pick.y.statistic)}, {METRICS[pick.y.metric].unit}",
         "evidence": "evidence", "cell_id": "cell_id",
     }  # fmt: skip
     return pd.DataFrame({label: [getattr(cell, name) for cell in cells]
@@ -261,17 +234,14 @@ def _take_example() -> None:
 
 
 def _answer(shelf: Shelf, sql: str) -> None:
-    try:
+    with errors_told():
         with st.spinner("Asking the warehouse", show_time=True):
             found = _answered(shelf, sql)
-    except DraftboardError as error:
-        st.error(plain(sentence(error)))
-        return
-    rows = named_once(found.rows)
-    known = counted(rows.num_rows, "row")
-    st.markdown(f"The first {known}; there are more." if found.cut else f"{known}.")
-    table(shown(flat(rows)), "rows")
-    rows_menu("answer", functools.partial(flat, rows), rows)
+        rows = named_once(found.rows)
+        known = counted(rows.num_rows, "row")
+        st.markdown(f"The first {known}; there are more." if found.cut else f"{known}.")
+        table(shown(flat(rows)), "rows")
+        rows_menu("answer", functools.partial(flat, rows), rows)
 
 
 def _answered(shelf: Shelf, sql: str) -> QuestionAnswer:
@@ -303,30 +273,25 @@ def _known(_shelf: str, _sql: str) -> list[QuestionAnswer]:
 
 def named_once(rows: pa.Table) -> pa.Table:
     """Number the columns that share a name: ``n``, ``n (2)``."""
-    seen: dict[str, int] = {}
-    names = []
+    seen, names = Counter[str](), []
     for name in rows.column_names:
-        seen[name] = seen.get(name, 0) + 1
+        seen[name] += 1
         names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return rows.rename_columns(names)
 
 
 def flat(rows: pa.Table) -> pd.DataFrame:
     """Return the rows for a table or CSV: what is not a number, text or time becomes text."""
-    columns = {name: _plain_column(rows.column(name)) for name in rows.column_names}
-    frame: pd.DataFrame = pa.table(columns).to_pandas()
-    return frame
-
-
-def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    kind = column.type
     simple = (
         pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string,
         pa.types.is_timestamp, pa.types.is_date,
     )  # fmt: skip
-    if any(test(kind) for test in simple):
-        return column
-    if pa.types.is_decimal(kind):
-        return column.cast(pa.float64())
-    texts = [None if value is None else str(value) for value in column.to_pylist()]
-    return pa.array(texts, pa.string())
+    columns = {}
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if pa.types.is_decimal(column.type):
+            column = column.cast(pa.float64())
+        elif not any(test(column.type) for test in simple):
+            texts = [None if value is None else str(value) for value in column.to_pylist()]
+            column = pa.array(texts, pa.string())
+        columns[name] = column
+    return frame(pa.table(columns))

@@ -11,8 +11,6 @@ from streamlit import column_config as col
 
 from analysis.server_series import WINDOW_S
 from answers.runs import read
-from answers.runs import read as words
-from answers.runs.read import CellRow, OneRun, RunRow, Runs, ServerCurves
 from answers.wording import badge, bracketed
 from dashboard import annotating, links
 from dashboard.charts import Drawing, arm_colour, specification
@@ -101,24 +99,23 @@ def render(shelf: Shelf, filters: Filters) -> None:
 @cached
 def _table(shelf: Shelf, filters: Filters) -> TableRows:
     known = ask(shelf, read.runs, filters)
-    excluded = any(run.excluded for run in known.runs)
-    return listing(known.runs, _EXCLUDED | _RUNS if excluded else _RUNS)
+    return listing(
+        known.runs, _EXCLUDED | _RUNS if any(run.excluded for run in known.runs) else _RUNS
+    )
 
 
 def _rows(values: Sequence[object], names: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame([{name: getattr(value, name) for name in names} for value in values])
 
 
-def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
+def _one_run(shelf: Shelf, filters: Filters, known: read.Runs) -> None:
     st.subheader("One run")
     offered = _offered(known)
     if not offered:
         st.caption("No run holds this text.")
         return
-    links.follow_first("run", list(offered))
-    chosen = st.selectbox("Run", list(offered), key="run", bind="query-params")
-    noted = annotating.notes_version(shelf)
-    one = ask(shelf, read.one_run, filters, offered[chosen], noted)
+    chosen = offered[links.selected("Run", list(offered), "run")]
+    one = ask(shelf, read.one_run, filters, chosen, annotating.notes_version(shelf))
     st.text(one.run.provenance or "Nobody stated where these data come from.")
     annotating.run(shelf, one)
     if one.flags:
@@ -127,21 +124,21 @@ def _one_run(shelf: Shelf, filters: Filters, known: Runs) -> None:
         st.caption("No flags: nothing doubtful was found.")
     table(listing(one.cells, _CELLS), "cells", _SHOWN)
     rows_menu("cells", lambda: _rows(one.cells, {"cell_id": "", **_CELLS}))
-    went = words.how_it_went(one.run)
+    went = read.how_it_went(one.run)
     if went:
         st.caption(plain(went))
-    log = words.log_excerpt(one.run)
+    log = read.log_excerpt(one.run)
     if log:
         st.text("The server's log ended with")
         copied("\n".join(log))
     st.text("Run it again")
-    copied(words.again(one.run, one.cells), "bash")
+    copied(read.again(one.run, one.cells), "bash")
     fold("Commands, environment and configuration", "commands", partial(_configuration, one.run))
     _one_cell(shelf, one)
 
 
-def _configuration(run: RunRow) -> None:
-    for name, line in words.command_lines(run):
+def _configuration(run: read.RunRow) -> None:
+    for name, line in read.command_lines(run):
         st.text(name)
         copied(line)
     for name in ("environment", "settings", "report_config"):
@@ -150,9 +147,7 @@ def _configuration(run: RunRow) -> None:
     st.text(f"source {run.source_id}")
 
 
-def _offered(known: Runs) -> dict[str, RunRow]:
-    """Return the runs that can be chosen: all where they are few; of many the newest and those
-    searched for."""
+def _offered(known: read.Runs) -> dict[str, read.RunRow]:
     if len(known.runs) <= _NEWEST:
         return {run.name: run for run in known.runs}
     text = st.text_input("Find a run by name, model, dataset, GPU or file", key="find",
@@ -167,7 +162,7 @@ def _offered(known: Runs) -> dict[str, RunRow]:
     return {run.name: run for run in [*matching[:_NEWEST], *also]}
 
 
-def _open_linked_cell(shelf: Shelf, known: Runs) -> None:
+def _open_linked_cell(shelf: Shelf, known: read.Runs) -> None:
     cell_id = st.query_params.pop(links.CELL, None)
     if cell_id is None:
         return
@@ -186,9 +181,7 @@ def _choose(name: str, value: str) -> None:
     st.query_params[name] = value
 
 
-def _one_cell(shelf: Shelf, one: OneRun) -> None:
-    """Draw the distributions of a cell's requests and acceptance by position; folded the server and
-    all numbers."""
+def _one_cell(shelf: Shelf, one: read.OneRun) -> None:
     st.subheader("One cell: what were its requests like?")
     cells = {cell.name: cell for cell in one.cells}
     linked = st.session_state.pop(_LINKED, None)
@@ -198,8 +191,7 @@ def _one_cell(shelf: Shelf, one: OneRun) -> None:
         name = _FORMERLY.sub(r", \1 at once", in_link)
     if name in cells:
         _choose("cell", name)
-    links.follow_first("cell", list(cells))
-    cell = cells[st.selectbox("Cell", list(cells), key="cell", bind="query-params")]
+    cell = cells[links.selected("Cell", list(cells), "cell")]
     drawings = _request_drawings(shelf, cell)
     if not any("share of requests" in str(drawing) for drawing in drawings):
         st.caption(
@@ -218,7 +210,7 @@ def _side_by_side(drawings: list[Drawing], alternative: str) -> None:
 
 
 @cached
-def _request_drawings(shelf: Shelf, cell: CellRow) -> list[Drawing]:
+def _request_drawings(shelf: Shelf, cell: read.CellRow) -> list[Drawing]:
     found = ask(shelf, read.requests, cell.cell_id)
     colour, note = arm_colour(cell.arm), badge(cell.evidence)
     return [
@@ -227,7 +219,7 @@ def _request_drawings(shelf: Shelf, cell: CellRow) -> list[Drawing]:
     ]
 
 
-def _server(shelf: Shelf, cell: CellRow) -> None:
+def _server(shelf: Shelf, cell: read.CellRow) -> None:
     known = ask(shelf, read.server, cell.cell_id)
     if not known.sampled:
         st.caption("No server metrics were sampled during this cell.")
@@ -242,12 +234,12 @@ def _server(shelf: Shelf, cell: CellRow) -> None:
         bind="query-params", placeholder="none chosen",
     )  # fmt: skip
     if name is not None:
-        note = bracketed(badge(cell.evidence))
-        st.vega_lite_chart(specification(sampled(names[name], note)), alt=name)
+        st.vega_lite_chart(
+            specification(sampled(names[name], bracketed(badge(cell.evidence)))), alt=name
+        )
 
 
-def server_drawings(known: ServerCurves, cell: CellRow) -> list[Drawing]:
-    """Return a chart for each thing that the samples tell."""
+def server_drawings(known: read.ServerCurves, cell: read.CellRow) -> list[Drawing]:
     colour, note = arm_colour(cell.arm), bracketed(badge(cell.evidence))
     curves = {curve.name: curve for curve in known.lines}
     return [
@@ -259,7 +251,7 @@ def server_drawings(known: ServerCurves, cell: CellRow) -> list[Drawing]:
     ]
 
 
-def _rejected(known: Runs) -> None:
+def _rejected(known: read.Runs) -> None:
     if not known.rejected:
         return
     with st.expander(f"Rejected files: {len(known.rejected):,}"):

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ingest.belonging import sniff, with_companions
+from ingest.discovery import sniff, with_companions
 from ingest.model import Context
 from ingest.read import open_content
 from warehouse.loads import load_of

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ingest.belonging import of_first, run_of, with_companions
-from ingest.discovery import find_units
+from ingest.discovery import find_units, of_first, run_of, with_companions
 from ingest.formats import aiperf
 from ingest.model import Context, ReadingLimits, Unit
 from ingest.read import open_content

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from analysis.matching.comparison import compare
-from ingest.settings import read_facts
-from ingest.speculation import served_with
+from ingest.settings import read_facts, served_with
 from tests.ingest.readers import (
     test_aiperf,
     test_genai_perf,

@@ -10,7 +10,7 @@ import zstandard
 
 from ingest.discovery import find_units
 from ingest.model import Unit
-from ingest.watch import Scan
+from ingest.watch import sightings
 from tests.ingest.readers.reading import FIXTURES, cells, written
 from tests.ingest.readers.test_sglang import line
 from warehouse.errors import InvalidInput
@@ -62,7 +62,7 @@ def test_what_is_torn_or_cannot_be_read_beside_good_results_is_rejected(
     done = run(path.parent, "--json")
     assert (done.status, done.json["accepted"]) == (1, 1)
     assert word in done.reason
-    assert path in [one.path for one in Scan([path.parent], run.root).sightings()]
+    assert path in [one.path for one in sightings([path.parent], run.root, [])]
 
 
 def test_what_may_be_a_result_and_is_none_is_counted_and_named(run: Any, tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ import pytest
 from click.testing import Result
 
 from tests.warehouse.lakes.conftest import ROOT, assert_refused
-from warehouse import annotations
-from warehouse.lakes import ducklake
+from warehouse import annotations, lakes
 from warehouse.maintenance import compact
 from warehouse.store import open_writer
 
@@ -177,7 +176,7 @@ def test_killed_halfway_it_shows_the_old_generation_and_can_be_run_again(
 ) -> None:
     publish(*lake.words)
     grow("third")
-    started = ducklake.Lake._started
+    started = lakes.Lake._started
 
     def dying(self: Any, question: Any) -> Any:
         """Kill the process once it has written most tables."""
@@ -188,7 +187,7 @@ def test_killed_halfway_it_shows_the_old_generation_and_can_be_run_again(
             os.kill(process.pid, signal.SIGKILL)
         return process
 
-    monkeypatch.setattr(ducklake.Lake, "_started", dying)
+    monkeypatch.setattr(lakes.Lake, "_started", dying)
     died = publish("--ducklake", lake.target)
     assert died.exit_code == 1
     assert "ended before it was done" in died.output
@@ -208,7 +207,7 @@ def test_who_loses_a_race_publishes_nothing_and_says_so(
 ) -> None:
     publish(*lake.words)
     grow("third")
-    tables = ducklake._tables
+    tables = lakes._tables
 
     def late(*given: Any) -> dict[str, str]:
         grow("fourth")
@@ -216,7 +215,7 @@ def test_who_loses_a_race_publishes_nothing_and_says_so(
         subprocess.run([sys.executable, "-m", "draftboard", *map(str, words)], check=True)
         return tables(*given)
 
-    monkeypatch.setattr(ducklake, "_tables", late)
+    monkeypatch.setattr(lakes, "_tables", late)
     lost = publish("--ducklake", lake.target)
     assert lost.exit_code == 1
     assert "Somebody else wrote into" in lost.output
