@@ -33,7 +33,8 @@ class Body(msgspec.Struct, gc=False):
 
 
 class Arguments(msgspec.Struct, gc=False):
-    # The arguments of a request as GuideLLM keeps them in ``request_args``.
+    """The arguments of a request as GuideLLM keeps them in ``request_args``."""
+
     body: Body | None = None
 
 
@@ -63,7 +64,7 @@ def prompt_text(body: Body) -> str | None:
 
 
 def flatten(messages: Any) -> str | None:
-    # Return messages as one text; a single redacted text stands for the whole conversation.
+    """Return messages as one text; a single redacted text stands for the whole conversation."""
     if not isinstance(messages, list) or not messages:
         return None
     pairs = []

@@ -133,8 +133,9 @@ def _finite(text: str | None) -> float | None:
 
 
 def _cache_tokens(labels: str) -> int | None:
-    # Return the size of the KV cache in tokens: vLLM's ``kv_cache_size_tokens``; of releases that
-    # lack it, blocks times their size.
+    """Return the size of the KV cache in tokens: vLLM's ``kv_cache_size_tokens``; of releases that
+    lack it, blocks times their size.
+    """
     said = {name: int(count) for name, count in _LABEL.findall(labels)}
     if "kv_cache_size_tokens" in said:
         return said["kv_cache_size_tokens"]
@@ -282,9 +283,10 @@ def over_window(series: MetricSeries, window: Window | None) -> Counted:
 
 
 def _between(snapshots: Sequence[Snapshot], counters: Iterable[Counters | None]) -> Counted:
-    # Return the acceptance from the first to the last of counters in the order of time;
-    # ``snapshots`` tell whether the server restarted, also one that drafts nothing: its counted
-    # tokens fell.
+    """Return the acceptance from the first to the last of counters in the order of time;
+    ``snapshots`` tell whether the server restarted, also one that drafts nothing: its counted
+    tokens fell.
+    """
     counted = [one for one in counters if one is not None]
     # What every server of vLLM counts.
     totals = [

@@ -51,7 +51,7 @@ def sniff(content: FileContent) -> Format:
 
 
 def recognised(data: memoryview) -> Format | None:
-    # Return the format that recognises a file, also by its first bytes alone.
+    """Return the format that recognises a file, also by its first bytes alone."""
     data = json_bytes(data)
     return next((known for known in FORMATS if known.sniff(data)), None)
 
@@ -65,8 +65,9 @@ def is_report(path: Path) -> bool:
 
 @remembered
 def may_be_report(path: Path) -> bool:
-    # Return whether a format recognises a file, or it cannot be told: it cannot be read, or its
-    # packing is cut off.
+    """Return whether a format recognises a file, or it cannot be told: it cannot be read, or its
+    packing is cut off.
+    """
     try:
         return recognised(head_of_file(path)) is not None
     except (OSError, InvalidInput):

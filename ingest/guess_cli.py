@@ -59,15 +59,18 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class GuessedFact:
-    # One fact of a file; ``value`` is None where nobody says it.
+    """One fact of a file; ``value`` is None where nobody says it."""
+
     value: Any
     by: By
 
 
 @dataclass(frozen=True)
 class GuessedFile:
-    # One file: what is known of it, and in ``more`` what was guessed or answered, as ``--set``
-    # takes it.
+    """One file: what is known of it, and in ``more`` what was guessed or answered, as ``--set``
+    takes it.
+    """
+
     path: Path
     format: str
     facts: Mapping[str, GuessedFact]
@@ -76,7 +79,7 @@ class GuessedFile:
     more: dict[str, Any] = field(default_factory=dict)
 
     def stated(self, key: str, value: Any, by: By) -> "GuessedFile":
-        # Return the file with a fact that somebody else says now; None: nobody does.
+        """Return the file with a fact that somebody else says now; None: nobody does."""
         more = {name: said for name, said in self.more.items() if name != key}
         if value is not None:
             more[key] = value
@@ -86,8 +89,9 @@ class GuessedFile:
 def guessed(
     rows: Iterable[Row], stated: Callable[[Path], Mapping[str, Any]]
 ) -> tuple[GuessedFile, ...]:
-    # Return what is known of each file of some cells, and what its path and the other files add.
-    # ``stated``: what the user said of a path.
+    """Return what is known of each file of some cells, and what its path and the other files add.
+    ``stated``: what the user said of a path.
+    """
     files: dict[str, list[Row]] = {}
     for row in rows:
         files.setdefault(str(row["path"]), []).append(row)
@@ -176,7 +180,7 @@ def _load_of(cell: Row) -> Load | None:
 
 
 def missing(files: Sequence[GuessedFile]) -> dict[str, int]:
-    # Return the facts that nobody states, and of how many files.
+    """Return the facts that nobody states, and of how many files."""
     counted = Counter(
         key for one in files for key, fact in one.facts.items()
         if fact.value is None and key != "draft_model"
@@ -208,7 +212,7 @@ def told_apart(files: Sequence[GuessedFile]) -> tuple[GuessedFile, ...]:
 
 
 def named_apart(files: Sequence[GuessedFile]) -> dict[str, tuple[str, ...]]:
-    # Return, by arm, the words and numbers that tell names of repeats apart: they may say what ran.
+    """Return, by arm, the words and numbers that tell names of repeats apart: they may say what ran."""
     alike = list(map(_named, files))
     words, numbers = words_apart(alike), numbers_apart(alike)
     return {
@@ -382,8 +386,9 @@ def _marked(fact: GuessedFact) -> str:
 
 
 def _asked(files: tuple[GuessedFile, ...]) -> tuple[GuessedFile, ...]:
-    # Ask for what is missing, and return the files with the user's answers: which are the baseline,
-    # what the others speculate with and how many tokens, then what all may share.
+    """Ask for what is missing, and return the files with the user's answers: which are the baseline,
+    what the others speculate with and how many tokens, then what all may share.
+    """
     if any(_method(one) is None for one in files):
         part = click.prompt("A part of the paths of the baseline's files", default="", type=str)
         if part:

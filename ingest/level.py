@@ -248,7 +248,7 @@ def _columns(requests: LevelRequests, window: Window) -> Columns:
 
 
 def _recomputed(level: LevelReport, full: Columns | None) -> Iterator[Measurement]:
-    # Yield the measurements that follow from the requests: without their times the latencies only.
+    """Yield the measurements that follow from the requests: without their times the latencies only."""
     requests = level.requests
     if full is None or requests is None or not (requests.complete and requests.recomputed):
         return
@@ -263,8 +263,9 @@ def _recomputed(level: LevelReport, full: Columns | None) -> Iterator[Measuremen
 
 
 def of_texts(texts: Iterable[str | None]) -> Iterator[Measurement]:
-    # Yield the shares of completed answers that repeat themselves and that are JSON. None and a
-    # redacted text are unknown; where no text says anything, nothing is known.
+    """Yield the shares of completed answers that repeat themselves and that are JSON. None and a
+    redacted text are unknown; where no text says anything, nothing is known.
+    """
     known = [text for text in texts if text is not None and not is_redacted(text)]
     for metric, judge in (("repeating_answers", repeats), ("json_answers", is_json)):
         if any(known):

@@ -108,7 +108,7 @@ def with_facts(
 def _one_turn(
     intake: "Intake", units: UnitsWithOptions, store: Writer, alive: Callable[[], None]
 ) -> bool:
-    # Take in until there is no more, or another process wants to write; return whether one does.
+    """Take in until there is no more, or another process wants to write; return whether one does."""
     published = time.monotonic()
     ask_at, is_over = published + TURN_SECONDS, False
 
@@ -140,7 +140,7 @@ class Intake:
     def __init__(
         self, store: Writer, advance: Callable[[Unit], None], held: Iterable[str] = ()
     ) -> None:
-        # ``held``: ids of a warehouse that is read again, which the store holds no more.
+        """``held``: ids of a warehouse that is read again, which the store holds no more."""
         self.outcome = IngestOutcome()
         self.superseded: set[str] = set()
         self._store = store
@@ -155,8 +155,9 @@ class Intake:
         self._most: dict[str, int] = {}
 
     def take_in(self, units: UnitsWithOptions) -> Iterator[None]:
-        # Read every unit and adopt what it holds, or reject it; yields after each, and while it
-        # waits. Raises DraftboardError where the warehouse cannot be written.
+        """Read every unit and adopt what it holds, or reject it; yields after each, and while it
+        waits. Raises DraftboardError where the warehouse cannot be written.
+        """
         tasks = self._tasks(units)
         for first in tasks:
             everything = itertools.chain([first], tasks)
@@ -194,8 +195,9 @@ class Intake:
         self._store.reject(self._rejected[number])
 
     def _adopt(self, result: ReadResult, replaces: bool) -> bool:
-        # Adopt what is new of a result, and let go in whose place it stands; return whether
-        # something is new. ``replaces``: also what is known.
+        """Adopt what is new of a result, and let go in whose place it stands; return whether
+        something is new. ``replaces``: also what is known.
+        """
         if not replaces and all(self._store.known(draft.source_id) for draft in result.drafts):
             # The same content under another name was read at the same time.
             for draft in result.drafts:
@@ -214,8 +216,9 @@ class Intake:
         return bool(new)
 
     def _is_part(self, result: ReadResult, replaces: bool) -> bool:
-        # Return whether the same run is held with more files, or as many that were read at the same
-        # time; if not, what is held of it is let go.
+        """Return whether the same run is held with more files, or as many that were read at the same
+        time; if not, what is held of it is let go.
+        """
         if result.beside is None:
             return False
         own = result.drafts[0].source_id

@@ -62,7 +62,8 @@ Answer = ReadResult | ClaimsTable | InvalidInput | None
 
 
 class _Process(ForkServerProcess):
-    # Reads, and imports nothing of the module that was started, which may be any.
+    """Reads, and imports nothing of the module that was started, which may be any."""
+
     def start(self) -> None:
         main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
         try:
@@ -184,7 +185,8 @@ def _answer(future: "Future[Answer]", error: BaseException | None, task: Reading
 
 
 class _Job:
-    # What all tasks of a process share: the warehouse, and the ids that it holds.
+    """What all tasks of a process share: the warehouse, and the ids that it holds."""
+
     root = Path()
     known: frozenset[str] = frozenset()
 
@@ -208,8 +210,9 @@ def _end_with_the_command() -> None:
 
 
 def _read(task: ReadingTask) -> Answer:
-    # Read what a task names; whatever reading raises concerns this unit alone.
-    # Not above: only a process that reads needs it.
+    """Read what a task names; whatever reading raises concerns this unit alone.
+    Not above: only a process that reads needs it.
+    """
     from ingest.reading import read_unit
     from ingest.stated import sentence
 
@@ -234,9 +237,10 @@ def _read(task: ReadingTask) -> Answer:
 
 
 def _limit(allowed: Allowance) -> None:
-    # Let the system end this process where the next unit takes more than it may. RLIMIT_DATA,
-    # because a mapped report is no part of it: RLIMIT_AS would count its pages, and the resident
-    # size would have to be looked at from outside, after the fact.
+    """Let the system end this process where the next unit takes more than it may. RLIMIT_DATA,
+    because a mapped report is no part of it: RLIMIT_AS would count its pages, and the resident
+    size would have to be looked at from outside, after the fact.
+    """
     used = resource.getrusage(resource.RUSAGE_SELF)
     most = {resource.RLIMIT_CPU: math.ceil(used.ru_utime + used.ru_stime + allowed.seconds)}
     # Elsewhere than on Linux such a limit does not reach most of what is allocated.

@@ -120,7 +120,7 @@ def check_text(data: memoryview, path: Path) -> None:
 
 
 def hashed(data: memoryview) -> Callable[[], str]:
-    # Start hashing in a thread; return a function that waits for the hash.
+    """Start hashing in a thread; return a function that waits for the hash."""
     digest = hashlib.sha256()
     thread = threading.Thread(target=digest.update, args=(data,), daemon=True)
     thread.start()
@@ -141,8 +141,9 @@ def _unpacked_chunks(file: IO[bytes]) -> Iterator[bytes] | None:
 
 
 def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
-    # Yield what a file of zstd frames holds. Raises EOFError where the last one has no end, which
-    # the library's own reader takes for the end of the file.
+    """Yield what a file of zstd frames holds. Raises EOFError where the last one has no end, which
+    the library's own reader takes for the end of the file.
+    """
     library = zstandard.ZstdDecompressor()
     frame = library.decompressobj()
     while packed := file.read(_PACKED):
@@ -156,8 +157,9 @@ def _of_zstd(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _spooled(chunks: Iterable[bytes], path: Path) -> IO[bytes]:
-    # Unpack into a nameless temporary file, so that memory stays small.
-    # Reports pack about 10:1, repeated texts about 100:1; beyond 500:1 it is a decompression bomb.
+    """Unpack into a nameless temporary file, so that memory stays small.
+    Reports pack about 10:1, repeated texts about 100:1; beyond 500:1 it is a decompression bomb.
+    """
     limit = min(MAX_UNPACKED, max(path.stat().st_size * 500, 16 * _CHUNK))
     out = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     try:

@@ -67,9 +67,10 @@ _NEVER_ZERO = frozenset(
 
 
 def without_uncounted(cell: Cell) -> Cell:
-    # Return the cell without reported metrics whose mean of completed requests is 0: they are
-    # unknown. A server without streaming has no first token, one that says no usage no tokens;
-    # GuideLLM and ``vllm bench`` then report 0 for every statistic.
+    """Return the cell without reported metrics whose mean of completed requests is 0: they are
+    unknown. A server without streaming has no first token, one that says no usage no tokens;
+    GuideLLM and ``vllm bench`` then report 0 for every statistic.
+    """
     unknown = {
         m.metric
         for m in cell.measurements
@@ -85,9 +86,10 @@ def without_uncounted(cell: Cell) -> Cell:
 
 
 def with_attainment(cell: Cell) -> Cell:
-    # Return the cell with its attainment; unchanged where no rate was offered, none is known, or
-    # the load was over too soon to tell. Of a trace it is the time in which its requests came over
-    # that in which they were completed: 1 where a server keeps up, less where they pile up.
+    """Return the cell with its attainment; unchanged where no rate was offered, none is known, or
+    the load was over too soon to tell. Of a trace it is the time in which its requests came over
+    that in which they were completed: 1 where a server keeps up, less where they pile up.
+    """
     facts = cell.facts
     load = load_of(facts.load_profile, facts.concurrency, facts.rate, facts.trace)
     starts, ends = (_completed(cell, column) for column in ("start", "end"))
@@ -116,8 +118,9 @@ def with_attainment(cell: Cell) -> Cell:
 
 
 def _completed(cell: Cell, column: str) -> NDArray[np.float64]:
-    # Return a column of the completed requests in the window; empty where not all requests are
-    # known.
+    """Return a column of the completed requests in the window; empty where not all requests are
+    known.
+    """
     if cell.requests is None or not cell.requests_complete:
         return np.empty(0)
     rows = cell.requests
@@ -133,7 +136,7 @@ _METRICS = ("acceptance_rate", "mean_acceptance_length")
 
 
 def finished(cell: Cell) -> Cell:
-    # Return the cell with its best acceptance among the measurements and with all flags.
+    """Return the cell with its best acceptance among the measurements and with all flags."""
     counts = tuple(
         sorted(
             cell.acceptance, key=lambda a: ("counters", "requests", "vllm_bench").index(a.source)
@@ -166,7 +169,7 @@ _RISING = ("min", *PERCENTILES, "max")
 
 
 def require_storable(cell: Cell) -> None:
-    # Raise InvalidInput with the first impossible number of the cell.
+    """Raise InvalidInput with the first impossible number of the cell."""
     for wrong in _impossible(cell):
         raise InvalidInput(
             f"Benchmark {cell.index} of this report has {wrong}, which cannot be; the file was "
@@ -231,7 +234,7 @@ def _disordered(cell: Cell) -> Iterator[str]:
 
 
 def _plausible(metric: Metric, value: float | None) -> bool:
-    # Return whether a value may be true; an unknown one may. An infinite one never is.
+    """Return whether a value may be true; an unknown one may. An infinite one never is."""
     if value is None:
         return True
     return metric.lowest - _CLOCK <= value <= metric.highest + _CLOCK and math.isfinite(value)
@@ -299,8 +302,9 @@ def _file(
 
 
 def _table(path: Path) -> ClaimsTable:
-    # Return a published table, kept as it is; it is read once to see that it can be.
-    # Not above: it is rare, and takes as long to import as a hundred small reports to read.
+    """Return a published table, kept as it is; it is read once to see that it can be.
+    Not above: it is rare, and takes as long to import as a hundred small reports to read.
+    """
     from analysis.published.claims import judge
     from analysis.published.claims_file import read_claims
 
@@ -365,8 +369,9 @@ def _parsed(content: FileContent, context: Context, options: IngestOptions | Non
 
 
 def _with_success(cells: Iterator[Cell]) -> Iterator[Cell]:
-    # Yield the cells. Raise InvalidInput at their end where all of them failed: one that did is a
-    # result among others.
+    """Yield the cells. Raise InvalidInput at their end where all of them failed: one that did is a
+    result among others.
+    """
     failed: set[bool] = set()
     for cell in cells:
         failed.add(cell.status == "failed")
@@ -413,8 +418,9 @@ def _drafts(
 
 
 def _stored(cells: Iterator[Cell], keep_text: bool) -> Iterator[Cell]:
-    # Yield the cells as they are stored; whatever a broken report makes parsing raise is
-    # InvalidInput.
+    """Yield the cells as they are stored; whatever a broken report makes parsing raise is
+    InvalidInput.
+    """
     any_cell = False
     try:
         for cell in cells:
@@ -431,8 +437,10 @@ def _stored(cells: Iterator[Cell], keep_text: bool) -> Iterator[Cell]:
 
 
 class _WithoutPandas:
-    # Keeps Arrow from importing pandas at its first array, which takes a third of a second and 40
-    # MB for nothing.
+    """Keeps Arrow from importing pandas at its first array, which takes a third of a second and 40
+    MB for nothing.
+    """
+
     @staticmethod
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None

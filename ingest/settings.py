@@ -78,9 +78,10 @@ def is_of_speculation(option: str) -> bool:
 
 
 def config_of(options: Mapping[str, Any]) -> dict[str, Any] | None:
-    # Return the speculative configuration that the options of a server make up; None for none.
-    # Raises UnknownKey with one sentence where an option may be about speculation and says nothing
-    # that is known here.
+    """Return the speculative configuration that the options of a server make up; None for none.
+    Raises UnknownKey with one sentence where an option may be about speculation and says nothing
+    that is known here.
+    """
     config: dict[str, Any] | None = None
     for option, value in options.items():
         # What vLLM takes for no configuration.
@@ -90,8 +91,9 @@ def config_of(options: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _members(option: str, value: Any) -> dict[str, Any]:
-    # Return the members of the configuration that one option gives: ``{"a": {"b": value}}`` of
-    # ``--speculative-config.a.b value``.
+    """Return the members of the configuration that one option gives: ``{"a": {"b": value}}`` of
+    ``--speculative-config.a.b value``.
+    """
     name, _, path = option.partition(".")
     is_member = name in _MEMBERS and not path
     if not isinstance(value, str) or not (is_member or name == _CONFIG):
@@ -235,7 +237,7 @@ def _arguments(command: str) -> list[str]:
 
 
 def _read(words: list[str]) -> tuple[str | None, dict[str, Any]]:
-    # Return the positional model, and options by their long names; ``--no-…`` is False.
+    """Return the positional model, and options by their long names; ``--no-…`` is False."""
     model: str | None = None
     options: dict[str, Any] = {}
     while words:

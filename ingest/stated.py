@@ -122,7 +122,7 @@ def shown(value: Any) -> str:
 
 
 def kind(value: Any) -> str:
-    # Return what a value is, in a word or two: ``a text``, ``true or false``.
+    """Return what a value is, in a word or two: ``a text``, ``true or false``."""
     return _FOUND.get(type(value).__name__, "something else")
 
 
@@ -368,8 +368,9 @@ def cut_off(kind: str) -> InvalidInput:
 
 
 def _plain(said: Any, kind: str) -> None:
-    # Make every name a text, as in JSON: YAML takes numbers and nothing for names too. Raises
-    # InvalidInput where the values, aliases followed, are too many or without end.
+    """Make every name a text, as in JSON: YAML takes numbers and nothing for names too. Raises
+    InvalidInput where the values, aliases followed, are too many or without end.
+    """
     waiting, seen = [said], 0
     while waiting:
         one = waiting.pop()
@@ -458,6 +459,7 @@ def json_object(data: memoryview, what: str) -> tuple[dict[str, Any], tuple[Flag
 
 
 def members(data: memoryview | bytes) -> dict[str, Any]:
-    # Return one JSON object as a dictionary, as it stands: ``time_per_output_token`` is no
-    # credential.
+    """Return one JSON object as a dictionary, as it stands: ``time_per_output_token`` is no
+    credential.
+    """
     return msgspec.json.decode(data, type=dict[str, Any])

@@ -52,7 +52,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        # How an error names it.
+        """How an error names it."""
         return "--columns:" if self.column is None else f"column {self.column!r}:"
 
     def of(self, row: "Row") -> Any:
@@ -60,8 +60,9 @@ class Column:
         return value.strip() if isinstance(value, str) else value
 
     def meant(self, value: Any) -> Any:
-        # Return what a value means; a number as its text, as in a CSV. YAML takes ``off`` and
-        # ``no`` for false.
+        """Return what a value means; a number as its text, as in a CSV. YAML takes ``off`` and
+        ``no`` for false.
+        """
         text = str(value) if is_number(value) else value
         spelled = _SPELLED.get(str(text).lower(), text)
         return self.values.get(str(text), self.values.get(str(spelled), text))
@@ -109,7 +110,7 @@ def column_map(said: Mapping[str, Any]) -> ColumnMap:
 
 
 def _metric(name: str) -> tuple[str, str]:
-    # Return the metric and the statistic of ``ttft_p99``; without one it is the mean.
+    """Return the metric and the statistic of ``ttft_p99``; without one it is the mean."""
     metric, _, word = (name, "", "mean") if name in METRICS else name.rpartition("_")
     statistic = STATISTICS.get(word)
     if metric in METRICS and statistic in METRICS[metric].statistics:
@@ -123,8 +124,9 @@ def _metric(name: str) -> tuple[str, str]:
 
 
 def _column(name: str, told: Any, ours: str | None) -> Column:
-    # Return where a name's value stands. ``ours``: our unit; None where the value is no number. A
-    # time says its unit, or its column's name ends with it: ``…_ms``, ``…_s``.
+    """Return where a name's value stands. ``ours``: our unit; None where the value is no number. A
+    time says its unit, or its column's name ends with it: ``…_ms``, ``…_s``.
+    """
     said = told if isinstance(told, dict) else {"column": told}
     if set(said) - {"column", "value", "unit", "values"} or ("column" in said) == ("value" in said):
         raise UnknownKey(

@@ -56,8 +56,10 @@ _UNREADABLE: Mark = (-1, -1)
 
 @dataclass(frozen=True)
 class Sighting:
-    # A drop or a report as it lay there: its path, the mark of its record or its file, and the
-    # marks of the files that belong to a report.
+    """A drop or a report as it lay there: its path, the mark of its record or its file, and the
+    marks of the files that belong to a report.
+    """
+
     path: Path
     is_drop: bool
     mark: Mark
@@ -65,12 +67,13 @@ class Sighting:
 
     @property
     def marks(self) -> Fingerprint:
-        # The marks by which it is known once it was read: of a drop only that of its record.
+        """The marks by which it is known once it was read: of a drop only that of its record."""
         return (("", self.mark), *self.beside)
 
     def fingerprint(self) -> Fingerprint:
-        # Return the marks of all files of a sighting, the hidden ones of a drop too: ``rsync``
-        # writes under hidden names.
+        """Return the marks of all files of a sighting, the hidden ones of a drop too: ``rsync``
+        writes under hidden names.
+        """
         if not self.is_drop:
             return self.marks
         try:
@@ -167,14 +170,15 @@ class Memory:
 
     @property
     def rejections(self) -> dict[str, Fingerprint]:
-        # The rejected paths that are unchanged since, each as it was when it was read.
+        """The rejected paths that are unchanged since, each as it was when it was read."""
         return {path: marks for path, (state, marks) in self._known.items() if state == "rejected"}
 
     def ready(self, seen: Iterable[Sighting], complete: Callable[[], bool]) -> list[Sighting]:
-        # Return what is new and has been still since the last look. Anything may have been written
-        # in place or copied file by file, so it is read when two looks in a row saw the same. What
-        # is gone is forgotten, unless the look was not ``complete``, which is known at its end: a
-        # folder could not be read.
+        """Return what is new and has been still since the last look. Anything may have been written
+        in place or copied file by file, so it is read when two looks in a row saw the same. What
+        is gone is forgotten, unless the look was not ``complete``, which is known at its end: a
+        folder could not be read.
+        """
         self.news = False
         there: set[str] = set()
         still = []
@@ -195,7 +199,7 @@ class Memory:
         return still
 
     def settle(self, sighting: Sighting, rejected: bool) -> None:
-        # Note that a sighting was read, so that it is looked at again only when it changes.
+        """Note that a sighting was read, so that it is looked at again only when it changes."""
         path = str(sighting.path)
         if rejected and path in self._known:
             self._known[path] = "rejected", self._known[path][1]
@@ -221,8 +225,9 @@ def _keep(root: Path, by: str, rejections: dict[str, Fingerprint]) -> None:
 
 
 def _recalled(root: Path, by: str) -> dict[str, Fingerprint]:
-    # Return what was rejected for reasons that still hold, and is listed as rejected in the
-    # warehouse.
+    """Return what was rejected for reasons that still hold, and is listed as rejected in the
+    warehouse.
+    """
     with suppress(OSError, ValueError, TypeError, KeyError, DraftboardError):
         kept = json.loads((root / _REJECTED).read_bytes())
         if kept["by"] == by:
@@ -237,8 +242,9 @@ def _recalled(root: Path, by: str) -> dict[str, Fingerprint]:
 
 
 def _hash_of(options: IngestOptions) -> str:
-    # Return a hash of our code and of what was asked: with another hash, rejected files are read
-    # again.
+    """Return a hash of our code and of what was asked: with another hash, rejected files are read
+    again.
+    """
     code = hashlib.sha256()
     for folder in ("ingest", "analysis", "warehouse"):
         for path in sorted((_HOME / folder).rglob("*.py")):
@@ -382,7 +388,7 @@ class _Watcher:
         )
 
     def run(self) -> None:
-        # Make pass after pass until the end is asked for.
+        """Make pass after pass until the end is asked for."""
         write_health(self._root, self._health)
         pause = self._interval
         while not self._stop.asked:
@@ -396,8 +402,9 @@ class _Watcher:
         self._report(0)
 
     def _one_pass(self) -> bool:
-        # Look once, take in what is new, and return whether something happened.
-        # Where somebody removed the warehouse, or put an older one in its place, all is new again.
+        """Look once, take in what is new, and return whether something happened.
+        Where somebody removed the warehouse, or put an older one in its place, all is new again.
+        """
         with suppress(DraftboardError, OSError):
             if (current_generation(self._root) or 0) < self._health.generation:
                 self._memory = Memory()
@@ -461,7 +468,7 @@ class _Watcher:
                 yield unit
 
     def _say_alive(self) -> None:
-        # Report again before the promised moment of the next report comes near.
+        """Report again before the promised moment of the next report comes near."""
         if datetime.now(UTC) + timedelta(seconds=_GRACE_S - 5) > self._health.due:
             self._report(_GRACE_S)
 

@@ -62,8 +62,9 @@ def conduct(settings: Settings, study: str) -> NightSummary:
 
 
 def _through(night: stages.NightRun) -> NightSummary:
-    # Go through all stages that are not done; those behind one that was done again are done again
-    # too.
+    """Go through all stages that are not done; those behind one that was done again are done again
+    too.
+    """
     if night.state.child is not None:
         stages.end_left_over(night.state.child)
         night.keep(child=None)
@@ -113,7 +114,7 @@ def _stage(night: stages.NightRun, name: StageName) -> None:
 
 
 def _needs(night: stages.NightRun, name: StageName) -> stages.StageEnd | None:
-    # Say why a stage has nothing to work with; None where it has.
+    """Say why a stage has nothing to work with; None where it has."""
     if name in ("plan", "notify"):
         return None
     if night.summary.stage("plan").status != "done":

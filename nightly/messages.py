@@ -77,7 +77,7 @@ class Outbox(StrictPart):
 
 
 def read(root: Path, study: str) -> Outbox:
-    # Read the outbox of a study; a missing or damaged one is empty: rather tell twice than never.
+    """Read the outbox of a study; a missing or damaged one is empty: rather tell twice than never."""
     try:
         return Outbox.model_validate_json((nights_folder(root) / study / FILE).read_bytes())
     except (OSError, ValidationError):
@@ -85,7 +85,7 @@ def read(root: Path, study: str) -> Outbox:
 
 
 def write(root: Path, study: str, box: Outbox) -> None:
-    # Write the outbox of a study into the warehouse.
+    """Write the outbox of a study into the warehouse."""
     write_whole(nights_folder(root) / study / FILE, box.model_dump_json(indent=1) + "\n")
 
 
@@ -221,7 +221,7 @@ class Receivers:
     addresses: dict[str, str] = field(repr=False)
 
     def deliver(self, message: Message, name: str) -> str | None:
-        # Send one message: None where the service took it, else why not, without its address.
+        """Send one message: None where the service took it, else why not, without its address."""
         import apprise
 
         # Apprise may name an address in its log; nothing of it is shown but a status.

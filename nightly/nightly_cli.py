@@ -164,7 +164,7 @@ def _list(study: Path | None, warehouse: Path | None, as_json: bool) -> None:
 
 
 def _echo(text: str) -> None:
-    # Print what stages say; a terminal that is gone must not end the night.
+    """Print what stages say; a terminal that is gone must not end the night."""
     with suppress(OSError):
         sys.stderr.write(text)
         sys.stderr.flush()

@@ -52,7 +52,7 @@ class Budget:
     usd_per_hour: float | None
 
     def __post_init__(self) -> None:
-        # Raise RunnerError where money is limited and the node has no price.
+        """Raise RunnerError where money is limited and the node has no price."""
         if self.limits.usd is not None and not self.usd_per_hour:
             raise RunnerError(
                 "--max-usd needs the price of the node, and the study states none; add price: "
@@ -68,7 +68,7 @@ class Budget:
         return max(0.0, min(allowed) - measured_s) if allowed else None
 
     def __str__(self) -> str:
-        # Write the budget: ``3 h``, ``20 USD`` or both.
+        """Write the budget: ``3 h``, ``20 USD`` or both."""
         hours = [] if self.limits.hours is None else [f"{self.limits.hours:g} h"]
         money = [] if self.limits.usd is None else [f"{self.limits.usd:g} USD"]
         return " or ".join(hours + money)

@@ -155,8 +155,9 @@ class NightRun:
 
 
 def _in_child(work: Callable[[], Any], log: Path, answers: Connection, parent: int) -> None:
-    # Do the work of a stage: a session of its own, without the addresses of messages, its words in
-    # the log.
+    """Do the work of a stage: a session of its own, without the addresses of messages, its words in
+    the log.
+    """
     os.setsid()
     if _LIBC is not None:
         # However the parent dies, the system then asks for the end of this process.
@@ -177,7 +178,7 @@ def _in_child(work: Callable[[], Any], log: Path, answers: Connection, parent: i
 
 
 def end(process: SpawnProcess, grace_s: float = GRACE_S) -> None:
-    # Interrupt a stage as Ctrl-C does, and kill its whole group if it does not end.
+    """Interrupt a stage as Ctrl-C does, and kill its whole group if it does not end."""
     if not process.is_alive():
         return
     os.kill(process.pid or 0, signal.SIGINT)
@@ -211,7 +212,7 @@ def end_left_over(child: Child, grace_s: float = GRACE_S) -> None:
 
 
 def _command(*arguments: str) -> None:
-    # Do what one of our commands does, with options as somebody typed them.
+    """Do what one of our commands does, with options as somebody typed them."""
     import draftboard
 
     draftboard.main(arguments)
@@ -228,7 +229,7 @@ def _lay_out(study: Path) -> tuple[tuple[str, ...], float | None]:
 
 
 def _take_in(results: Path, warehouse: Path) -> list[tuple[str, str]]:
-    # Ingest; return the path and the reason of each file that is rejected.
+    """Ingest; return the path and the reason of each file that is rejected."""
     from commands.intake import take_in
 
     return [(one.path, one.reason) for one in take_in([results], warehouse).rejected]
@@ -237,7 +238,7 @@ def _take_in(results: Path, warehouse: Path) -> list[tuple[str, str]]:
 def _judge(
     warehouse: Path, study: str, since: datetime | None, max_regression: tuple[str, ...]
 ) -> Judgement:
-    # Judge a study's series over all its nights.
+    """Judge a study's series over all its nights."""
     from commands.gate import judge
     from warehouse.filters import Filters
 
@@ -245,8 +246,9 @@ def _judge(
 
 
 def _decide(warehouse: Path, study: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    # Record what is decided now. Return it, a paragraph each, and what is decided otherwise than it
-    # was last recorded.
+    """Record what is decided now. Return it, a paragraph each, and what is decided otherwise than it
+    was last recorded.
+    """
     from answers.decide.values import DecideQuestion
     from commands.decide import decided, record
     from warehouse.filters import Filters
@@ -263,7 +265,7 @@ def _decide(warehouse: Path, study: str) -> tuple[tuple[str, ...], tuple[str, ..
 
 
 def plan(night: NightRun) -> StageEnd:
-    # Lay out the study: its cells, and what an hour of its node costs.
+    """Lay out the study: its cells, and what an hour of its node costs."""
     study = night.settings.study
     ended = night.start("plan", partial(_lay_out, study))
     if ended.answer is None:
@@ -283,7 +285,7 @@ def hash_of(study: Path) -> str:
 
 
 def run(night: NightRun) -> StageEnd:
-    # Measure what is missing, as far as the budget reaches.
+    """Measure what is missing, as far as the budget reaches."""
     if not night.measure:
         why = "an earlier call was ended, and this night was not taken up in time"
         return StageEnd("stopped", why)
@@ -322,7 +324,7 @@ def _spent(night: NightRun, budget: Budget) -> str:
 
 
 def ingest(night: NightRun) -> StageEnd:
-    # Take in what there is, also of a night that was stopped.
+    """Take in what there is, also of a night that was stopped."""
     count, _ = cells_of(night.folder, night.state.planned)
     if not count.good and not count.failed:
         return StageEnd("skipped", "nothing was measured")
@@ -336,7 +338,7 @@ def ingest(night: NightRun) -> StageEnd:
 
 
 def gate(night: NightRun) -> StageEnd:
-    # Judge this study's series over all its nights.
+    """Judge this study's series over all its nights."""
     settings, study = night.settings, night.folder.study
     ended = night.start("gate", partial(
         _judge, settings.warehouse, study, settings.since, settings.max_regression))  # fmt: skip
@@ -348,7 +350,7 @@ def gate(night: NightRun) -> StageEnd:
 
 
 def report(night: NightRun) -> StageEnd:
-    # Write the study's report beside the results.
+    """Write the study's report beside the results."""
     settings = night.settings
     link = ("--link", settings.link) if settings.link else ()
     ended = night.start("report", partial(

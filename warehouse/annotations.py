@@ -45,9 +45,10 @@ Line = TypeVar("Line")
 
 
 def append_lines(root: Path, name: str, lines: bytes) -> None:
-    # Write lines behind the others, durably; several processes may do so at once. Raises
-    # WarehouseMissing where there is no warehouse, WarehouseBusy where another process keeps the
-    # file locked, and a sentence for a full disk.
+    """Write lines behind the others, durably; several processes may do so at once. Raises
+    WarehouseMissing where there is no warehouse, WarehouseBusy where another process keeps the
+    file locked, and a sentence for a full disk.
+    """
     refuse_bundle(root)
     require_current(root)
     if is_copy(root):
@@ -89,8 +90,9 @@ def _write_behind(path: Path, lines: bytes) -> None:
 
 
 def read_lines(path: Path, kind: type[Line]) -> list[Line]:
-    # Return the lines of a file as values of one kind; none where there is no file. A line that is
-    # no such value, such as one that is only half written, is passed over.
+    """Return the lines of a file as values of one kind; none where there is no file. A line that is
+    no such value, such as one that is only half written, is passed over.
+    """
     if is_copy(path.parent):
         follow(path.parent)
     try:
@@ -207,8 +209,9 @@ def version(root: Path) -> str:
 
 @lru_cache(maxsize=16)
 def _parsed(path: Path, file_version: str) -> tuple[tuple[Annotation, ...], int]:
-    # Return the events of the file and the number of lines that are none, remembered for a version
-    # of the file.
+    """Return the events of the file and the number of lines that are none, remembered for a version
+    of the file.
+    """
     if not file_version:
         return (), 0
     with full_disk_explained(path.parent):

@@ -34,7 +34,8 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 
 
 class _Group(click.Group):
-    # Prints an error that the user can act on as one line, and exits 1.
+    """Prints an error that the user can act on as one line, and exits 1."""
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

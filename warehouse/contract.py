@@ -93,7 +93,7 @@ class Facts(BaseModel):
     @field_validator(*_NUMBERS, mode="before")
     @classmethod
     def _no_truth(cls, value: Any) -> Any:
-        # Refuse true and false, which Python takes for 1 and 0.
+        """Refuse true and false, which Python takes for 1 and 0."""
         if isinstance(value, bool):
             raise PydanticKnownError("float_type")
         return value

@@ -64,7 +64,7 @@ def compact(root: Path, target: int = TARGET_ROWS) -> int:
 
 
 def _batches(given: Sequence[Any], most: int, size: Callable[[Any], int]) -> list[list[Any]]:
-    # Return neighbours in groups, each of ``most`` in all or of a single one.
+    """Return neighbours in groups, each of ``most`` in all or of a single one."""
     groups: list[list[Any]] = []
     total = 0
     for member in given:
@@ -79,8 +79,9 @@ def _batches(given: Sequence[Any], most: int, size: Callable[[Any], int]) -> lis
 def _with_few_files(
     root: Path, segment: Segment, target: int, made: dict[Path, str]
 ) -> tuple[Segment, int]:
-    # Return the segment with its requests in few files, and how many were merged. ``made`` gets the
-    # private files that were written, with the names that they are to have.
+    """Return the segment with its requests in few files, and how many were merged. ``made`` gets the
+    private files that were written, with the names that they are to have.
+    """
     files = _rows_of(root, segment, "request_files").to_pylist()
     listed: list[dict[str, Any]] = []
     moved: dict[str, str] = {}
@@ -102,7 +103,7 @@ def _with_few_files(
 def _rewritten(
     root: Path, segment: Segment, changed: Mapping[str, list[dict[str, Any]]]
 ) -> Segment:
-    # Return the segment with other rows in some tables, in their files' own types.
+    """Return the segment with other rows in some tables, in their files' own types."""
     tables = dict(segment.tables)
     for name, rows in changed.items():
         tables.pop(name, None)
@@ -113,7 +114,7 @@ def _rewritten(
 
 
 def _rows_of(root: Path, segment: Segment, table: str) -> pa.Table:
-    # Return the rows of a table; none, and its columns, where the segment has no file of it.
+    """Return the rows of a table; none, and its columns, where the segment has no file of it."""
     if table in segment.tables:
         return pq.read_table(root / TABLES / segment.tables[table].file)
     schema = BATCHES[table]
@@ -130,8 +131,9 @@ def _copied_requests(
     made: dict[Path, str],
     cells: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    # Write the requests of some files, with ``cells`` only theirs, into one; return its row of
-    # ``request_files``. ``made`` gets the private file, with the name that it is to have.
+    """Write the requests of some files, with ``cells`` only theirs, into one; return its row of
+    ``request_files``. ``made`` gets the private file, with the name that it is to have.
+    """
     private = private_requests(root)
     rows = 0
     have(root, names)
@@ -188,8 +190,9 @@ def keep(root: Path, since: datetime | None, nights: int | None, days: float | N
 def _without_requests(
     root: Path, segment: Segment, going: Mapping[int, str], sentence: str, made: dict[Path, str]
 ) -> Segment:
-    # Return the segment without the requests of some cells, each of which is flagged. A file of
-    # which a part goes is written again; ``made`` gets these, with the names that they are to have.
+    """Return the segment without the requests of some cells, each of which is flagged. A file of
+    which a part goes is written again; ``made`` gets these, with the names that they are to have.
+    """
     cells = _rows_of(root, segment, "cells")
     cell_ids = {
         row["cell"]: row["cell_id"] for row in cells.select(["cell", "cell_id"]).to_pylist()
@@ -297,8 +300,9 @@ def _parquet(folder: Path) -> list[Path]:
 def _not_whole(
     root: Path, folder: str, listed: Sequence[Mapping[str, Any]]
 ) -> list[WarehouseFinding]:
-    # Return a finding for each file that is missing or is not what was written: of a copy, in its
-    # store.
+    """Return a finding for each file that is missing or is not what was written: of a copy, in its
+    store.
+    """
     store = store_of(root) if is_copy(root) else None
     findings = []
     for row in listed:

@@ -241,7 +241,7 @@ def _first_few(names: Sequence[str], between: str) -> str:
 
 
 def run_name(row: Row) -> str:
-    # Return a name for a run that no other run has: its id and the first digits of its source.
+    """Return a name for a run that no other run has: its id and the first digits of its source."""
     return f"{row['run_id']}@{row['source_id'][:_DIGITS]}"
 
 

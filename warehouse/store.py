@@ -65,8 +65,10 @@ Held = TypeVar("Held")
 
 @dataclass
 class KeptAnswer(Generic[Held]):
-    # A value under its key, how it is made, when it was last asked for (monotonic seconds), and the
-    # seconds of its thread that it took.
+    """A value under its key, how it is made, when it was last asked for (monotonic seconds), and the
+    seconds of its thread that it took.
+    """
+
     key: str
     make: Callable[[Held], Any]
     value: Future[Any] = field(default_factory=Future)

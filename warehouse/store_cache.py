@@ -63,15 +63,17 @@ def warehouse_path(given: str | Path | None) -> Path:
 
 
 def split_url(given: Path) -> tuple[str, str] | None:
-    # Return scheme and rest of a URL that was read as a path; None for any other path.
-    # A path has lost one of the two slashes.
+    """Return scheme and rest of a URL that was read as a path; None for any other path.
+    A path has lost one of the two slashes.
+    """
     url = _URL.fullmatch(str(given))
     return None if url is None else (url[1], url[2] or "")
 
 
 def _folder_of(scheme: str, rest: str, kind: str = "warehouse") -> Path:
-    # Return the folder for a URL, ``scheme://rest``, made if it is not there; ``file`` is the
-    # folder itself. Raises InvalidInput for another scheme, or where no bucket is named.
+    """Return the folder for a URL, ``scheme://rest``, made if it is not there; ``file`` is the
+    folder itself. Raises InvalidInput for another scheme, or where no bucket is named.
+    """
     if scheme == "file":
         return Path("/", rest)
     parts = [part for part in rest.split("/") if part]

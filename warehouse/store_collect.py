@@ -54,14 +54,16 @@ _NEVER = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 @dataclass
 class CollectingRight:
-    # The right to remove objects, for as long as nobody takes it away; ``tag``: of the object.
+    """The right to remove objects, for as long as nobody takes it away; ``tag``: of the object."""
+
     store: "ObjectStore"
     machine: str
     tag: str
 
     def announce(self, names: Collection[str]) -> None:
-        # Say what is about to be removed, and that this machine is at work. Raises WarehouseBusy
-        # where another one took over.
+        """Say what is about to be removed, and that this machine is at work. Raises WarehouseBusy
+        where another one took over.
+        """
         content = _content(self.machine, names)
         tag = self.store.replace(COLLECTING, content, self.tag)
         if tag is None:
@@ -75,10 +77,11 @@ class CollectingRight:
 
 @contextmanager
 def right_to_collect(root: Path, store: "ObjectStore") -> Iterator[CollectingRight]:
-    # Be the one machine that removes. Only under the writer's lock of the copy. Raises
-    # WarehouseBusy where another one is at work. What this machine left when it was killed is taken
-    # over at once, what another one left after a quarter of an hour.
-    # In a copy: by what its store knows it, so that it goes on where it was killed.
+    """Be the one machine that removes. Only under the writer's lock of the copy. Raises
+    WarehouseBusy where another one is at work. What this machine left when it was killed is taken
+    over at once, what another one left after a quarter of an hour.
+    In a copy: by what its store knows it, so that it goes on where it was killed.
+    """
     place = root / "remote-name"
     if not place.exists():
         place.write_text(secrets.token_hex(8), encoding="utf-8")
@@ -104,7 +107,7 @@ def _content(machine: str, names: Collection[str]) -> bytes:
 
 
 def _is_dead(store: "ObjectStore") -> bool:
-    # Return whether the holder was killed, by the clock of the store alone.
+    """Return whether the holder was killed, by the clock of the store alone."""
     probe = f"{PRIVATE}{secrets.token_hex(8)}"
     store.replace(probe, b"", None)
     times = {entry.name: entry.modified for entry in store.entries()}
@@ -192,8 +195,9 @@ def _plan(
 
 
 def _named_by(store: "ObjectStore", lists: Collection[str], whole: bool = True) -> set[str]:
-    # Return the files that some lists name; with ``whole=False`` those that can still be read.
-    # Raises WarehouseDamaged.
+    """Return the files that some lists name; with ``whole=False`` those that can still be read.
+    Raises WarehouseDamaged.
+    """
     with TemporaryDirectory() as folder:
         place = Path(folder)
         (place / TABLES).mkdir()

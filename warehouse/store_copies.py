@@ -245,7 +245,7 @@ def bundle(root: Path, out: Path, filters: Filters, with_texts: bool = False) ->
 def _copy_requests(
     reader: Reader, place: Path, cell_ids: Collection[str], with_texts: bool
 ) -> dict[str, Any] | None:
-    # Write the requests of these cells into one file; return its row of ``request_files``, if any.
+    """Write the requests of these cells into one file; return its row of ``request_files``, if any."""
     out = RequestFile(place)
     try:
         for path in reader.request_files(cell_ids):
@@ -263,7 +263,7 @@ def _copy_requests(
 
 
 def _row_groups(path: Path, root: Path) -> Iterator[pa.Table]:
-    # Yield the requests of one cell after the other: each is a row group of its own.
+    """Yield the requests of one cell after the other: each is a row group of its own."""
     try:
         with pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):

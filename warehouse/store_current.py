@@ -131,7 +131,8 @@ def cells_held(root: Path) -> int:
 
 @dataclass
 class _Look:
-    # How the last look at a store ended, and when the copy last answered without it (monotonic s).
+    """How the last look at a store ended, and when the copy last answered without it (monotonic s)."""
+
     at: float
     trouble: DraftboardError | None = None
     answered_alone: float = -math.inf
@@ -164,8 +165,9 @@ def follow(root: Path) -> None:
 
 
 def reach(root: Path) -> None:
-    # Bring the copy up to date for whoever is about to write, whenever that was done last: raises
-    # as ``pull``.
+    """Bring the copy up to date for whoever is about to write, whenever that was done last: raises
+    as ``pull``.
+    """
     with _guard:
         look = _look(root)
     if look.trouble is not None:
@@ -238,7 +240,7 @@ def pull(root: Path) -> None:
 
 
 def _changed(store: "ObjectStore", name: str, tag: str | None) -> Any:
-    # Return an object that has another tag by now; None where it has not.
+    """Return an object that has another tag by now; None where it has not."""
     from warehouse.store_object import Unchanged
 
     try:
@@ -306,7 +308,7 @@ def have_files(root: Path, store: "ObjectStore", names: Iterable[str]) -> None:
 
 
 def _fetch(root: Path, store: "ObjectStore", name: str) -> bool:
-    # Fetch one immutable file; its name says what its content must be.
+    """Fetch one immutable file; its name says what its content must be."""
     final = root / name
     # Not the prefix of a writer's private files: one that starts would remove this.
     private = final.with_name(f".{final.name}.{os.getpid()}-{secrets.token_hex(4)}{_PART}")
@@ -373,8 +375,9 @@ def save(root: Path, generation: Generation) -> None:
 
 
 def _make_current(root: Path, name: str) -> None:
-    # Let CURRENT name a list that is here. In an object store everything new is uploaded, then
-    # CURRENT is replaced on a condition: that one write decides, for everybody.
+    """Let CURRENT name a list that is here. In an object store everything new is uploaded, then
+    CURRENT is replaced on a condition: that one write decides, for everybody.
+    """
     if not is_copy(root):
         point(root, name)
         return
@@ -419,8 +422,9 @@ def require_conditions(root: Path, store: "ObjectStore") -> None:
 
 
 def _upload(root: Path, store: "ObjectStore", before: str | None, name: str) -> None:
-    # Write what a generation lists beyond the one before into the store, the list last. What is
-    # about to be removed there is waited for first.
+    """Write what a generation lists beyond the one before into the store, the list last. What is
+    about to be removed there is waited for first.
+    """
     new = load(root / name)
     is_here = number_of(before) and (root / str(before)).exists()
     base = load(root / str(before)) if is_here else Generation(0)

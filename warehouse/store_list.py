@@ -209,10 +209,11 @@ def retire(root: Path, current: int) -> list[str]:
 
 
 def _count_age_anew(root: Path, going: Iterable[str], staying: Iterable[str]) -> None:
-    # Let the age of request files count from now on, where no list will name them any more.
-    # Somebody may be at work on a path that an older generation gave him; ``gc`` leaves young
-    # files.
-    # What cannot be read keeps its age: the list, or a file of it, is damaged.
+    """Let the age of request files count from now on, where no list will name them any more.
+    Somebody may be at work on a path that an older generation gave him; ``gc`` leaves young
+    files.
+    What cannot be read keeps its age: the list, or a file of it, is damaged.
+    """
     with suppress(WarehouseDamaged, OSError):
         left = _request_tables(root, staying)
         gone = _request_tables(root, going) - left

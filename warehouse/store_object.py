@@ -66,7 +66,8 @@ class Unchanged(Exception):
 
 @dataclass(frozen=True)
 class ObjectEntry:
-    # One object of a listing; ``modified`` by the store's own clock (UTC).
+    """One object of a listing; ``modified`` by the store's own clock (UTC)."""
+
     name: str
     bytes: int
     tag: str
@@ -75,7 +76,8 @@ class ObjectEntry:
 
 @dataclass(frozen=True)
 class StoredObject:
-    # The content of an object, and the tag by which it is replaced on a condition.
+    """The content of an object, and the tag by which it is replaced on a condition."""
+
     content: bytes
     tag: str
 
@@ -216,6 +218,7 @@ class ObjectStore:
 
 
 def _tag(meta: Any) -> str:
-    # Return an object's tag: what it is known by again, and where the store counts its versions,
-    # which one it is. Google's replaces by the version alone.
+    """Return an object's tag: what it is known by again, and where the store counts its versions,
+    which one it is. Google's replaces by the version alone.
+    """
     return " ".join(filter(None, (str(meta["e_tag"]), meta["version"])))

@@ -47,7 +47,7 @@ class Bounds:
 
     @property
     def too_long(self) -> InvalidInput:
-        # The error to raise where a question takes longer.
+        """The error to raise where a question takes longer."""
         return InvalidInput(
             f"This question took longer than {self.seconds:g} s and was stopped; "
             "add a where clause or a limit."
@@ -97,8 +97,9 @@ def ask(root: Path, sql: str, bounds: Bounds | None = None) -> QuestionAnswer:
 
 
 def _holdable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
-    # Return the column; as text where Python or a file has no word for it, such as a day before all
-    # years, or an interval of months.
+    """Return the column; as text where Python or a file has no word for it, such as a day before all
+    years, or an interval of months.
+    """
     kind = column.type
     if not (pa.types.is_temporal(kind) or pa.types.is_nested(kind)):
         return column
@@ -130,7 +131,7 @@ def documented(root: Path) -> Opened:
 
 
 def _main() -> None:
-    # Answer one question: it is read from stdin, Arrow goes to stdout or one sentence to stderr.
+    """Answer one question: it is read from stdin, Arrow goes to stdout or one sentence to stderr."""
     question = json.loads(sys.stdin.buffer.read())
     bounds = Bounds(float(question["seconds"]), int(question["rows"]))
     _limit(bounds.seconds)
@@ -147,7 +148,7 @@ def _main() -> None:
 
 
 def _limit(seconds: float) -> None:
-    # Set limits that hold whatever the database engine may be talked into.
+    """Set limits that hold whatever the database engine may be talked into."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -204,8 +205,9 @@ def _answer(root: Path, sql: str, bounds: Bounds) -> bytes:
 
 
 def _arrow(relation: duckdb.DuckDBPyRelation, rows: int) -> bytes:
-    # Write the answer as Arrow: at most one row more than asked for, so that the asker knows
-    # whether there are more.
+    """Write the answer as Arrow: at most one row more than asked for, so that the asker knows
+    whether there are more.
+    """
     reader: pa.RecordBatchReader = relation.to_arrow_reader(min(rows + 1, 2048))
     sink = pa.BufferOutputStream()
     left = rows + 1

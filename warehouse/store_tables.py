@@ -74,8 +74,9 @@ def sql_text(name: str) -> str:
 
 
 def memory_connection() -> duckdb.DuckDBPyConnection:
-    # Open an in-memory connection: UTC, few threads, nothing fetched from the net. It keeps the
-    # footers of Parquet files, which never change under their names.
+    """Open an in-memory connection: UTC, few threads, nothing fetched from the net. It keeps the
+    footers of Parquet files, which never change under their names.
+    """
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -159,8 +160,9 @@ def merged(root: Path, segments: Collection[Segment]) -> Segment:
 
 
 def without(root: Path, segment: Segment, source_ids: Collection[str]) -> Segment | None:
-    # Return the segment without some sources: itself where it has none of them, None where it has
-    # no others.
+    """Return the segment without some sources: itself where it has none of them, None where it has
+    no others.
+    """
     with attach_parts(root, Generation(0, segments=(segment,))) as connection:
         given = {"source_ids": list(source_ids)}
         connection.execute(
@@ -181,7 +183,7 @@ def without(root: Path, segment: Segment, source_ids: Collection[str]) -> Segmen
 
 
 def _write_all(connection: duckdb.DuckDBPyConnection, root: Path) -> Segment:
-    # Write what the connection's tables of our names hold, sorted, as a segment.
+    """Write what the connection's tables of our names hold, sorted, as a segment."""
     files = {}
     for name in BATCHES:
         try:
@@ -256,8 +258,10 @@ def _settled(root: Path, segments: list[Segment]) -> list[Segment]:
 
 @dataclass
 class WriterBase:
-    # What a writer needs to know of the generation that it goes on from: its sources by their ids,
-    # and its rejections by their paths.
+    """What a writer needs to know of the generation that it goes on from: its sources by their ids,
+    and its rejections by their paths.
+    """
+
     sources: set[str] = field(default_factory=set)
     rejections: dict[str, str] = field(default_factory=dict)
     rejected_at: dict[str, datetime] = field(default_factory=dict)
@@ -300,7 +304,7 @@ def require_our_schema(root: Path, name: str) -> None:
 
 
 def schema_version(root: Path, name: str) -> int | None:
-    # Return the version of a generation; None where it does not say.
+    """Return the version of a generation; None where it does not say."""
     if not is_old(name):
         return load(root / name).schema_version
     with _attach_old(root / name) as connection:
@@ -312,9 +316,10 @@ def schema_version(root: Path, name: str) -> int | None:
 
 
 def _attach_old(path: Path) -> duckdb.DuckDBPyConnection:
-    # Open a connection with the database at ``path`` attached read-only as ``store``, and no way to
-    # other files: it may be somebody else's, and hold views that would read them. Raises
-    # FileNotFoundError where it is not there, WarehouseDamaged where it is not a database.
+    """Open a connection with the database at ``path`` attached read-only as ``store``, and no way to
+    other files: it may be somebody else's, and hold views that would read them. Raises
+    FileNotFoundError where it is not there, WarehouseDamaged where it is not a database.
+    """
     if not path.exists():
         raise FileNotFoundError(path)
     connection = memory_connection()

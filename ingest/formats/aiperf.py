@@ -183,7 +183,7 @@ def _of_summary(said: dict[str, Any], found: LevelReport | None) -> LevelReport:
 
 
 def _moment(text: Any) -> datetime | None:
-    # Return the start as AIPerf prints it: in local time without a zone, shown as if it were UTC.
+    """Return the start as AIPerf prints it: in local time without a zone, shown as if it were UTC."""
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC)
     except (TypeError, ValueError):
@@ -311,7 +311,7 @@ _line = msgspec.json.Decoder(RequestLine).decode
 
 
 def _of_requests(data: memoryview) -> LevelReport:
-    # Read the requests that were measured; those of a warm-up are left out. Raises InvalidInput.
+    """Read the requests that were measured; those of a warm-up are left out. Raises InvalidInput."""
     pairs = list(decoded_lines(data, _line, "an AIPerf record of requests"))
     lines = [line for line, _ in pairs if line.metadata.benchmark_phase == _PROFILING]
     if not lines:

@@ -99,7 +99,7 @@ def _runs_of(path: Path) -> Iterator[tuple[float, float]]:
 
 
 def _results(data: memoryview) -> list[tuple[int, dict[str, Any]]]:
-    # Return the results of a text by the lines of their titles: what they print, under our names.
+    """Return the results of a text by the lines of their titles: what they print, under our names."""
     found: list[tuple[int, dict[str, Any]]] = []
     before: dict[str, Any] = {}
     said: dict[str, Any] | None = None
@@ -145,8 +145,9 @@ def _value(name: str, text: str) -> Any:
 
 
 def _bench(said: dict[str, Any]) -> BenchFields:
-    # Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is
-    # printed and no rate there was none.
+    """Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is
+    printed and no rate there was none.
+    """
     known: dict[str, Any] = {name: said.get(name) for name in BenchFields.__struct_fields__}
     known |= {name: count(said, name) for name in _WHOLE}
     if known["max_concurrency"] and "request_rate" not in said:

@@ -76,7 +76,7 @@ class Drop:
     unread: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
-        # Return the facts that the record states or implies; they override the report's own.
+        """Return the facts that the record states or implies; they override the report's own."""
         stated = self.record.model_dump(include=set(FACT_KEYS), exclude_none=True)
         # The engine's own configuration may not be kept, or not be readable.
         configuration: dict[str, Any] = {}
@@ -88,7 +88,7 @@ class Drop:
 
     @cached_property
     def log(self) -> str:
-        # What the server printed until the cell ended; empty where that was not kept.
+        """What the server printed until the cell ended; empty where that was not kept."""
         for suffix in _PACKED:
             path = self.folder / (_LOG + suffix)
             with suppress(OSError, InvalidInput):
@@ -96,7 +96,7 @@ class Drop:
         return ""
 
     def source_id(self, report_hash: str | None) -> str:
-        # Return sha256 over the drop's file names and content hashes.
+        """Return sha256 over the drop's file names and content hashes."""
         names = [RECORD, _BEFORE, _AFTER, _SAMPLES, _MACHINE]
         found = ((name, _beside(self.folder, name)) for name in names)
         hashed = {name: hashlib.sha256(data).hexdigest() for name, data in found if data}
@@ -236,9 +236,10 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
 
 
 def _of_all_requests(cell: Cell, window: Window | None) -> Window | None:
-    # Return the measured window, widened to the requests that warmed the level up or cooled it
-    # down. Acceptance does not depend on the time: every request of the level counts, as it does
-    # where the requests themselves say what was accepted.
+    """Return the measured window, widened to the requests that warmed the level up or cooled it
+    down. Acceptance does not depend on the time: every request of the level counts, as it does
+    where the requests themselves say what was accepted.
+    """
     if window is None or cell.requests is None:
         return window
     first, last = pc.min(cell.requests["start"]).as_py(), pc.max(cell.requests["end"]).as_py()

@@ -233,7 +233,7 @@ def _level(
 
 
 def _made(benchmark: Benchmark) -> Totals:
-    # Return what the run says it made, else the totals of its metrics, else what its lists hold.
+    """Return what the run says it made, else the totals of its metrics, else what its lists hold."""
     run = benchmark.scheduler_metrics or benchmark.run_stats
     if run is not None and run.requests_made is not None:
         return run.requests_made
@@ -270,8 +270,9 @@ def _moment(seconds: float | None) -> datetime | None:
 
 
 def _reported(metrics: Metrics) -> Iterator[Measurement]:
-    # Yield the values that the report states of successful requests; of rates only the mean, since
-    # their other statistics are instantaneous.
+    """Yield the values that the report states of successful requests; of rates only the mean, since
+    their other statistics are instantaneous.
+    """
     for metric, name in _REPORTED.items():
         group = getattr(metrics, name)
         summary = None if group is None else group.successful
@@ -288,8 +289,9 @@ def _reported(metrics: Metrics) -> Iterator[Measurement]:
 
 
 def _late(benchmark: Benchmark, records: list[GuidellmRequest]) -> Iterator[Flag]:
-    # Yield a flag where arrivals were not those of the load that was asked for: a client that is
-    # starved, or starts after the first times are over, sends in heaps.
+    """Yield a flag where arrivals were not those of the load that was asked for: a client that is
+    starved, or starts after the first times are over, sends in heaps.
+    """
     strategy = _at(benchmark.config, "strategy")
     # Loads whose requests have a time at which they are to be sent.
     if (_at(strategy, "type_") or _at(strategy, "kind")) not in ("constant", "poisson", "trace"):
@@ -418,8 +420,9 @@ def _text(raw: msgspec.Raw) -> str | None:
 
 
 def _answer(record: GuidellmRequest) -> str | None:
-    # Return the text of an answer with its calls of tools as models write them; None where it is no
-    # text.
+    """Return the text of an answer with its calls of tools as models write them; None where it is no
+    text.
+    """
     try:
         text = _text(record.output) or ""
     except msgspec.DecodeError:

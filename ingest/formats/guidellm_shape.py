@@ -86,7 +86,8 @@ class Totals(Shape):
 
 
 class RunTotals(Shape):
-    # The times and totals of a run: ``run_stats`` (0.2, 0.3) or ``scheduler_metrics``.
+    """The times and totals of a run: ``run_stats`` (0.2, 0.3) or ``scheduler_metrics``."""
+
     requests_made: Totals | None = None
     measure_start_time: float | None = None
     measure_end_time: float | None = None

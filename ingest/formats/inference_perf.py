@@ -193,7 +193,7 @@ def _reported(
 
 
 def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
-    # Return the facts; ``told`` is the report's own load. None for what neither says.
+    """Return the facts; ``told`` is the report's own load. None for what neither says."""
     server, data = object_of(settings.get("server")), object_of(settings.get("data"))
     kind, ignore = server.get("type"), server.get("ignore_eos")
     dataset = text_of(data.get("type"))

@@ -53,8 +53,9 @@ _SHARE = (0.8, 1.25)
 def doubts(
     row: Mapping[str, Any], means: Mapping[str, Any], output: float | None, total: float | None
 ) -> Iterator[Flag]:
-    # Yield a flag for what does not fit. ``means``: ``mean_*`` of the latencies, s; ``output``,
-    # ``total``: tokens/s.
+    """Yield a flag for what does not fit. ``means``: ``mean_*`` of the latencies, s; ``output``,
+    ``total``: tokens/s.
+    """
     asked = positive(row, "osl")
     if asked is None:
         return

@@ -123,9 +123,10 @@ def _servers(scenario: dict[str, Any]) -> dict[str, Any]:
 
 
 def _arguments(arguments: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    # Return what the arguments of the engines state, by the engines' names; where they differ, all
-    # stand beside one another. The first that states a speculation tells the arm; of one that
-    # cannot be read no arm is told.
+    """Return what the arguments of the engines state, by the engines' names; where they differ, all
+    stand beside one another. The first that states a speculation tells the arm; of one that
+    cannot be read no arm is told.
+    """
     told: dict[str, dict[str, Any]] = {}
     for name, args in arguments.items():
         if args:

@@ -116,7 +116,7 @@ def _reported(said: dict[str, Any]) -> Iterator[Measurement]:
 
 
 def _number(said: dict[str, Any], name: str) -> float | None:
-    # Return a number; LLMPerf writes numpy's integers as texts.
+    """Return a number; LLMPerf writes numpy's integers as texts."""
     value = said.get(name)
     with contextlib.suppress(ValueError):
         value = float(value) if isinstance(value, str) else value

@@ -101,7 +101,7 @@ def _dataset(said: dict[str, Any]) -> str | None:
 
 
 def _load(said: dict[str, Any]) -> dict[str, Any]:
-    # Return the load: requests at a rate come as a Poisson process, a trace brings its own times.
+    """Return the load: requests at a rate come as a Poisson process, a trace brings its own times."""
     limit, rate = positive(said, "max_concurrency"), said.get("request_rate")
     if rate == "trace":
         return {"load_profile": "trace", "trace": said.get("dataset_name"), "concurrency": limit}
@@ -117,8 +117,9 @@ def _load(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _server(told: Any, accepted: Any) -> dict[str, Any]:
-    # Return the server's own arguments, which SGLang's ``/server_info`` tells; of vLLM only what
-    # its engine made of them. ``accepted``: the mean length of acceptance.
+    """Return the server's own arguments, which SGLang's ``/server_info`` tells; of vLLM only what
+    its engine made of them. ``accepted``: the mean length of acceptance.
+    """
     if not isinstance(told, dict) or not isinstance(told.get("model_path"), str):
         config = told.get("vllm_config") if isinstance(told, dict) else None
         settings = of_vllm(config) if isinstance(config, dict) else of_text(str(config or ""))
@@ -154,7 +155,7 @@ def _server(told: Any, accepted: Any) -> dict[str, Any]:
 
 
 def _speculation(told: dict[str, Any], accepted: Any) -> dict[str, Any]:
-    # Return the arm: a chain of drafts is as long as its steps; a tree is told by its whole size.
+    """Return the arm: a chain of drafts is as long as its steps; a tree is told by its whole size."""
     if "speculative_algorithm" not in told:
         return {}
     algorithm = told["speculative_algorithm"]
@@ -207,7 +208,8 @@ _OWN_INTERFACE = ("sglang", "sglang-native")
 
 
 class Details(msgspec.Struct):
-    # The lists of ``--output-details``: one member for each request.
+    """The lists of ``--output-details``: one member for each request."""
+
     input_lens: list[int | None] | None = None
     output_lens: list[int] | None = None
     ttfts: list[float] | None = None
@@ -306,7 +308,7 @@ def _reported(said: dict[str, Any], done: int, failed: int | None) -> Iterator[M
 
 
 def _requests(details: Details) -> LevelRequests | None:
-    # Return the requests of ``--output-details``, which do not say when they began.
+    """Return the requests of ``--output-details``, which do not say when they began."""
     if details.ttfts is None or details.output_lens is None:
         return None
     lengths = details.output_lens

@@ -126,8 +126,10 @@ def is_of_sweep(data: memoryview) -> bool:
 
 @dataclass(frozen=True)
 class BenchResult:
-    # A result that was read: its typed fields, its own scalar members and short lists without
-    # credentials, its flags.
+    """A result that was read: its typed fields, its own scalar members and short lists without
+    credentials, its flags.
+    """
+
     bench: BenchFields
     members: dict[str, Any]
     flags: tuple[Flag, ...]
@@ -323,8 +325,10 @@ def latencies(
 
 
 def _bare_unit(members: Mapping[str, Any], bench: BenchFields | None) -> str:
-    # Return the unit of names that state none: that in which a request took about as long as so
-    # many at once and their rate say, or else at most as long as the run.
+    """Return the unit of names that state none: that in which a request took about as long as so
+    many at once and their rate say, or else at most as long as the run.
+    """
+
     def stated(name: str) -> float | None:
         found = (number(members, f"{one}_{name}") for one in ("mean", "median"))
         return next((value for value in found if value is not None), None)
@@ -429,8 +433,9 @@ def _rate(value: float | str | None) -> float | None:
 
 
 def _started_at(bench: BenchFields) -> datetime | None:
-    # Return when the load began, by the clock of its machine: ``date`` is written when it has
-    # ended.
+    """Return when the load began, by the clock of its machine: ``date`` is written when it has
+    ended.
+    """
     try:
         ended = datetime.strptime(bench.date or "", "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
         return ended - timedelta(seconds=bench.duration)

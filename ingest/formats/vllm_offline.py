@@ -103,8 +103,9 @@ def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
 def _contradictions(
     mean: float | None, percentiles: dict[str, Any], batches: list[float]
 ) -> Iterator[Flag]:
-    # Yield a flag where the file states another mean, or the first other percentile, than its
-    # batches have; vLLM interpolates them.
+    """Yield a flag where the file states another mean, or the first other percentile, than its
+    batches have; vLLM interpolates them.
+    """
     yield from contradicted("request_latency", mean, sum(batches) / len(batches))
     for name in filter(_PERCENTILE.fullmatch, percentiles):
         told = float(np.percentile(batches, float(name)))

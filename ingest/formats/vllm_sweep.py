@@ -104,7 +104,7 @@ def _facts(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _dataset(given: dict[str, Any]) -> str | None:
-    # Name the prompts by what the sweep varied of them: lengths that differ are never repeats.
+    """Name the prompts by what the sweep varied of them: lengths that differ are never repeats."""
     name = given.get("dataset_name")
     lengths = given.get("random_input_len"), given.get("random_output_len")
     if None not in lengths:
@@ -119,8 +119,9 @@ def _dataset(given: dict[str, Any]) -> str | None:
 
 
 def _speculation(config: Any) -> dict[str, Any]:
-    # Return the arm from ``speculative_config``, an object or JSON text; empty or null is a
-    # baseline.
+    """Return the arm from ``speculative_config``, an object or JSON text; empty or null is a
+    baseline.
+    """
     if isinstance(config, str) and config.strip():
         try:
             config = msgspec.json.decode(config)

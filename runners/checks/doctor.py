@@ -64,7 +64,7 @@ def run_check(name: str, situation: Situation) -> list[CheckFinding]:
 
 
 def look(study: Study | None, results: Path) -> Situation:
-    # Find out everything that the checks need to know.
+    """Find out everything that the checks need to know."""
     env = {**os.environ, **(study.environment if study is not None else {})}
     plan = None if study is None else make_plan(with_frozen_rates(study, results))
     served = "vllm" if study is None else engine_of(study).tool

@@ -119,7 +119,7 @@ def _enough(situation: Situation) -> Iterator[CheckFinding]:
 
 
 def _kinds(gpus: tuple[Gpu, ...]) -> str:
-    # Count the GPUs of each kind: "2 x NVIDIA H200 (139.8 GiB)".
+    """Count the GPUs of each kind: "2 x NVIDIA H200 (139.8 GiB)"."""
     return ", ".join(
         f"{count} x {name}" + ("" if size is None else f" ({gib(size)})")
         for (name, size), count in Counter((gpu.name, gpu.memory_bytes) for gpu in gpus).items()

@@ -228,8 +228,9 @@ def _on_cpu(
 
 
 def _holds(study: Study, launch: Launch, needed: models.MemoryEstimate, room: int) -> CheckFinding:
-    # Say whether the cache holds one longest sequence (vLLM insists) and the highest load, of
-    # requests of which only the cap of their answers is known.
+    """Say whether the cache holds one longest sequence (vLLM insists) and the highest load, of
+    requests of which only the cap of their answers is known.
+    """
     longest, load = needed.max_model_len, max(cell.concurrency or 1 for cell in launch.cells)
     longest_bytes = needed.cache_bytes(longest) if longest is not None else None
     parts = f"{name_of(launch)}: {_parts(needed)}"
@@ -380,7 +381,7 @@ def _sizes(
 def _vocabularies(
     draft: models.ModelFiles, own: Path, folder: Path, is_model: bool
 ) -> Iterator[CheckFinding]:
-    # Compare the tokens themselves. A head without a tokenizer of its own uses the target's.
+    """Compare the tokens themselves. A head without a tokenizer of its own uses the target's."""
     ours, theirs = models.read_vocabulary(own), models.read_vocabulary(folder)
     if theirs is None or ours is None:
         return

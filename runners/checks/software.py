@@ -378,7 +378,7 @@ def datasets(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
 
 
 def _of_hub(situation: Situation, study: Study, dataset: Dataset, hub: Hub) -> CheckFinding:
-    # Say what the cache of this machine has of the dataset, else whether the hub would hand it out.
+    """Say what the cache of this machine has of the dataset, else whether the hub would hand it out."""
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
     here = f"{hub.id} is not in the cache of this machine"
     useless = None

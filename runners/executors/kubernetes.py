@@ -356,7 +356,7 @@ class Kubectl:
     namespace: str | None = None
 
     def create(self, manifest: Mapping[str, Any]) -> None:
-        # Make one Job. RunnerError with Kubernetes' own words where it is refused.
+        """Make one Job. RunnerError with Kubernetes' own words where it is refused."""
         done = self._asked("create", "-f", "-", given=json.dumps(manifest))
         if done.returncode != 0:
             raise RunnerError(

@@ -89,8 +89,9 @@ class _SideBySide(Scheduler):
         return launch.launch_id
 
     def states(self, jobs: Mapping[str, str]) -> Iterator[Update]:
-        # Start the next launches of the plan as far as they fit, and close those that ended. A
-        # smaller one does not overtake: its neighbours would differ.
+        """Start the next launches of the plan as far as they fit, and close those that ended. A
+        smaller one does not overtake: its neighbours would differ.
+        """
         while self.waiting:
             launch = self.waiting[0]
             needed = gpus_needed(self.plan.study, launch)
@@ -108,7 +109,7 @@ class _SideBySide(Scheduler):
             yield self._close(each)
 
     def cancel(self, jobs: Sequence[str]) -> None:
-        # End all running launches at the same time.
+        """End all running launches at the same time."""
         with ThreadPoolExecutor(max_workers=self.parallel) as threads:
             list(threads.map(lambda each: each.process.stop(_GRACE_S), self.running))
 
@@ -135,8 +136,9 @@ class _SideBySide(Scheduler):
         return Update(name, "failed", f"it ended with exit status {status}; last line: {last}")
 
     def _tell_good_cells(self) -> None:
-        # Tell of each cell that became good since the last look, with the seconds that its record
-        # says it took.
+        """Tell of each cell that became good since the last look, with the seconds that its record
+        says it took.
+        """
         self.looked_at = time.monotonic()
         cells = [cell for launch in self.job.launches for cell in launch.cells]
         untold = [cell for cell in cells if cell.key not in self.good]

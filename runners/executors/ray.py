@@ -44,8 +44,9 @@ class RayTasks:
 
 @contextmanager
 def _cluster(settings: RaySettings) -> Iterator[Any]:
-    # Connect to the cluster for the block; a connection that is there already (tests, notebooks) is
-    # used and kept.
+    """Connect to the cluster for the block; a connection that is there already (tests, notebooks) is
+    used and kept.
+    """
     try:
         ray = importlib.import_module("ray")
     except ImportError:
@@ -70,8 +71,9 @@ def _cluster(settings: RaySettings) -> Iterator[Any]:
 
 
 def _require_listener(address: str | None) -> None:
-    # Raise RunnerError where nothing listens at the address; there ray.init tries for some minutes
-    # before it gives up.
+    """Raise RunnerError where nothing listens at the address; there ray.init tries for some minutes
+    before it gives up.
+    """
     host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         return
@@ -104,8 +106,9 @@ class _RayScheduler(Scheduler):
         return {"GPU": gpus, "CPU": self.settings.cpus, **self.settings.resources}
 
     def homeless(self, launches: Iterable[Launch]) -> dict[str, str]:
-        # Name the launches that fit on no living node, each with a sentence: Ray itself would wait
-        # for ever.
+        """Name the launches that fit on no living node, each with a sentence: Ray itself would wait
+        for ever.
+        """
         nodes = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
         largest = max((node.get("GPU", 0.0) for node in nodes), default=0.0)
         found = {}
@@ -164,7 +167,7 @@ class _RayScheduler(Scheduler):
                 yield Update(name, "running", f"{good} of {total} cells")
 
     def cancel(self, jobs: Sequence[str]) -> None:
-        # End what still runs, and wait until its servers are gone.
+        """End what still runs, and wait until its servers are gone."""
         references = [self.tasks[name] for name in jobs]
         for reference in references:
             self.ray.cancel(reference)

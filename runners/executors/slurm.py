@@ -190,8 +190,9 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
                 yield Update(launch_id, "running", f"{where}, {good} of {total} cells")
 
     def _closed(self, launch_id: str, number: str, state: str) -> Iterator[Update]:
-        # Say what became of a launch whose job is over, or forgotten by Slurm (``state`` empty):
-        # the results say what it did, as soon as they may be trusted to show all of it.
+        """Say what became of a launch whose job is over, or forgotten by Slurm (``state`` empty):
+        the results say what it did, as soon as they may be trusted to show all of it.
+        """
         good, total = good_cells(self.plan, self.job, launch_id)
         since = self.gone_at.setdefault(launch_id, time.monotonic())
         # A shared file system may show a finished cell some seconds after the job's end.
@@ -212,8 +213,9 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
 def submit(
     name: str, command: Sequence[str], gpus: int, log: Path, folder: Path, settings: SlurmSettings
 ) -> str:
-    # Hand a job, to be run in ``folder``, to Slurm and return its number. RunnerError with Slurm's
-    # own words if it is refused.
+    """Hand a job, to be run in ``folder``, to Slurm and return its number. RunnerError with Slurm's
+    own words if it is refused.
+    """
     try:
         done = _call(sbatch(name, gpus, log, folder, settings), script(command, settings.setup))
     except Silent as error:

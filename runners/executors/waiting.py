@@ -38,7 +38,7 @@ class Scheduler(ABC):
     outlives: ClassVar[bool] = False
 
     def locked(self) -> AbstractContextManager[object]:
-        # Keep other commands from submitting the same launches during the block.
+        """Keep other commands from submitting the same launches during the block."""
         return nullcontext()
 
     def standing(self) -> Mapping[str, str]:
@@ -166,8 +166,9 @@ class Queue(ABC):
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        # Hold the file's lock while jobs are submitted, so that two commands never submit the same
-        # launch.
+        """Hold the file's lock while jobs are submitted, so that two commands never submit the same
+        launch.
+        """
         (self.layout.root / "logs").mkdir(parents=True, exist_ok=True)
         with FileLock(self.path.with_suffix(".lock")):
             yield

@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def convert(source: Path, target: Path) -> None:
-    # Write a model's folder as one GGUF file.
+    """Write a model's folder as one GGUF file."""
     config = json.loads((source / "config.json").read_text(encoding="utf-8"))
     writer = gguf.GGUFWriter(target, "llama")
     for quantity, key in _SHAPE.items():

@@ -81,7 +81,7 @@ def main() -> None:
 
 
 def make(folder: Path, for_target: Schedule, for_draft: Schedule) -> dict[str, Any]:
-    # Train both models and save them in ``folder``. Return the figures of ``training.json``.
+    """Train both models and save them in ``folder``. Return the figures of ``training.json``."""
     documents = training_documents()
     tokenizer = train_tokenizer(d.text for d in documents)
     encoded = tokenizer([d.text + END for d in documents])["input_ids"]
@@ -116,7 +116,7 @@ def make(folder: Path, for_target: Schedule, for_draft: Schedule) -> dict[str, A
 
 
 def train_tokenizer(texts: Iterator[str]) -> PreTrainedTokenizerFast:
-    # Train a byte-level BPE of 2,048 entries; entry 0 ends a document.
+    """Train a byte-level BPE of 2,048 entries; entry 0 ends a document."""
     tokenizer = Tokenizer(BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -149,23 +149,24 @@ def _shape(hidden: int, layers: int, intermediate: int, heads: int) -> LlamaConf
 
 
 def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    # Write weights in bf16, configuration and tokenizer: a folder that vLLM serves.
+    """Write weights in bf16, configuration and tokenizer: a folder that vLLM serves."""
     model.to(torch.bfloat16).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
 def windows(tokens: list[int]) -> torch.Tensor:
-    # Cut tokens into rows, each a window and the one token after it.
+    """Cut tokens into rows, each a window and the one token after it."""
     rows = len(tokens) // WINDOW - 1
     flat = torch.tensor(tokens)
     return torch.stack([flat[i * WINDOW : (i + 1) * WINDOW + 1] for i in range(rows)])
 
 
 def train(model: LlamaForCausalLM, rows: torch.Tensor, loss: Loss, schedule: Schedule) -> float:
-    # Train in place. Return the seconds that it took.
-    # Muon for the layers' matrices, AdamW for the rest: Muon was chosen over AdamW alone because it
-    # came further in the few tokens there is time for, in short trials on this corpus with one rate
-    # each: no careful comparison of the two.
+    """Train in place. Return the seconds that it took.
+    Muon for the layers' matrices, AdamW for the rest: Muon was chosen over AdamW alone because it
+    came further in the few tokens there is time for, in short trials on this corpus with one rate
+    each: no careful comparison of the two.
+    """
     matrices: list[torch.nn.Parameter] = []
     rest: list[torch.nn.Parameter] = []
     for name, parameter in model.named_parameters():

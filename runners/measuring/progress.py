@@ -54,7 +54,7 @@ class Count:
         return (time.monotonic() - self.began) / before * left if before > 0 else None
 
     def __str__(self) -> str:
-        # Say how far the run is, e.g. "3/12, 1 failed, about 4 min left".
+        """Say how far the run is, e.g. "3/12, 1 failed, about 4 min left"."""
         parts = [f"{len(self.settled)}/{self.total}"]
         parts += [f"{len(self.bad)} failed"] if self.bad else []
         left = self.left_s()

@@ -86,10 +86,11 @@ _MAX_TOKENS = 64
 
 
 def warm_up(url: str, study: Study, cell: PlannedCell, given: prompts.PromptFile) -> list[int]:
-    # Send the level's warm-up requests and return how many went out at once, burst by burst. Raises
-    # OSError or HTTPException.
-    # The texts belong to no level; where the dataset has none to spare, the words of the level's
-    # own are shuffled.
+    """Send the level's warm-up requests and return how many went out at once, burst by burst. Raises
+    OSError or HTTPException.
+    The texts belong to no level; where the dataset has none to spare, the words of the level's
+    own are shuffled.
+    """
     sizes, bodies = bursts(study, cell), _bodies(study, cell, given)
     route = url + ROUTES[study.request.format]
     for size in sizes:
@@ -188,8 +189,9 @@ class LaunchBench:
 
 
 def run_cell(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | None:
-    # Try a cell once and put its folder in place. Return None if it is good, else what is wrong.
-    # OSError where this machine fails, e.g. a full disk; nothing is left of the attempt then.
+    """Try a cell once and put its folder in place. Return None if it is good, else what is wrong.
+    OSError where this machine fails, e.g. a full disk; nothing is left of the attempt then.
+    """
     layout, number = bench.run.layout, bench.run.layout.attempts(cell.key) + 1
     try:
         server = host.up()
@@ -239,7 +241,7 @@ def _measure(
 
 
 def keep_counters(url: str, path: Path) -> str:
-    # Keep the whole of ``/metrics`` and return it; an engine without one leaves no file.
+    """Keep the whole of ``/metrics`` and return it; an engine without one leaves no file."""
     try:
         text = fetch(f"{url}/metrics", 30.0)
     except BadStatus as error:

@@ -42,8 +42,9 @@ NAME = "baseline-equal-engine"
 
 
 def table_problem(config: dict[str, Any]) -> str | None:
-    # Say what keeps vLLM from taking the table of an arm; None where there is no table, or nothing
-    # wrong with it.
+    """Say what keeps vLLM from taking the table of an arm; None where there is no table, or nothing
+    wrong with it.
+    """
     stated = config.get(TABLE)
     if stated is None:
         return None
@@ -466,7 +467,7 @@ _TOO_MUCH = (
 
 
 def _note_lines(path: Path, node: yaml.Node, where: Where, lines: dict[Where, int]) -> None:
-    # Note the line, from 1, on which each key or item stands.
+    """Note the line, from 1, on which each key or item stands."""
     lines.setdefault(where, node.start_mark.line + 1)
     if len(lines) > _MOST_NODES:
         raise StudyError(f"{path}{_TOO_MUCH}")

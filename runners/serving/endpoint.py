@@ -83,7 +83,7 @@ class BadStatus(URLError):
 
     @property
     def denied(self) -> bool:
-        # Whether the server wants another API key, or one at all.
+        """Whether the server wants another API key, or one at all."""
         return self.status in (401, 403)
 
     @property

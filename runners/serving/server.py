@@ -260,11 +260,12 @@ def _wait_until_ready(server: LocalServer, deadline: float) -> None:
 
 
 def _pin(server: Guarded, engine_cpus: frozenset[int], api_cpus: frozenset[int]) -> None:
-    # Keep a running server's API process on ``api_cpus`` and everything below on ``engine_cpus``.
-    # Unpinned, an engine that spins on every core starves its API server and the load generator,
-    # and a baseline on a small machine becomes bimodal. Every thread is pinned that may run
-    # elsewhere, since a mask is a thread's, not a process's; one that OpenMP bound to one of the
-    # cores stays.
+    """Keep a running server's API process on ``api_cpus`` and everything below on ``engine_cpus``.
+    Unpinned, an engine that spins on every core starves its API server and the load generator,
+    and a baseline on a small machine becomes bimodal. Every thread is pinned that may run
+    elsewhere, since a mask is a thread's, not a process's; one that OpenMP bound to one of the
+    cores stays.
+    """
     if not hasattr(os, "sched_setaffinity"):
         return
     for process in server.tree():

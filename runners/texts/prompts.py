@@ -408,8 +408,9 @@ def read(path: Path) -> tuple[str, ...]:
 
 
 def write(prompts: PromptSet, path: Path) -> None:
-    # Write the set as JSONL, which is what GuideLLM reads: the column ``prompt``, of a conversation
-    # its ``messages``, and of a trace when each is sent and how long its answer may be.
+    """Write the set as JSONL, which is what GuideLLM reads: the column ``prompt``, of a conversation
+    its ``messages``, and of a trace when each is sent and how long its answer may be.
+    """
     says_lengths = any(arrival.output_tokens for arrival in prompts.arrivals)
     lines = []
     for prompt, arrival in zip_longest(prompts.prompts, prompts.arrivals):

@@ -199,7 +199,7 @@ class ProcessFamily:
         self._members = {each.pid: each for each in (me, *me.children(recursive=True))}
 
     def __call__(self) -> dict[int, psutil.Process]:
-        # Look again, and return the processes that live, by process id.
+        """Look again, and return the processes that live, by process id."""
         now = frozenset(psutil.pids())
         self._members = {pid: process for pid, process in self._members.items() if pid in now}
         for pid in sorted(now - self._seen):
@@ -257,8 +257,9 @@ class Beside:
 
 @contextmanager
 def present(nodes: Path, study: str, launch: str, gpus: Sequence[int]) -> Iterator[Beside]:
-    # Make this launch known on its machine for the block. Where files cannot be locked nobody is
-    # known, and nothing fails.
+    """Make this launch known on its machine for the block. Where files cannot be locked nobody is
+    known, and nothing fails.
+    """
     folder = nodes / machine()
     name = f"{study}--{launch}.json"
     with ExitStack() as held:

@@ -357,7 +357,7 @@ def publish_ducklake(
 
 
 def _catalogue(order: PublicationOrder) -> str:
-    # Return the catalogue as DuckLake takes it. Raises InvalidInput for another.
+    """Return the catalogue as DuckLake takes it. Raises InvalidInput for another."""
     uri = order.target.uri
     if order.target.is_postgres and "://" in uri:
         return f"postgres:{uri}"
@@ -372,7 +372,7 @@ def _catalogue(order: PublicationOrder) -> str:
 def _tables(
     content: PublishedContent, place: Path, advance: Callable[[int], None]
 ) -> dict[str, str]:
-    # Write every table as a file; of requests only how their table looks.
+    """Write every table as a file; of requests only how their table looks."""
     paths = {}
     for name, rows in (*content.tables(), (REQUESTS, request_schema().empty_table())):
         paths[name] = str(place / f"{name}.parquet")

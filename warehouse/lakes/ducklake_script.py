@@ -43,7 +43,7 @@ def _answer(asked: dict[str, Any], place: Path) -> dict[str, Any]:
 
 
 def _bucket(connection: Any) -> None:
-    # Hand over what the environment says of a bucket, for this process only.
+    """Hand over what the environment says of a bucket, for this process only."""
     env, at = os.environ, urlsplit(os.environ.get("AWS_ENDPOINT_URL", ""))
     given = {
         "key_id": env.get("AWS_ACCESS_KEY_ID"),
@@ -60,7 +60,7 @@ def _bucket(connection: Any) -> None:
 
 
 def _connection(duckdb: Any, place: Path) -> Any:
-    # Open DuckDB with its extensions, which packages bring; nothing is fetched.
+    """Open DuckDB with its extensions, which packages bring; nothing is fetched."""
     never = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     connection = duckdb.connect(config=never)
     for package, name in _EXTENSIONS.items():
@@ -86,7 +86,7 @@ def _look(connection: Any, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _held(connection: Any, schema: str) -> list[Any] | None:
-    # Return generation and identity of what was published last; None where nothing was.
+    """Return generation and identity of what was published last; None where nothing was."""
     columns = connection.execute(
         "select column_name from duckdb_columns() where database_name = 'lake' "
         "and schema_name = ? and table_name = 'publication'",

@@ -80,7 +80,8 @@ def publish(content: PublishedContent, order: PublicationOrder, shown: Progress)
 
 
 class _Catalogue(SqlCatalog):
-    # pyiceberg's catalogue, which lets go of its connections where it cannot be opened.
+    """pyiceberg's catalogue, which lets go of its connections where it cannot be opened."""
+
     def _init_catalog(self) -> None:
         try:
             super()._init_catalog()
@@ -123,7 +124,7 @@ def _held(catalog: SqlCatalog, order: PublicationOrder) -> PublishedGeneration |
 
 
 def _make_schema(catalog: SqlCatalog, order: PublicationOrder) -> None:
-    # Make the schema, empty, where it is not there: it says where files of new tables go.
+    """Make the schema, empty, where it is not there: it says where files of new tables go."""
     if catalog.namespace_exists(order.schema):
         return
     place = catalog.properties.get("warehouse")
@@ -139,8 +140,9 @@ def _make_schema(catalog: SqlCatalog, order: PublicationOrder) -> None:
 def _staged(
     catalog: SqlCatalog, schema: str, content: PublishedContent, shown: Progress
 ) -> list[Transaction]:
-    # Write the data files of every table; nobody sees them yet. Of requests those of files that are
-    # not there yet, and those of files that have gone are left out.
+    """Write the data files of every table; nobody sees them yet. Of requests those of files that are
+    not there yet, and those of files that have gone are left out.
+    """
     staged = []
     with shown(len(NAMES) + len(content.request_files)) as advance:
         for name, rows in content.tables():
@@ -189,9 +191,10 @@ class _Change:
     def write(
         self, parts: Iterable[pa.Table], held: PublishedGeneration, gone: Collection[DataFile]
     ) -> None:
-        # Let the table hold the rows of all parts beside what it has, without ``gone``. The newest
-        # snapshot is named after its generation, by which queries over several tables can read one;
-        # names of old ones are forgotten.
+        """Let the table hold the rows of all parts beside what it has, without ``gone``. The newest
+        snapshot is named after its generation, by which queries over several tables can read one;
+        names of old ones are forgotten.
+        """
         transaction = self.transaction
         said = {GENERATION: str(held.generation), IDENTITY: held.identity}
         transaction.set_properties(said)
@@ -215,7 +218,7 @@ class _Change:
 
 
 def _commit_together(catalog: SqlCatalog, staged: list[Transaction]) -> None:
-    # Let every table show its new snapshot in one transaction of the catalogue's database.
+    """Let every table show its new snapshot in one transaction of the catalogue's database."""
     engine = catalog.engine
     with engine.begin() as connection:
         # A session on a connection that is in a transaction leaves the commit to it.

@@ -49,8 +49,9 @@ def _no_predicate(_: str, value: str) -> bool:
 
 
 def _no_number(_: str, value: str) -> bool:
-    # Not those of a container's user and group, nor the address of curl's or a load generator's
-    # ``-u``.
+    """Not those of a container's user and group, nor the address of curl's or a load generator's
+    ``-u``.
+    """
     return bool(value) and not value.isdigit() and not value.startswith("//")
 
 
@@ -60,7 +61,7 @@ def _of_name(name: str, value: str) -> bool:
 
 
 def _of_name_above(name: str, value: str) -> bool:
-    # Of what stands on the next line: another name of a nested value is none.
+    """Of what stands on the next line: another name of a nested value is none."""
     return secrecy(name) is not None and ":" not in value and _unlike_a_word(name, value)
 
 
@@ -206,8 +207,9 @@ def _without(text: str, spans: Iterator[_Span]) -> str:
 
 
 def _armoured(text: str) -> Iterator[_Span]:
-    # Yield the spans of the bodies of private keys; of one that was cut off, all that looks like
-    # it.
+    """Yield the spans of the bodies of private keys; of one that was cut off, all that looks like
+    it.
+    """
     ends = True
     for armour in _ARMOUR.finditer(text):
         start = armour.end()
@@ -252,7 +254,7 @@ def _named(text: str) -> Iterator[_Span]:
 
 
 def _whole_name(text: str, start: int, name: str) -> str:
-    # Return the name with the word before it, as in "API key", and without the %22 of a quote.
+    """Return the name with the word before it, as in "API key", and without the %22 of a quote."""
     if text[start - 1 : start] == "%":
         return name[2:]
     if text[start - 1 : start] == " " and name.lower() in ("key", "keys", "token"):
@@ -263,8 +265,9 @@ def _whole_name(text: str, start: int, name: str) -> str:
 
 
 def _value(text: str, at: int, ends: re.Pattern[str] = _BARE) -> _Span:
-    # Return the span of the value that begins here, without its quotes; ``ends``: how far a value
-    # without quotes goes.
+    """Return the span of the value that begins here, without its quotes; ``ends``: how far a value
+    without quotes goes.
+    """
     if text.startswith(REMOVED, at):
         return at, at + len(REMOVED)
     opening = _OPENING.match(text, at)
@@ -280,7 +283,7 @@ def _value(text: str, at: int, ends: re.Pattern[str] = _BARE) -> _Span:
 
 
 def _whole(text: str, span: _Span, ends: re.Pattern[str] = _BARE) -> _Span:
-    # Extend the span to the end of its value, of which only a head was looked at.
+    """Extend the span to the end of its value, of which only a head was looked at."""
     if span[1] - span[0] < _HEAD:
         return span
     more = ends.match(text, span[1])
@@ -288,8 +291,9 @@ def _whole(text: str, span: _Span, ends: re.Pattern[str] = _BARE) -> _Span:
 
 
 def _closing(text: str, start: int, quote: str) -> int | None:
-    # Return where the quote closes that was opened; None where it does not. An escaped one closes
-    # nothing.
+    """Return where the quote closes that was opened; None where it does not. An escaped one closes
+    nothing.
+    """
     at, limit = start, min(len(text), start + 4096)
     while (at := text.find(quote, at, limit)) >= 0:
         if quote.startswith("\\") or text[at - 1] != "\\" or at == start:
@@ -328,7 +332,7 @@ def _options(text: str) -> Iterator[_Span]:
 
 
 def _further_keys(text: str, option: str, at: int) -> Iterator[_Span]:
-    # Yield the other values of an option that takes several: vLLM's ``--api-key one two``.
+    """Yield the other values of an option that takes several: vLLM's ``--api-key one two``."""
     while option.lower().endswith("key") and (found := _GAP.match(text, at)):
         start, end = _value(text, found.end())
         if text[start : start + 1] in ("", "-") or not looks_random(text[start:end]):
@@ -444,7 +448,7 @@ def _scrub_list(value: list[Any], holder: str, depth: int) -> list[Any]:
 
 
 def _follows(words: list[Any], place: int) -> bool:
-    # Return whether a word is a credential because of the words of its command line before it.
+    """Return whether a word is a credential because of the words of its command line before it."""
     said = [word for word in words[max(0, place - 4) : place] if isinstance(word, str)]
     if not said or len(said[-1]) > 256:
         return False

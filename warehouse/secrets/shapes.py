@@ -207,8 +207,9 @@ def _removed_with_digit(match: Any) -> str:
 
 @cache
 def _patterns() -> tuple[Any, Any, Any, Any]:
-    # Return patterns of how credentials of all shapes begin (a text without any needs no closer
-    # look), of the addresses that hold one, of tokens, and of those that have a digit.
+    """Return patterns of how credentials of all shapes begin (a text without any needs no closer
+    look), of the addresses that hold one, of tokens, and of those that have a digit.
+    """
     text = resources.files(__package__).joinpath("shapes.toml").read_text("utf-8")
     rows: dict[str, list[dict[str, Any]]] = tomllib.loads(text)
     written = [row["pattern"] for row in rows["written"]]
