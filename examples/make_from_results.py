@@ -5,7 +5,6 @@ stretch of samples in which nothing moved only the two ends are kept. Paths lose
 ``studies/``, ``results/`` and ``.lab/``: where somebody keeps a clone is nobody's business.
 """
 
-import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -18,19 +17,9 @@ import msgspec
 import zstandard
 
 from ingest.clean import Body, prompt_text, read_arguments
-from runners.surroundings.layout import (
-    AFTER,
-    BEFORE,
-    ENGINE,
-    MACHINE,
-    RECORD,
-    REPORT,
-    SAMPLES,
-    SERVER_LOG,
-    records_under,
-)
+from runners.surroundings.layout import AFTER, BEFORE, RECORD, REPORT, SAMPLES, records_under
 from warehouse.contract import MARKER, hash_text
-from warehouse.secrets import scrub, scrub_text
+from warehouse.secrets import scrub
 
 #: What ingest reads of an exposition; the rest is of the web server and of Python.
 _KEPT = re.compile(
@@ -129,11 +118,6 @@ def write_drop(cell: Path, folder: Path) -> None:
         (folder / f"{name}.zst").write_bytes(packed(text.encode()))
     lines = thinned((cell / SAMPLES).read_text(encoding="utf-8").splitlines())
     (folder / f"{SAMPLES}.zst").write_bytes(packed("\n".join(lines).encode()))
-    for name in filter(lambda name: (cell / name).exists(), (MACHINE, SERVER_LOG, ENGINE)):
-        data = (cell / name).read_bytes()
-        whole = gzip.decompress(data) if name.endswith(".gz") else data
-        kept = placeless(scrub_text(whole.decode()).encode())
-        (folder / f"{name.removesuffix('.gz')}.zst").write_bytes(packed(kept))
 
 
 @click.command()
