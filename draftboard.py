@@ -27,7 +27,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "plan": ("commands.running.plan:plan", "Show the cells, launches, commands, time and cost of a study."),
         "doctor": ("commands.running.doctor:doctor", "Can this study run here? Each finding with its remedy."),
         "run": ("commands.running.run:run", "Measure what a study still lacks, here or on a cluster."),
-        "search": ("commands.search:search", "The best arm of each load by the fewest minutes of measuring."),
+        "search": ("commands.running.search:search", "The best arm of each load by the fewest minutes of measuring."),
         "nightly": ("nightly.nightly_cli:nightly", "Run, ingest, gate, notify, report: one night."),
         "reproduce": ("commands.running.reproduce:reproduce", "Measure a kept cell again: does it come out alike?"),
         "cluster": ("commands.running.cluster:cluster", "Jobs of a study on a cluster: status, cancel, logs, collect."),
@@ -85,8 +85,8 @@ def open(path: str | Path | None = None, token: str | None = None) -> "Warehouse
 
         return RemoteWarehouse(path, token)
     from commands.notebook import Warehouse
+    from warehouse.storage.cache import warehouse_path
     from warehouse.store import Reader
-    from warehouse.store_cache import warehouse_path
 
     root = warehouse_path(None if path is None else Path(path))
     with Reader(root):
@@ -147,11 +147,11 @@ def cli(context: click.Context) -> None:
 def _say_what_is_not_fresh(began: float) -> None:
     """Say of which bucket a command has read only this machine's copy, because it could not be
     reached."""
-    if "warehouse.store_current" not in sys.modules:
+    if "warehouse.storage.current" not in sys.modules:
         return  # Nothing was read, and whoever only asks for help waits for no import.
     if isinstance(sys.exception(), WarehouseUnreachable):
         return  # The command ends with this sentence, and has shown nothing.
-    from warehouse.store_current import not_fresh_since
+    from warehouse.storage.current import not_fresh_since
 
     for sentence in not_fresh_since(began):
         click.echo(sentence, err=True)

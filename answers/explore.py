@@ -16,8 +16,8 @@ from answers.wording import badges, bracketed
 from warehouse import annotations
 from warehouse.catalogue import METRICS, counted
 from warehouse.filters import FILTER_FIELDS, UNKNOWN, Filters
+from warehouse.storage.question import documented
 from warehouse.store import Opened, Reader
-from warehouse.store_question import documented
 
 # --- A free chart as typed values: panels of marks, and the cells behind them.
 

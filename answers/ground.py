@@ -44,8 +44,8 @@ from warehouse import beside, queries
 from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.rows import Flag
+from warehouse.storage.lock import WriterLock
 from warehouse.store import Reader
-from warehouse.store_lock import WriterLock
 
 # --- Arms whose answers break where the baseline's do not, found once for all that are compared.
 

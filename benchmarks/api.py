@@ -30,7 +30,7 @@ from tests.dashboard.doors import flood, guarded, visiting
 
 FILTERS, LIMIT_MS = 200, 50.0
 RATE, BESIDE_RATE, LONG_S = 100, 20, 60.0
-#: As many lines as one client may use at once (``dashboard.quotas.Limits.calls``), less some.
+#: As many lines as one client may use at once (``dashboard.doors.quotas.Limits.calls``), less some.
 LINES = 12
 FLOOD, FLOOD_MB = 100, 50
 #: What the examples hold; each filter is a choice of some of each.

@@ -23,8 +23,8 @@ from benchmarks.result import Result, progress
 from benchmarks.seaweed import BUCKET, DELAY_S, Machine, far_away, started
 from warehouse import queries
 from warehouse.rows import Source
+from warehouse.storage.cache import warehouse_path
 from warehouse.store import Reader, open_writer
-from warehouse.store_cache import warehouse_path
 
 LARGE, RACE = f"s3://{BUCKET}/large", f"s3://{BUCKET}/race"
 WRITERS, INGESTS = 4, 50

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.result import Result, progress
 from benchmarks.synth import write_report
+from warehouse.storage.draft import BATCHES
 from warehouse.store import Reader, open_newest
-from warehouse.store_draft import BATCHES
 
 REPORTS, REPORT_BYTES, KILLS_EACH = 12, 700_000, 10
 #: Columns that tell when, not what; and the number by which rows are joined, which depends on order.

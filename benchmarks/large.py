@@ -16,8 +16,8 @@ from benchmarks.result import progress
 from warehouse.catalogue import METRICS, STATISTICS
 from warehouse.contract import Facts
 from warehouse.rows import REQUEST_SCHEMA, Acceptance, Cell, Measurement, Source
+from warehouse.storage.current import current_generation
 from warehouse.store import open_writer
-from warehouse.store_current import current_generation
 
 GRID: dict[str, tuple[Any, ...]] = {
     "model": ("gpt-oss-120b", "llama-4-70b", "qwen-4-32b", "mistral-8-24b"),

@@ -11,8 +11,8 @@ from benchmarks.large import QUICK, Size, large_warehouse
 from benchmarks.result import Result, median_seconds
 from warehouse import queries
 from warehouse.filters import Filters
+from warehouse.storage.copies import copy_tables
 from warehouse.store import Reader, open_newest
-from warehouse.store_copies import copy_tables
 
 TIMES = 20
 SQL = Path(queries.__file__).parent / "sql"

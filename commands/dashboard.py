@@ -1,7 +1,7 @@
 """``draftboard dashboard``, or ``serve``: starts Streamlit, on this machine only unless told otherwise.
 ``token``: for programs that ask its API. ``mcp``: the same questions for an agent that starts us.
 
-The dashboard itself decides who sees what (``dashboard/access.py``), however it is started; here a
+The dashboard itself decides who sees what (``dashboard/doors/access.py``), however it is started; here a
 server that would show nothing to anybody is refused before it starts.
 """
 
@@ -17,9 +17,9 @@ import click
 from commands.options import author_option, warehouse_option, whole_warehouse_option
 from commands.output import Table, show
 from warehouse.errors import InvalidInput
-from warehouse.store_cache import warehouse_path
+from warehouse.storage.cache import warehouse_path
 
-#: The name in ``dashboard.access.OPEN``, which this package may not import.
+#: The name in ``dashboard.doors.access.OPEN``, which this package may not import.
 _OPEN = "DRAFTBOARD_OPEN_TO_EVERYONE"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 #: What must hold wherever the command is given: `.streamlit/config.toml` is read in its folder only.

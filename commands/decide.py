@@ -18,7 +18,7 @@ from commands.options import (
     warehouse_option,
 )
 from commands.output import Table, show, show_json
-from warehouse.store_cache import warehouse_path
+from warehouse.storage.cache import warehouse_path
 
 if TYPE_CHECKING:
     from answers.decide.values import DecideQuestion, Decision, Decisions

@@ -20,7 +20,7 @@ from commands.options import (
 from commands.output import Table, show, show_json
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.filters import Filters
-from warehouse.store_cache import warehouse_path
+from warehouse.storage.cache import warehouse_path
 
 if TYPE_CHECKING:
     from answers.trend.answer import Trend

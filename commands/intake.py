@@ -35,7 +35,7 @@ def take_in(
 
 def derive_facts(root: Path) -> None:
     """Derive the facts of the studies that changed, where the warehouse is large."""
-    from warehouse.store_current import cells_held
+    from warehouse.storage.current import cells_held
 
     if cells_held(root) < LEAST_CELLS:
         return
@@ -52,7 +52,7 @@ def derive_facts(root: Path) -> None:
 
 def derive_new_facts(root: Path) -> None:
     """Do the same after an ingest, once the studies that have grown since the last time are large."""
-    from warehouse.store_current import cells_held
+    from warehouse.storage.current import cells_held
 
     if cells_held(root) < LEAST_CELLS:
         return

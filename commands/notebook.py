@@ -26,8 +26,8 @@ from warehouse.catalogue import line_of
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters
 from warehouse.json_text import json_text
+from warehouse.storage.current import not_fresh
 from warehouse.store import Reader
-from warehouse.store_current import not_fresh
 
 if TYPE_CHECKING:
     import pandas as pd

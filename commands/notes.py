@@ -12,7 +12,7 @@ from commands.output import Table, show, show_json
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
+from warehouse.storage.cache import warehouse_path
 
 if TYPE_CHECKING:
     from warehouse.annotations import Action, Annotation

@@ -27,7 +27,7 @@ def _tell_excluded_at_the_end(ctx: click.Context, _: click.Parameter, value: Any
 
 def _tell_excluded(given: dict[str, Any]) -> None:
     from warehouse import annotations
-    from warehouse.store_cache import warehouse_path
+    from warehouse.storage.cache import warehouse_path
 
     root = warehouse_path(given.get("warehouse"))
     # Whatever is wrong with the warehouse, the command itself has said it.
@@ -55,8 +55,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def reading(warehouse: Path | None, everything: bool = False) -> "Reader":
     """Open the warehouse that a command was given, of ``everything`` the excluded runs too."""
+    from warehouse.storage.cache import warehouse_path
     from warehouse.store import Reader
-    from warehouse.store_cache import warehouse_path
 
     return Reader(warehouse_path(warehouse), everything=everything)
 

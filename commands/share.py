@@ -52,8 +52,8 @@ def share(
 
         ctx.invoke(command_named("share report"), warehouse=warehouse, out=out, **given)
         return
-    from warehouse.store_cache import warehouse_path
-    from warehouse.store_copies import bundle
+    from warehouse.storage.cache import warehouse_path
+    from warehouse.storage.copies import bundle
 
     made = bundle(warehouse_path(warehouse), out, filters_from(given), with_texts)
     show(
@@ -85,7 +85,7 @@ def publish(warehouse: Path | None, out: Path, key: Path, **given: Any) -> None:
     """
     from commands.publishing.attestation import private_key
     from commands.publishing.write import PublishedSet, write
-    from warehouse.store_cache import warehouse_path
+    from warehouse.storage.cache import warehouse_path
 
     secret = private_key(key)
     about = PublishedSet(filters_from(given), given["title"], given["licence"], given["by"])

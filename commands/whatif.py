@@ -140,9 +140,10 @@ def _question(
 
 def _decided(reader: "Reader", filters: Filters) -> tuple[int, int] | None:
     """Return K and concurrency of the first decision that has both; None without one."""
-    from answers.decide import answer, values
+    from answers.decide.answer import decide
+    from answers.decide.values import DecideQuestion
 
-    for decision in answer.decide(reader, values.DecideQuestion(filters)).decisions:
+    for decision in decide(reader, DecideQuestion(filters)).decisions:
         load, arm = decision.operating_load, decision.operating.arm
         ks = {cell.num_speculative_tokens for cell in decision.arms if cell.arm == arm} - {None}
         if load.kind == "concurrency" and load.value is not None and len(ks) == 1:

@@ -8,8 +8,8 @@ import streamlit as st
 
 from answers.runs import notes
 from answers.runs.read import OneRun
-from dashboard.access import current_user, may_edit, require_editor
 from dashboard.components import TableRows, errors_told, listing, plain
+from dashboard.doors.access import current_user, may_edit, require_editor
 from dashboard.shelf import Shelf, ask
 from warehouse import annotations, queries
 from warehouse.filters import Filters

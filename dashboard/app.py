@@ -28,11 +28,11 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.routing import Mount, Route
 from streamlit import App, net_util
 
-from dashboard.addresses import AGENTS, API, HEALTH, LLMS, LOGIN, METRICS, base
-from dashboard.api import Agents, application, llms
-from dashboard.gate import Gate, Headers, broken, log_in
-from dashboard.metrics import metrics
-from dashboard.quotas import Quotas
+from dashboard.doors.addresses import AGENTS, API, HEALTH, LLMS, LOGIN, METRICS, base
+from dashboard.doors.api import Agents, application, llms
+from dashboard.doors.gate import Gate, Headers, broken, log_in
+from dashboard.doors.metrics import metrics
+from dashboard.doors.quotas import Quotas
 
 # Read before the first reader comes, who would wait for it.
 from dashboard.views import VIEWS

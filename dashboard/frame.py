@@ -11,13 +11,13 @@ from types import ModuleType
 import streamlit as st
 
 from dashboard import annotating, links
-from dashboard.access import NotAllowed, NotLetIn, User, configured_login, current_user
 from dashboard.components import copied, plain, sentence
+from dashboard.doors.access import NotAllowed, NotLetIn, User, configured_login, current_user
 from dashboard.filters import DAYS, LABELS, filter_options, sidebar
 from dashboard.shelf import shown_shelf
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError, WarehouseMissing
-from warehouse.store_current import not_fresh
+from warehouse.storage.current import not_fresh
 
 _logger = logging.getLogger("draftboard.dashboard")
 

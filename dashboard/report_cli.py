@@ -35,9 +35,9 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     from answers.report import ReportRequest
     from answers.report import report as collected
     from dashboard.downloads import html, library
+    from warehouse.storage.cache import warehouse_path
+    from warehouse.storage.files import private_beside, publish
     from warehouse.store import Reader
-    from warehouse.store_cache import warehouse_path
-    from warehouse.store_files import private_beside, publish
 
     library()
     paying = Paying(given["usd_per_hour"], given["gpus_per_instance"], price=given["price"])

@@ -20,10 +20,10 @@ import pyarrow as pa
 import streamlit as st
 
 from warehouse import annotations
+from warehouse.storage.cache import warehouse_path
+from warehouse.storage.current import current_name
+from warehouse.storage.lists import no_current, number_of
 from warehouse.store import Kept, Reader
-from warehouse.store_cache import warehouse_path
-from warehouse.store_current import current_name
-from warehouse.store_list import no_current, number_of
 
 
 @dataclass(frozen=True)

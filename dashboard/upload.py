@@ -73,8 +73,8 @@ def take_in(reports: Sequence[Report]) -> Uploaded:
     Raises InvalidInput where there are too many, one is too large, or a fact is not in the contract.
     """
     from answers.compare.answer import hold
+    from warehouse.storage.current import current_generation
     from warehouse.store import Reader
-    from warehouse.store_current import current_generation
 
     _check(reports)
     with tempfile.TemporaryDirectory(prefix="draftboard-upload-") as name:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ingest.model import IngestOptions
     from ingest.pipeline import IngestOutcome
-    from warehouse.store_tables import KnownSource
+    from warehouse.storage.tables import KnownSource
 
 _EPILOG = """\b
 Example:
@@ -118,7 +118,7 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
     study. docs/ingest.md lists the load generators. What is known already is passed over.
     """
     from warehouse.json_text import json_text
-    from warehouse.store_cache import inbox
+    from warehouse.storage.cache import inbox
 
     try:
         paths = tuple(map(inbox, paths))
@@ -177,7 +177,7 @@ def _require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
 def _show_health(given: dict[str, Any]) -> int:
     from warehouse.beside import complaint, read_health
     from warehouse.json_text import json_text
-    from warehouse.store_cache import warehouse_path
+    from warehouse.storage.cache import warehouse_path
 
     try:
         health = read_health(warehouse_path(given["warehouse"]))
@@ -209,7 +209,7 @@ def _show_health(given: dict[str, Any]) -> int:
 
 def _watch(paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, Any]) -> None:
     from ingest.watch import Stop, WatchLog, watch
-    from warehouse.store_cache import name_of, warehouse_path
+    from warehouse.storage.cache import name_of, warehouse_path
 
     root, stop, log = warehouse_path(given["warehouse"]), Stop(), WatchLog(given["as_json"])
     with stop.listening():
@@ -253,13 +253,13 @@ def _run(
     from ingest.discovery import find_units
     from ingest.model import Unit
     from ingest.pipeline import ingest_each, read_again, with_facts
+    from warehouse.storage.cache import warehouse_path
     from warehouse.store import open_writer
-    from warehouse.store_cache import warehouse_path
 
     root = warehouse_path(given["warehouse"])
     sources: tuple[KnownSource, ...] = ()
     if not paths:
-        from warehouse.store_tables import known_sources
+        from warehouse.storage.tables import known_sources
 
         sources = known_sources(root)
     passed_over: list[Path] = []

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ingest.settings import FactsFile
     from ingest.table import ColumnMap
     from warehouse.rows import Cell
-    from warehouse.store_draft import Draft
+    from warehouse.storage.draft import Draft
 
 # --- What there is to read, and how much reading it may take: generous for a result, too little for
 # a poison.

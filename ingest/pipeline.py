@@ -17,11 +17,11 @@ from ingest.settings import checked_facts
 from ingest.table import column_map
 from warehouse.errors import InvalidInput, WarehouseBusy
 from warehouse.rows import Rejection
+from warehouse.storage.draft import Draft
 from warehouse.store import Writer
-from warehouse.store_draft import Draft
 
 if TYPE_CHECKING:
-    from warehouse.store_tables import KnownSource
+    from warehouse.storage.tables import KnownSource
 
 #: So long an ingest keeps others from writing who stand in line.
 TURN_SECONDS = 2.0

@@ -48,8 +48,8 @@ from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
 from warehouse.loads import load_of
 from warehouse.rows import COMPLETED, Acceptance, Cell, Measurement, Origin, Source
 from warehouse.secrets import scrub
-from warehouse.store_draft import Draft, write_draft
-from warehouse.store_files import full_disk_explained
+from warehouse.storage.draft import Draft, write_draft
+from warehouse.storage.files import full_disk_explained
 
 # --- What every cell goes through before it is taken in: zeros that nobody counted, the share that
 #

@@ -36,10 +36,10 @@ from warehouse.errors import DraftboardError, WarehouseBusy
 from warehouse.json_text import json_text
 from warehouse.rows import Rejection
 from warehouse.secrets import scrub_text
+from warehouse.storage.cache import bring_in, name_of
+from warehouse.storage.current import current_generation
+from warehouse.storage.files import full_disk_explained
 from warehouse.store import Reader, open_writer
-from warehouse.store_cache import bring_in, name_of
-from warehouse.store_current import current_generation
-from warehouse.store_files import full_disk_explained
 
 # --- Looks over watched folders: two looks per known drop, whatever it holds and however large.
 #

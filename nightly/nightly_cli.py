@@ -15,7 +15,7 @@ from commands.output import ended_by_signals, show_table
 from warehouse.catalogue import duration
 from warehouse.errors import DraftboardError, StudyError
 from warehouse.json_text import json_text
-from warehouse.store_cache import warehouse_path
+from warehouse.storage.cache import warehouse_path
 
 #: The address of the dashboard, for links in messages.
 LINK_VARIABLE = "DRAFTBOARD_LINK_BASE"

@@ -34,8 +34,8 @@ from warehouse.catalogue import counted, duration
 from warehouse.contract import FACT_KEYS, failed_of
 from warehouse.errors import RunnerError
 from warehouse.secrets import scrub
-from warehouse.store_cache import changed_aside
-from warehouse.store_files import publish
+from warehouse.storage.cache import changed_aside
+from warehouse.storage.files import publish
 
 if TYPE_CHECKING:
     from answers.trend.answer import Trend, TrendLine

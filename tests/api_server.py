@@ -9,7 +9,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from dashboard.api import application
+from dashboard.doors.api import application
 
 
 @contextlib.contextmanager

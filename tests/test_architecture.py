@@ -34,7 +34,7 @@ WORDS = {
 HOMES = {
     "streamlit": r"dashboard/.*",
     "altair": r"dashboard/charts/.*",
-    "duckdb": r"warehouse/store.*\.py",
+    "duckdb": r"warehouse/(store|storage/.*)\.py",
     "guidellm": r"nowhere",
     "torch": r"runners/lab/.*",
     "vllm": r"nowhere",

@@ -20,7 +20,7 @@ from answers.doors.parameters import Page
 from answers.doors.questions import QUESTIONS, Asking, answer_json
 from answers.doors.rows import encoded
 from commands import compare, cost, decide, gate, whatif
-from dashboard.api import offered, rendered
+from dashboard.doors.api import offered, rendered
 from dashboard.shelf import Shelf, open_shelf
 from dashboard.views import VIEWS
 from tests.commands.asking import run

@@ -27,8 +27,8 @@ from dashboard.upload import Report
 from warehouse import queries
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.filters import Filters
+from warehouse.storage.question import ask
 from warehouse.store import Reader
-from warehouse.store_question import ask
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
@@ -94,7 +94,7 @@ def _is_sql_of_ours(argument: ast.expr) -> bool:
 
 
 #: What is run besides texts that stand in the code: files of warehouse/sql, and texts made of names
-#: of our own tables. The one place that runs a reader's SQL is confined (store_question).
+#: of our own tables. The one place that runs a reader's SQL is confined (storage/question.py).
 KNOWN_SQL = {
     "sql_text(name)", "sql_text('schema')", "sql_text('views')", "sql_text('chosen')",
     "sql_text('kept')", "text", "statements[0]", "setting", "sql",
@@ -237,7 +237,7 @@ def test_no_part_but_the_login_reads_streamlits_secrets() -> None:
         if re.search(r"\bst\.secrets|secrets_singleton", path.read_text(encoding="utf-8"))
     ]
     # The gate reads the cookie's secret, where a login is configured.
-    assert readers == ["dashboard/access.py", "dashboard/gate.py"]
+    assert readers == ["dashboard/doors/access.py", "dashboard/doors/gate.py"]
 
 
 def test_nothing_that_is_committed_is_a_file_of_secrets() -> None:

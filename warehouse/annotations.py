@@ -23,10 +23,10 @@ from filelock import FileLock, Timeout
 from warehouse.errors import InvalidInput, UnknownKey, WarehouseBusy
 from warehouse.json_text import CONTROL
 from warehouse.secrets import scrub_text
-from warehouse.store_cache import append as append_remote
-from warehouse.store_cache import is_copy
-from warehouse.store_current import follow, require_current
-from warehouse.store_files import full_disk_explained, refuse_bundle, sync
+from warehouse.storage.cache import append as append_remote
+from warehouse.storage.cache import is_copy
+from warehouse.storage.current import follow, require_current
+from warehouse.storage.files import full_disk_explained, refuse_bundle, sync
 
 FILE = "annotations.jsonl"
 #: What ``append_lines`` locks.

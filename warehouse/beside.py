@@ -26,8 +26,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from warehouse.errors import DraftboardError
 from warehouse.secrets import scrub_text
 from warehouse.secrets.shapes import REMOVED
-from warehouse.store_cache import changed_aside, name_of
-from warehouse.store_files import DERIVED, PRIVATE, PUBLISHED, full_disk_explained, publish
+from warehouse.storage.cache import changed_aside, name_of
+from warehouse.storage.files import DERIVED, PRIVATE, PUBLISHED, full_disk_explained, publish
 
 NIGHTS = "nights"
 #: File names sort as their nights do, and hold no character that a file system refuses.

@@ -10,18 +10,19 @@ from typing import Any
 import click
 
 from commands.output import progress, working
-from warehouse import maintenance, store_copies
+from warehouse import maintenance
 from warehouse.annotations import excluded_runs
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.json_text import json_text
+from warehouse.storage import copies
+from warehouse.storage.cache import name_of, warehouse_path
+from warehouse.storage.current import current_generation
+from warehouse.storage.files import full_disk_explained, refuse_bundle
+from warehouse.storage.lists import no_current
+from warehouse.storage.lock import WriterLock
+from warehouse.storage.tables import STEPS
+from warehouse.storage.tables import convert as convert_old
 from warehouse.store import open_writer
-from warehouse.store_cache import name_of, warehouse_path
-from warehouse.store_current import current_generation
-from warehouse.store_files import full_disk_explained, refuse_bundle
-from warehouse.store_list import no_current
-from warehouse.store_lock import WriterLock
-from warehouse.store_tables import STEPS
-from warehouse.store_tables import convert as convert_old
 
 WAREHOUSE = click.option(
     "--warehouse",
@@ -203,7 +204,7 @@ def push(root: Path, to: str) -> None:
     Example: draftboard warehouse push s3://team/results
     """
     with working(f"uploading to {to}"):
-        files = store_copies.push(root, warehouse_path(to))
+        files = copies.push(root, warehouse_path(to))
     click.echo(f"Uploaded {files:,} files to {to}.")
 
 
@@ -215,7 +216,7 @@ def pull(root: Path) -> None:
     Nothing needs it: what a question needs is fetched when it is asked.
     """
     with working(f"fetching {name_of(root)}"):
-        files = store_copies.fetch_all(root)
+        files = copies.fetch_all(root)
     click.echo(f"{root} holds all {files:,} request files of {name_of(root)}.")
 
 
@@ -228,7 +229,7 @@ def clone(source: str, out: Path) -> None:
     Example: draftboard warehouse clone s3://team/results backup/
     """
     with working(f"fetching {source}"):
-        files = store_copies.clone(warehouse_path(source), out)
+        files = copies.clone(warehouse_path(source), out)
     click.echo(f"Wrote {files:,} files to {out}.")
 
 
@@ -240,7 +241,7 @@ def restore(root: Path, generation: str) -> None:
 
     A bucket keeps every generation; a folder keeps two old ones.
     """
-    number = store_copies.restore(root, generation)
+    number = copies.restore(root, generation)
     click.echo(f"Generation {number} of {name_of(root)} holds what generation {generation} held.")
 
 
@@ -308,6 +309,6 @@ def publish(
 def export_command(root: Path, out: Path) -> None:
     """Write one plain database, or a folder of Parquet files."""
     with working(f"writing {out.name}"):
-        written = store_copies.export(root, out)
+        written = copies.export(root, out)
     click.echo(f"Wrote {len(written)} files to {out}.")
     _tell_excluded(root)

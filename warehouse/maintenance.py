@@ -13,12 +13,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse.errors import InvalidInput, WarehouseBusy
-from warehouse.store import Reader, open_newest
-from warehouse.store_cache import is_copy, name_of, store_of
-from warehouse.store_collect import collect
-from warehouse.store_current import have, placed, require_current, save
-from warehouse.store_draft import BATCHES, parquet_writer, private_requests, row_of
-from warehouse.store_files import (
+from warehouse.storage.cache import is_copy, name_of, store_of
+from warehouse.storage.collect import collect
+from warehouse.storage.current import have, placed, require_current, save
+from warehouse.storage.draft import BATCHES, parquet_writer, private_requests, row_of
+from warehouse.storage.files import (
     PRIVATE,
     REQUESTS,
     TABLES,
@@ -26,9 +25,18 @@ from warehouse.store_files import (
     sha256_of,
     sync,
 )
-from warehouse.store_list import Segment, generations, is_old, listed_requests, lists, load, retire
-from warehouse.store_lock import WriterLock
-from warehouse.store_tables import attach_parts, merged, sql_text, write_table
+from warehouse.storage.lists import (
+    Segment,
+    generations,
+    is_old,
+    listed_requests,
+    lists,
+    load,
+    retire,
+)
+from warehouse.storage.lock import WriterLock
+from warehouse.storage.tables import attach_parts, merged, sql_text, write_table
+from warehouse.store import Reader, open_newest
 
 #: Requests of a file, and cells of a segment, where there are so many.
 TARGET_ROWS = 1_000_000

@@ -16,8 +16,8 @@ from warehouse.catalogue import REQUEST_METRICS
 from warehouse.errors import UnknownKey, WarehouseDamaged
 from warehouse.filters import Filters
 from warehouse.rows import REQUEST_SCHEMA
+from warehouse.storage.cache import name_of, said_of
 from warehouse.store import Reader
-from warehouse.store_cache import name_of, said_of
 
 ECDF_POINTS = 200
 #: Runs that are named in a sentence; of the others the number is told.

@@ -24,8 +24,8 @@ from warehouse import annotations
 from warehouse.beside import keep_table
 from warehouse.errors import LostRace, WarehouseDamaged
 from warehouse.rows import Cell, Rejection, Source
-from warehouse.store_cache import name_of
-from warehouse.store_current import (
+from warehouse.storage.cache import name_of
+from warehouse.storage.current import (
     current_generation,
     have,
     placed,
@@ -34,8 +34,8 @@ from warehouse.store_current import (
     start_writing,
     take_back,
 )
-from warehouse.store_draft import BATCHES, REJECTIONS, Draft, write_draft
-from warehouse.store_files import (
+from warehouse.storage.draft import BATCHES, REJECTIONS, Draft, write_draft
+from warehouse.storage.files import (
     REQUESTS,
     TABLES,
     full_disk_explained,
@@ -43,9 +43,9 @@ from warehouse.store_files import (
     refuse_bundle,
     remove_private,
 )
-from warehouse.store_list import Generation, load, number_of, unreadable
-from warehouse.store_lock import WriterLock
-from warehouse.store_tables import (
+from warehouse.storage.lists import Generation, load, number_of, unreadable
+from warehouse.storage.lock import WriterLock
+from warehouse.storage.tables import (
     Batch,
     attach_parts,
     confine,

@@ -20,9 +20,9 @@ from answers.doors.parameters import problems_of
 from answers.doors.questions import QUESTIONS, answer_json
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.json_text import json_text
+from warehouse.storage.current import not_fresh
+from warehouse.storage.question import VIEWS, Bounds, ask
 from warehouse.store import Reader
-from warehouse.store_current import not_fresh
-from warehouse.store_question import VIEWS, Bounds, ask
 
 Json = dict[str, Any]
 #: What answers the messages of agents, however they come.

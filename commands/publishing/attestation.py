@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from warehouse.errors import InvalidInput
-from warehouse.store_files import sha256_of
+from warehouse.storage.files import sha256_of
 
 STATEMENT, PUBLIC_KEY = "attestation.json", "attestation.pub"
 #: Where sigstore's own tool puts a signature of the statement, which holds without being in it.

@@ -23,9 +23,9 @@ from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 from warehouse.json_text import json_text
 from warehouse.secrets import scrub_text
+from warehouse.storage.copies import bundle
+from warehouse.storage.files import private_beside, publish, sha256_of
 from warehouse.store import Reader
-from warehouse.store_copies import bundle
-from warehouse.store_files import private_beside, publish, sha256_of
 
 Json = dict[str, Any]
 DATA, CLAIMS = "data", "claims.json"

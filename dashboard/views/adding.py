@@ -22,10 +22,10 @@ from answers.compare.answer import UploadAnswer, UploadedCell, answer_uploads
 from answers.decide import tables
 from answers.decide.overview import Overview, overviews
 from answers.wording import METHODS, known
-from dashboard.access import may_edit, require_editor
 from dashboard.charts import decide, specification
 from dashboard.chosen import against, bullets, load_map, paste, tiles
 from dashboard.components import errors_told, plain, table, texts
+from dashboard.doors.access import may_edit, require_editor
 from dashboard.downloads import charts_menu
 from dashboard.shelf import Shelf, ask, show_newest
 from dashboard.upload import MOST_FILES, MOST_MB, Report, Uploaded, keep, place, take_in

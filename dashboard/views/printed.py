@@ -19,10 +19,10 @@ from analysis.verdicts.finding import Finding
 from answers.published import answer, values
 from answers.published.values import BADGE, MeasuredHere, Plot, PrintedTable, PublishedStudy
 from answers.wording import interval, percent
-from dashboard.access import may_edit, require_editor
 from dashboard.charts import Drawing, specification
 from dashboard.charts.published import MOST_DRAWN, claimed, printed_values
 from dashboard.components import fold, grid, listing, plain, right, segments, table, tabled, titled
+from dashboard.doors.access import may_edit, require_editor
 from dashboard.downloads import charts_menu, figure_files, rows_menu
 from dashboard.shelf import Shelf, ask, cached
 from warehouse import beside

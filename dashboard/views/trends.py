@@ -19,7 +19,6 @@ from answers.runs import read as read_runs
 from answers.search import board, words
 from answers.trend import answer, nights
 from dashboard import annotating
-from dashboard.access import may_edit
 from dashboard.charts import Drawing, specification
 from dashboard.charts.trends import MOST_ROWS, forest, run_chart
 from dashboard.components import (
@@ -36,6 +35,7 @@ from dashboard.components import (
     texts,
     titled,
 )
+from dashboard.doors.access import may_edit
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import nothing
 from dashboard.links import cell_link, selected

@@ -30,7 +30,7 @@ from runners.surroundings.models import commit_here
 from runners.texts import generators
 from warehouse.contract import flatten_messages, hash_text, prompt_set_hash
 from warehouse.errors import RunnerError, StudyError
-from warehouse.store_files import sha256_of
+from warehouse.storage.files import sha256_of
 
 # --- Conversations: each turn of a user is a request, with all that was said before it.
 #

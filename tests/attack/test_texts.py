@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from answers.doors.parameters import Page
 from answers.doors.questions import QUESTIONS, answer_json
-from dashboard.api import rendered
+from dashboard.doors.api import rendered
 from dashboard.views import VIEWS
 from draftboard import cli
 from ingest.clean import clean_cell, clean_text

@@ -8,8 +8,8 @@ from analysis.search.space import SearchArm, SearchPlace
 from answers.search.board import Board, from_texts
 from answers.search.live import live
 from answers.search.values import LiveSearch, SearchPlan, SearchTerms
-from commands.search import _telling
-from commands.search_board import Telling
+from commands.running.search import _telling
+from commands.running.search_board import Telling
 from warehouse.beside import SEARCHES, read_searches
 from warehouse.errors import RunnerError
 from warehouse.rows import Rejection

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.search_study import check, refused
+from commands.running.search_study import check, refused
 from warehouse.errors import InvalidInput
 
 

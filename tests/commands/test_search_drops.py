@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commands.search_study import _ingest
+from commands.running.search_study import _ingest
 from tests.conftest import RECORDED
 from warehouse import queries
 from warehouse.filters import Filters

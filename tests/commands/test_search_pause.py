@@ -2,7 +2,7 @@
 
 import pytest
 
-from commands.search_study import _paused
+from commands.running.search_study import _paused
 from warehouse.errors import RunnerError
 
 HOT = ("A GPU's clock was held back during the measurement (too hot 12%).",)

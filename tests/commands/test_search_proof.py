@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from answers.search.values import Winner
-from commands.search_study import write_proof
+from commands.running.search_study import write_proof
 from runners.planning.study_file import read_study
 from warehouse.errors import RunnerError
 

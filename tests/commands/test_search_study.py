@@ -13,7 +13,7 @@ from analysis.search.space import SearchArm, config_of
 from answers.search.board import from_texts
 from answers.search.values import SearchPlan
 from commands.running.plan import planned as costed
-from commands.search_study import (
+from commands.running.search_study import (
     SearchTask,
     _gated,
     lost_min,

@@ -22,9 +22,9 @@ from warehouse.catalogue import REQUEST_METRICS
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
 from warehouse.maintenance import check
+from warehouse.storage.copies import bundle
+from warehouse.storage.files import BUNDLE
 from warehouse.store import Reader, open_writer
-from warehouse.store_copies import bundle
-from warehouse.store_files import BUNDLE
 
 PROMPT, OUTPUT = "Tell nobody of project Kingfisher.", "Kingfisher is a secret."
 

@@ -12,7 +12,7 @@ import pytest
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from dashboard.access import (
+from dashboard.doors.access import (
     LoginNeeded,
     NotAllowed,
     NotLetIn,

@@ -17,7 +17,7 @@ from starlette.routing import Mount
 from starlette.testclient import TestClient
 
 from answers.doors.questions import QUESTIONS
-from dashboard.api import application
+from dashboard.doors.api import application
 from draftboard import cli
 
 APP = Starlette(routes=[Mount("/api", app=application())])

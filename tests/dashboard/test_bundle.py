@@ -9,7 +9,7 @@ import streamlit as st
 from dashboard.views import VIEWS
 from tests.dashboard.opening import opened
 from warehouse.filters import Filters
-from warehouse.store_copies import bundle
+from warehouse.storage.copies import bundle
 
 
 def _shown(root: Path, path: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:

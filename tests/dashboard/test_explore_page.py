@@ -37,7 +37,7 @@ from dashboard.views.data.questions import EXAMPLES, cell_rows
 from tests.dashboard.opening import opened
 from warehouse import queries
 from warehouse.filters import Filters
-from warehouse.store_question import VIEWS, ask
+from warehouse.storage.question import VIEWS, ask
 
 PANELS = 6
 RATE, TTFT = Measure("output_throughput", "mean"), Measure("ttft", "p95")

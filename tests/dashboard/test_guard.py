@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dashboard.gate import Headers, broken
+from dashboard.doors.gate import Headers, broken
 from tests.dashboard.doors import (
     flood,
     guarded,

@@ -209,7 +209,7 @@ def become(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str | None], N
 def _script(name):  # type: ignore[no-untyped-def]  # its text alone becomes a script
     import streamlit as st
 
-    from dashboard.access import NotLetIn
+    from dashboard.doors.access import NotLetIn
     from tests.dashboard import test_guard_matrix as matrix
 
     # What was done draws the page again.

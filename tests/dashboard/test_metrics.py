@@ -10,8 +10,8 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from answers.doors.questions import QUESTIONS
-from dashboard.api import llms
-from dashboard.metrics import metrics
+from dashboard.doors.api import llms
+from dashboard.doors.metrics import metrics
 from warehouse.beside import WatchHealth, this_host, write_health
 
 CLIENT = TestClient(Starlette(routes=[Route("/metrics", metrics), Route("/llms.txt", llms)]))

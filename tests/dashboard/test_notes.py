@@ -25,16 +25,17 @@ from answers.runs.read import RunRow
 from answers.trend import answer as read_trend
 from answers.trend.answer import watch
 from dashboard import annotating
-from dashboard.access import NotAllowed, User, require_role
+from dashboard.doors.access import NotAllowed, User, require_role
 from dashboard.downloads import html
 from dashboard.filters import cells
 from dashboard.shelf import ask, open_shelf
 from tests.dashboard.opening import opened
-from warehouse import annotations, store_question
+from warehouse import annotations
 from warehouse.annotations import add, annotation, excluded_runs, night, read
 from warehouse.contract import Facts
 from warehouse.filters import Filters
 from warehouse.rows import Measurement
+from warehouse.storage import question
 
 Fill = Callable[..., None]
 FILTERS = Filters(gpu=("H200",))
@@ -119,7 +120,7 @@ def test_a_question_in_sql_and_explore_follow(own: Path) -> None:
     def counted() -> tuple[int, int]:
         shelf = open_shelf()
         behind = ask(shelf, read_explore.cells, pick, FILTERS).total
-        return behind, store_question.ask(own, sql).rows.to_pylist()[0]["n"]
+        return behind, question.ask(own, sql).rows.to_pylist()[0]["n"]
 
     before = counted()
     _say(own, "exclude", "eagle3 K=5")

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from dashboard.components import plain, sentence
-from dashboard.quotas import ClientLimits, Ledger, OverLimit
+from dashboard.doors.quotas import ClientLimits, Ledger, OverLimit
 from dashboard.turns import MOST_OF_ONE, TooManyWait, Turns
 
 LIMITS = ClientLimits(sessions=2, uploads=1, upload_mb=1)

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from dashboard.metrics import LABELS, metrics
+from dashboard.doors.metrics import LABELS, metrics
 from tests.deploy.files import text
 from warehouse.beside import WatchHealth, write_health
 

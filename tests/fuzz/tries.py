@@ -19,8 +19,8 @@ from tests.fuzz.samples import SAMPLES, changed, unchanged
 from warehouse import queries
 from warehouse.catalogue import METRICS
 from warehouse.filters import Filters
+from warehouse.storage.current import current_generation
 from warehouse.store import Reader
-from warehouse.store_current import current_generation
 
 #: So many go through one call of the command.
 BATCH = 30

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from ingest.cli import ingest
 from warehouse import queries
 from warehouse.filters import Filters
+from warehouse.storage.current import current_generation
 from warehouse.store import Reader
-from warehouse.store_current import current_generation
 
 START = 1_795_252_000.0
 

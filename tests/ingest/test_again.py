@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from warehouse.errors import WarehouseOutdated
-from warehouse.store_copies import export
+from warehouse.storage.copies import export
 
 Age = Callable[[], None]
 

@@ -12,9 +12,9 @@ from ingest.discovery import find_units
 from ingest.model import IngestOptions, Unit
 from ingest.pipeline import IngestOutcome, ingest_units
 from warehouse.errors import WarehouseBusy
+from warehouse.storage.current import current_generation
+from warehouse.storage.tables import known_sources
 from warehouse.store import open_writer
-from warehouse.store_current import current_generation
-from warehouse.store_tables import known_sources
 
 MANY = 24
 

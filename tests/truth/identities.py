@@ -20,7 +20,7 @@ from answers.decide.overview import Overview, overviews
 from answers.decide.tables import by_load
 from answers.decide.values import DecideQuestion, Decision, Decisions
 from answers.report import ReportGrid, ReportRequest, report
-from dashboard.api import application
+from dashboard.doors.api import application
 from tests.commands.asking import run, told
 from tests.dashboard.opening import opened
 from tests.truth.random_drops import write_random_study

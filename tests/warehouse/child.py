@@ -12,9 +12,9 @@ from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.maintenance import collect_garbage
 from warehouse.rows import Rejection
+from warehouse.storage.cache import warehouse_path
+from warehouse.storage.current import current_generation
 from warehouse.store import Reader, open_writer
-from warehouse.store_cache import warehouse_path
-from warehouse.store_current import current_generation
 
 MADE = runpy.run_path(str(Path(__file__).parents[1] / "conftest.py"))
 CELLS = 2

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from warehouse.store_cache import warehouse_path as place_of
+from warehouse.storage.cache import warehouse_path as place_of
 
 HERE = Path(__file__).parent
 FAKE = runpy.run_path(str(HERE / "fake_front.py"))

@@ -14,8 +14,8 @@ from warehouse.errors import InvalidInput, UnknownKey, WarehouseBusy, WarehouseM
 from warehouse.filters import Filters
 from warehouse.maintenance import compact
 from warehouse.queries import exclusions_sentence, find_run, run_name
+from warehouse.storage.question import ask
 from warehouse.store import Reader, open_writer
-from warehouse.store_question import ask
 
 ROOT = Path(__file__).parents[2]
 METRICS = (["output_throughput", "ttft"], ["mean", "p50", "p99"])

@@ -16,8 +16,8 @@ from warehouse.catalogue import (
 )
 from warehouse.contract import FACT_KEYS, TABLE, arm_label, steps_of
 from warehouse.rows import REQUEST_SCHEMA
-from warehouse.store_draft import BATCHES
-from warehouse.store_tables import sql_text
+from warehouse.storage.draft import BATCHES
+from warehouse.storage.tables import sql_text
 
 
 @pytest.mark.parametrize("key", METRICS)

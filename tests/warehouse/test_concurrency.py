@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from warehouse.errors import WarehouseBusy
+from warehouse.storage.current import current_generation
 from warehouse.store import open_writer
-from warehouse.store_current import current_generation
 
 CHILD = runpy.run_path(str(Path(__file__).with_name("child.py")))
 SECONDS = 4

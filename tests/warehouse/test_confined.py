@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from warehouse import queries
 from warehouse.errors import WarehouseDamaged
 from warehouse.filters import Filters
+from warehouse.storage.copies import export
+from warehouse.storage.current import current_name, save
+from warehouse.storage.lists import File, load
+from warehouse.storage.tables import convert, write_table
 from warehouse.store import Reader
-from warehouse.store_copies import export
-from warehouse.store_current import current_name, save
-from warehouse.store_list import File, load
-from warehouse.store_tables import convert, write_table
 
 
 @pytest.mark.parametrize("name", ["../../secret.parquet", "/etc/passwd", "cells-x.parquet"])

@@ -14,10 +14,10 @@ from warehouse.errors import WarehouseOutdated
 from warehouse.filters import Filters
 from warehouse.maintenance import check
 from warehouse.rows import Rejection
+from warehouse.storage.copies import export
+from warehouse.storage.current import current_generation
+from warehouse.storage.lists import generations
 from warehouse.store import Reader, open_writer
-from warehouse.store_copies import export
-from warehouse.store_current import current_generation
-from warehouse.store_list import generations
 
 TABLES = ("cells", "runs", "acceptance", "acceptance_by_position")
 

@@ -7,9 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from warehouse.maintenance import check, collect_garbage
+from warehouse.storage.current import current_generation
+from warehouse.storage.draft import BATCHES
 from warehouse.store import open_newest
-from warehouse.store_current import current_generation
-from warehouse.store_draft import BATCHES
 
 SOURCES, KILLS = 15, 15
 TABLES = (*BATCHES, "meta", "rejections")

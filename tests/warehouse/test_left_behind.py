@@ -16,10 +16,10 @@ import pytest
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.maintenance import check, collect_garbage
+from warehouse.storage.copies import export
+from warehouse.storage.current import current_generation, placed
+from warehouse.storage.draft import private_requests
 from warehouse.store import Reader, open_writer
-from warehouse.store_copies import export
-from warehouse.store_current import current_generation, placed
-from warehouse.store_draft import private_requests
 
 HOURS_AGO = time.time() - 7200
 
@@ -128,9 +128,9 @@ def test_an_export_removes_what_a_killed_one_left_and_not_one_at_work(
 def test_an_export_that_is_killed_leaves_nothing_to_the_next(filled: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     script = (
-        "import sys, time; from pathlib import Path; from warehouse import store_copies\n"
-        "store_copies.shutil.copy2 = lambda *files: time.sleep(600)\n"
-        "store_copies.export(Path(sys.argv[1]), Path(sys.argv[2]))"
+        "import sys, time; from pathlib import Path; from warehouse.storage import copies\n"
+        "copies.shutil.copy2 = lambda *files: time.sleep(600)\n"
+        "copies.export(Path(sys.argv[1]), Path(sys.argv[2]))"
     )
     words = [sys.executable, "-c", script, str(filled), str(out / "first")]
     with subprocess.Popen(words, cwd=Path(__file__).parents[2]) as process:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from warehouse.beside import is_published_table, keep_table, published_tables, tables_version
-from warehouse.store_files import PUBLISHED
+from warehouse.storage.files import PUBLISHED
 
 
 def test_a_table_is_kept_once_and_a_newer_one_of_its_name_replaces_it(tmp_path: Path) -> None:

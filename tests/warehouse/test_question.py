@@ -13,7 +13,7 @@ from dashboard.downloads import csv_bytes, parquet_bytes
 from dashboard.views.data.questions import flat, named_once
 from draftboard import cli
 from warehouse.errors import DraftboardError, InvalidInput, WarehouseMissing
-from warehouse.store_question import VIEWS, Bounds, ask
+from warehouse.storage.question import VIEWS, Bounds, ask
 
 EXAMPLES = Path(__file__).parents[1] / "fixtures" / "lab-first"
 
@@ -160,7 +160,7 @@ _MEASURED = """
 import resource, sys
 from pathlib import Path
 from warehouse.errors import DraftboardError
-from warehouse.store_question import ask
+from warehouse.storage.question import ask
 try:
     ask(Path(sys.argv[1]), sys.argv[2])
 except DraftboardError as error:

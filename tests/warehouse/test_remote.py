@@ -12,12 +12,12 @@ from warehouse.errors import InvalidInput, LostRace, UnknownKey, WarehouseOutdat
 from warehouse.filters import Filters
 from warehouse.maintenance import check, collect_garbage
 from warehouse.rows import Rejection
+from warehouse.storage.cache import name_of, warehouse_path
+from warehouse.storage.copies import clone, push, restore
+from warehouse.storage.current import POLL_S, current_generation, current_name, pull, save
+from warehouse.storage.lists import SCHEMA_VERSION, load
+from warehouse.storage.objects import ObjectStore
 from warehouse.store import Reader, open_writer
-from warehouse.store_cache import name_of, warehouse_path
-from warehouse.store_copies import clone, push, restore
-from warehouse.store_current import POLL_S, current_generation, current_name, pull, save
-from warehouse.store_list import SCHEMA_VERSION, load
-from warehouse.store_object import ObjectStore
 
 
 @pytest.fixture

@@ -16,17 +16,17 @@ from starlette.testclient import TestClient
 from streamlit.testing.v1 import AppTest
 
 import draftboard
-from dashboard.api import application
-from dashboard.metrics import metrics
+from dashboard.doors.api import application
+from dashboard.doors.metrics import metrics
 from draftboard import cli
 from tests.api_server import api_served
 from warehouse import annotations
 from warehouse.errors import DraftboardError, WarehouseUnreachable
 from warehouse.rows import Rejection
+from warehouse.storage.cache import read_at
+from warehouse.storage.current import current_generation, current_name, not_fresh, reach
+from warehouse.storage.lists import load
 from warehouse.store import Reader, open_writer
-from warehouse.store_cache import read_at
-from warehouse.store_current import current_generation, current_name, not_fresh, reach
-from warehouse.store_list import load
 
 SAID = (
     r"Shown is what was read by \d{4}-\d\d-\d\d \d\d:\d\d UTC, nothing newer: "

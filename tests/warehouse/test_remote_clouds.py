@@ -12,10 +12,10 @@ from warehouse import queries
 from warehouse.errors import WarehouseUnreachable
 from warehouse.filters import Filters
 from warehouse.maintenance import check
+from warehouse.storage.cache import warehouse_path
+from warehouse.storage.current import pull
+from warehouse.storage.objects import ObjectStore, Unchanged
 from warehouse.store import Reader, open_writer
-from warehouse.store_cache import warehouse_path
-from warehouse.store_current import pull
-from warehouse.store_object import ObjectStore, Unchanged
 
 _HERE = pytest.mark.skipif(AZURITE is None, reason="no Azurite here: npm install --global azurite")
 At = Callable[[str], Path]

@@ -14,11 +14,11 @@ from warehouse import queries
 from warehouse.errors import WarehouseBusy, WarehouseUnreachable
 from warehouse.filters import Filters
 from warehouse.maintenance import check, collect_garbage
+from warehouse.storage.collect import right_to_collect
+from warehouse.storage.copies import restore
+from warehouse.storage.current import COLLECTING, current_generation, pull
+from warehouse.storage.objects import ObjectStore
 from warehouse.store import Reader, open_writer
-from warehouse.store_collect import right_to_collect
-from warehouse.store_copies import restore
-from warehouse.store_current import COLLECTING, current_generation, pull
-from warehouse.store_object import ObjectStore
 
 Put = Callable[..., None]
 
@@ -158,7 +158,7 @@ def test_who_waits_in_vain_is_told_and_nothing_is_changed(
     put("writer", "one")
     put("writer", "two", forget="one")
     store = ObjectStore(bucket.url)
-    monkeypatch.setattr("warehouse.store_current._PATIENCE_S", 0)
+    monkeypatch.setattr("warehouse.storage.current._PATIENCE_S", 0)
     with right_to_collect(bucket.at("tidy"), store) as turn:
         turn.announce(_there(bucket, "requests"))
         with pytest.raises(WarehouseBusy, match=rf"{bucket.url} does not need any more"):

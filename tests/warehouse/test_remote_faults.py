@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from warehouse.errors import DraftboardError, InvalidInput, WarehouseDamaged, WarehouseUnreachable
+from warehouse.storage.cache import warehouse_path
+from warehouse.storage.current import pull
+from warehouse.storage.objects import ObjectStore
 from warehouse.store import Reader, open_writer
-from warehouse.store_cache import warehouse_path
-from warehouse.store_current import pull
-from warehouse.store_object import ObjectStore
 
 FAKE = runpy.run_path(str(Path(__file__).parent / "fake_front.py"))
 

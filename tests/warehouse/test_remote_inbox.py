@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from draftboard import cli
-from warehouse.store_cache import warehouse_path
-from warehouse.store_current import current_generation, pull
-from warehouse.store_object import ObjectStore
+from warehouse.storage.cache import warehouse_path
+from warehouse.storage.current import current_generation, pull
+from warehouse.storage.objects import ObjectStore
 
 ROOT = Path(__file__).parents[2]
 DROPS = sorted(path.parent for path in (ROOT / "tests/fixtures/lab-first").rglob("record.json"))

@@ -10,10 +10,10 @@ import pytest
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.maintenance import check, compact
+from warehouse.storage.current import current_generation, current_name
+from warehouse.storage.lists import generations, load
+from warehouse.storage.tables import CROWD
 from warehouse.store import Reader, open_writer
-from warehouse.store_current import current_generation, current_name
-from warehouse.store_list import generations, load
-from warehouse.store_tables import CROWD
 
 Add = Callable[..., None]
 

@@ -21,11 +21,11 @@ from warehouse.errors import (
 from warehouse.filters import Filters
 from warehouse.maintenance import check, compact
 from warehouse.rows import Measurement, Rejection
+from warehouse.storage.current import current_generation, current_name, save
+from warehouse.storage.files import full_disk_explained
+from warehouse.storage.lists import generations, load
+from warehouse.storage.tables import sql_text
 from warehouse.store import Reader, open_writer
-from warehouse.store_current import current_generation, current_name, save
-from warehouse.store_files import full_disk_explained
-from warehouse.store_list import generations, load
-from warehouse.store_tables import sql_text
 
 
 def _ids(root: Path) -> list[str]:

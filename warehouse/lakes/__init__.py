@@ -28,11 +28,11 @@ from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.queries import annotations_table
 from warehouse.rows import REQUEST_SCHEMA
 from warehouse.secrets import scrub_text
+from warehouse.storage.copies import EXPORTED
+from warehouse.storage.current import have
+from warehouse.storage.files import REQUESTS, private_beside
+from warehouse.storage.lists import SCHEMA_VERSION, unreadable
 from warehouse.store import Opened, excluded_table, open_newest
-from warehouse.store_copies import EXPORTED
-from warehouse.store_current import have
-from warehouse.store_files import REQUESTS, private_beside
-from warehouse.store_list import SCHEMA_VERSION, unreadable
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 #: Given how many steps there are, it is told of each that is done.

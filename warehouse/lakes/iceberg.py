@@ -40,7 +40,7 @@ from warehouse.lakes import (
     raced,
     request_schema,
 )
-from warehouse.store_files import REQUESTS
+from warehouse.storage.files import REQUESTS
 
 #: The name under which other engines find the catalogue in its database.
 CATALOGUE = "draftboard"

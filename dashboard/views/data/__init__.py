@@ -5,8 +5,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from dashboard.access import current_user, require_role
 from dashboard.components import table, tabled
+from dashboard.doors.access import current_user, require_role
 from dashboard.shelf import Shelf
 from dashboard.views import adding, printed
 from dashboard.views.data import runs

@@ -15,7 +15,6 @@ from streamlit.delta_generator import DeltaGenerator
 from answers import explore
 from answers.compare.values import metric_name
 from dashboard import turns
-from dashboard.access import client
 from dashboard.charts import Drawing, specification
 from dashboard.charts.explore import PICKED, axes, panel
 from dashboard.components import (
@@ -30,14 +29,15 @@ from dashboard.components import (
     shown,
     table,
 )
+from dashboard.doors.access import client
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import nothing
 from dashboard.links import LINK_COLUMNS, linked
 from dashboard.shelf import Shelf, ask, cached, frame
 from warehouse.catalogue import METRICS, PERCENTILES, counted, percentile_label
 from warehouse.filters import Filters
-from warehouse.store_question import VIEWS, Bounds, QuestionAnswer
-from warehouse.store_question import ask as ask_sql
+from warehouse.storage.question import VIEWS, Bounds, QuestionAnswer
+from warehouse.storage.question import ask as ask_sql
 
 # --- The free charts.
 

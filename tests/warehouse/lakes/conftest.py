@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from draftboard import cli
+from warehouse.storage.copies import export
 from warehouse.store import open_writer
-from warehouse.store_copies import export
 
 ROOT = Path(__file__).parents[3]
 

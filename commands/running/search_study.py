@@ -39,14 +39,14 @@ from answers.search.winner import LAUNCHES, answering_otherwise, proven
 from commands.intake import take_in
 from commands.running.plan import measured_otherwise, server_by_hand
 from commands.running.plan import planned as costed
-from commands.search_board import Telling
+from commands.running.search_board import Telling
 from runners.executors.local import fitting
 from runners.planning.estimate import PlanEstimate
 from runners.planning.plan import Launch, Plan
 from warehouse.contract import TABLE, failed_of
 from warehouse.errors import InvalidInput, RunnerError
+from warehouse.storage.tables import known_sources
 from warehouse.store import Reader
-from warehouse.store_tables import known_sources
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from warehouse.catalogue import METRICS, STATISTICS
 from warehouse.contract import FACT_KEYS, arm_label
 from warehouse.errors import InvalidInput
 from warehouse.rows import REQUEST_SCHEMA, Cell, Source
-from warehouse.store_files import COMPRESSION, PRIVATE, REQUESTS, publish, sha256_of, sync
+from warehouse.storage.files import COMPRESSION, PRIVATE, REQUESTS, publish, sha256_of, sync
 
 # --- Rows of ingest turned into Arrow tables, one per table of the store; bad rows are refused here.
 

@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from warehouse.errors import LostRace, WarehouseDamaged
-from warehouse.store_cache import each, store_of
-from warehouse.store_current import (
+from warehouse.storage.cache import each, store_of
+from warehouse.storage.current import (
     COLLECTING,
     announced,
     collecting_elsewhere,
@@ -29,8 +29,8 @@ from warehouse.store_current import (
     require_current,
     save,
 )
-from warehouse.store_files import PRIVATE, REQUESTS, TABLES, pointer_here
-from warehouse.store_list import (
+from warehouse.storage.files import PRIVATE, REQUESTS, TABLES, pointer_here
+from warehouse.storage.lists import (
     KEPT_GENERATIONS,
     Generation,
     is_old,
@@ -38,10 +38,10 @@ from warehouse.store_list import (
     number_of,
     requests_named,
 )
-from warehouse.store_tables import require_our_schema
+from warehouse.storage.tables import require_our_schema
 
 if TYPE_CHECKING:
-    from warehouse.store_object import ObjectStore
+    from warehouse.storage.objects import ObjectStore
 
 #: In the store: since when files have no list that names them, though they had one.
 UNLISTED = "unlisted.json"

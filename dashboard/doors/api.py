@@ -30,17 +30,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from answers.doors.parameters import Page, schema_json
 from answers.doors.questions import QUESTIONS, AboutSubject, Asking, answer_json
 from answers.doors.rows import GENERATION, MEDIA, NOT_FRESH, encoded
-from dashboard.access import User
-from dashboard.addresses import AGENTS, METRICS, PROBLEM, base, handled, problem
+from dashboard.doors.access import User
+from dashboard.doors.addresses import AGENTS, METRICS, PROBLEM, base, handled, problem
 from dashboard.downloads import csv_bytes
 from dashboard.shelf import ask, open_shelf
 from dashboard.turns import SQL
 from warehouse import annotations, beside
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.json_text import json_text
+from warehouse.storage.cache import warehouse_path
+from warehouse.storage.current import not_fresh
 from warehouse.store import Reader
-from warehouse.store_cache import warehouse_path
-from warehouse.store_current import not_fresh
 
 # --- What the API says of itself: OpenAPI 3.1 for machines, ``/llms.txt`` for models, both made from the
 #

@@ -19,7 +19,7 @@ from commands import output
 from commands.output import Table
 from warehouse import beside
 from warehouse.errors import DraftboardError
-from warehouse.store_current import current_name
+from warehouse.storage.current import current_name
 
 
 class Telling:

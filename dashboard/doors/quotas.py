@@ -14,8 +14,8 @@ from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dashboard.access import ClientLimits, User
-from dashboard.addresses import UPLOADS, is_for_programs, path_of, problem
+from dashboard.doors.access import ClientLimits, User
+from dashboard.doors.addresses import UPLOADS, is_for_programs, path_of, problem
 
 #: How far back the bytes of uploads count, in seconds.
 UPLOADS_S = 600.0

@@ -12,11 +12,11 @@ from commands.options import filter_options, filters_from, json_option, reading,
 from commands.output import Table, ended_by_signals, show, show_json
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS
-from warehouse.store_cache import named_warehouse, warehouse_path
+from warehouse.storage.cache import named_warehouse, warehouse_path
 
 if TYPE_CHECKING:
     from answers.search.values import SearchReport, SearchTerms
-    from commands import search_board
+    from commands.running import search_board
 
 _WIDTH = 80
 #: Options of a search that measures.
@@ -108,8 +108,8 @@ def search(plan: Path | None, results: Path | None, recorded: Path | None, **giv
         from answers.search import words
         from answers.search.board import board
         from answers.search.values import searches_json
-        from commands import search_board
-        from commands.search_study import SearchTask, laid_out, look, search_on
+        from commands.running import search_board
+        from commands.running.search_study import SearchTask, laid_out, look, search_on
 
         where = [word for name in ("on", "cluster") if given[name] is not None
                  for word in (f"--{name}", str(given[name]))]  # fmt: skip
@@ -169,7 +169,7 @@ def _replay(warehouse: Path, given: dict[str, Any]) -> None:
 
 def _telling(warehouse: Path | None) -> "search_board.Telling":
     """Return what tells of a search, also where a folder that somebody named is no warehouse yet."""
-    from commands import search_board
+    from commands.running import search_board
 
     # What a URL names is not the folder itself.
     root = warehouse_path(warehouse)

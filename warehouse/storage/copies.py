@@ -24,9 +24,8 @@ from warehouse import annotations, queries
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey, WarehouseDamaged
 from warehouse.filters import Filters
 from warehouse.rows import REQUEST_SCHEMA
-from warehouse.store import Opened, Reader, excluded_table, open_newest
-from warehouse.store_cache import ASIDE, LINES, each, is_copy, name_of, store_of
-from warehouse.store_current import (
+from warehouse.storage.cache import ASIDE, LINES, each, is_copy, name_of, store_of
+from warehouse.storage.current import (
     current_name,
     fetch_generation,
     have,
@@ -34,8 +33,8 @@ from warehouse.store_current import (
     require_current,
     save,
 )
-from warehouse.store_draft import BATCHES, RequestFile, as_table
-from warehouse.store_files import (
+from warehouse.storage.draft import BATCHES, RequestFile, as_table
+from warehouse.storage.files import (
     BUNDLE,
     CURRENT,
     REQUESTS,
@@ -46,7 +45,7 @@ from warehouse.store_files import (
     publish,
     remove_private,
 )
-from warehouse.store_list import (
+from warehouse.storage.lists import (
     Generation,
     generations,
     is_old,
@@ -55,11 +54,12 @@ from warehouse.store_list import (
     no_current,
     number_of,
 )
-from warehouse.store_lock import WriterLock
-from warehouse.store_tables import Batch, publish_generation, sql_text
+from warehouse.storage.lock import WriterLock
+from warehouse.storage.tables import Batch, publish_generation, sql_text
+from warehouse.store import Opened, Reader, excluded_table, open_newest
 
 if TYPE_CHECKING:
-    from warehouse.store_object import ObjectStore
+    from warehouse.storage.objects import ObjectStore
 
 #: A night is named after the day on which it began: noon to noon, UTC.
 _NOON = timedelta(hours=12)

@@ -21,15 +21,15 @@ from starlette.responses import Response
 
 from analysis.nightly.regressions import budgets
 from answers.trend.answer import Trend, TrendLine, accepted, watch, watched
-from dashboard.addresses import problem_of
+from dashboard.doors.addresses import problem_of
 from dashboard.shelf import Shelf, ask, open_shelf
 from warehouse import annotations, queries
 from warehouse.beside import WatchHealth, complaint, read_health
 from warehouse.errors import DraftboardError
 from warehouse.filters import Filters
+from warehouse.storage.cache import is_copy, read_at
+from warehouse.storage.current import not_fresh
 from warehouse.store import Reader
-from warehouse.store_cache import is_copy, read_at
-from warehouse.store_current import not_fresh
 
 #: What tells the series of a night apart.
 LABELS = (

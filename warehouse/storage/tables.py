@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseOutdated
-from warehouse.store_cache import name_of
-from warehouse.store_current import require_current, save, start_writing, take_back
-from warehouse.store_draft import BATCHES, REJECTIONS
-from warehouse.store_files import (
+from warehouse.storage.cache import name_of
+from warehouse.storage.current import require_current, save, start_writing, take_back
+from warehouse.storage.draft import BATCHES, REJECTIONS
+from warehouse.storage.files import (
     BUNDLE,
     COMPRESSION,
     PRIVATE,
@@ -33,7 +33,7 @@ from warehouse.store_files import (
     remove_private,
     sha256_of,
 )
-from warehouse.store_list import (
+from warehouse.storage.lists import (
     SCHEMA_VERSION,
     File,
     Generation,
@@ -45,7 +45,7 @@ from warehouse.store_list import (
     unreadable,
 )
 
-SQL = Path(__file__).parent / "sql"
+SQL = Path(__file__).parents[1] / "sql"
 THREADS = min(4, os.cpu_count() or 1)
 #: The one older version whose tables are those of today.
 CONVERTIBLE = 3
@@ -69,8 +69,8 @@ _YOUNGER = {"cells": " union all by name select null::varchar as engine_settings
 
 @cache
 def sql_text(name: str) -> str:
-    """Return the text of ``warehouse/sql/<name>.sql``."""
-    return (SQL / f"{name}.sql").read_text(encoding="utf-8")
+    """Return the text of ``<name>.sql``, which lies in a folder of ``warehouse/sql``."""
+    return next(SQL.rglob(f"{name}.sql")).read_text(encoding="utf-8")
 
 
 def memory_connection() -> duckdb.DuckDBPyConnection:

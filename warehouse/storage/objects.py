@@ -25,7 +25,7 @@ from obstore.exceptions import (
 from obstore.store import from_url
 
 from warehouse.errors import WarehouseUnreachable
-from warehouse.store_files import PRIVATE
+from warehouse.storage.files import PRIVATE
 
 _CLIENT: Any = {"connect_timeout": "5 seconds", "timeout": "60 seconds", "allow_http": True}
 #: A server that is away for longer than this is said to be away.

@@ -1,7 +1,7 @@
 """A question in SQL that anybody may ask: read-only, in a process of its own that can be ended.
 
 The process has no way to files, the network or its settings, little memory and a short life; what
-it sees are the views of ``sql/views.sql``. ``ask`` starts it; ``python -m warehouse.store_question``
+it sees are the views of ``sql/views.sql``. ``ask`` starts it; ``python -m warehouse.storage.question``
 is it.
 """
 
@@ -18,10 +18,10 @@ import duckdb
 import pyarrow as pa
 
 from warehouse.errors import InvalidInput
+from warehouse.storage.current import require_current, stay
+from warehouse.storage.files import TABLES
+from warehouse.storage.tables import quoted, require_our_schema, sql_text
 from warehouse.store import Opened, leave_out, open_newest
-from warehouse.store_current import require_current, stay
-from warehouse.store_files import TABLES
-from warehouse.store_tables import quoted, require_our_schema, sql_text
 
 #: The views that a question may name.
 VIEWS: tuple[str, ...] = (
@@ -73,9 +73,9 @@ def ask(root: Path, sql: str, bounds: Bounds | None = None) -> QuestionAnswer:
     question = json.dumps({"root": str(Path(root).resolve()), "sql": sql} | asdict(bounds)).encode()
     # An empty environment: what is not there cannot be read out.
     with subprocess.Popen(
-        [sys.executable, "-m", "warehouse.store_question"],
+        [sys.executable, "-m", "warehouse.storage.question"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        cwd=Path(__file__).parents[1], env={"PATH": os.defpath},
+        cwd=Path(__file__).parents[2], env={"PATH": os.defpath},
     ) as process:  # fmt: skip
         try:
             # A busy machine may take 30 s to start the process; its own clock begins behind that.

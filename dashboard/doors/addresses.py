@@ -12,8 +12,8 @@ from starlette.responses import JSONResponse
 from starlette.types import Scope
 
 from answers.doors.parameters import problems_of
-from dashboard.access import LoginNeeded, NotLetIn
 from dashboard.components import sentence
+from dashboard.doors.access import LoginNeeded, NotLetIn
 from dashboard.turns import TooManyWait
 from warehouse.errors import (
     DraftboardError,

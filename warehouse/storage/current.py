@@ -29,7 +29,7 @@ from warehouse.errors import (
     WarehouseOutdated,
     WarehouseUnreachable,
 )
-from warehouse.store_cache import (
+from warehouse.storage.cache import (
     LINES,
     copy_locked,
     each,
@@ -43,7 +43,7 @@ from warehouse.store_cache import (
     store_of,
     tags_of,
 )
-from warehouse.store_files import (
+from warehouse.storage.files import (
     CURRENT,
     PRIVATE,
     REQUESTS,
@@ -54,7 +54,7 @@ from warehouse.store_files import (
     sha256_of,
     sync,
 )
-from warehouse.store_list import (
+from warehouse.storage.lists import (
     Generation,
     generations,
     how_to_mend,
@@ -67,10 +67,10 @@ from warehouse.store_list import (
     number_of,
     retire,
 )
-from warehouse.store_lock import WriterLock
+from warehouse.storage.lock import WriterLock
 
 if TYPE_CHECKING:
-    from warehouse.store_object import ObjectStore
+    from warehouse.storage.objects import ObjectStore
 
 #: A reader looks whether there is a new generation at most so often, in seconds.
 POLL_S = 5.0
@@ -78,7 +78,7 @@ POLL_S = 5.0
 _PART, _PART_S = ".part", 3600.0
 #: In a copy: its store was seen to keep to the conditions of a write.
 _PROVEN = "remote-proven"
-#: In a store: who removes what nobody needs, and what is about to go (``store_collect``).
+#: In a store: who removes what nobody needs, and what is about to go (``collect``).
 COLLECTING = "collecting.json"
 #: Seconds for which a writer waits for a name to go.
 _PATIENCE_S = 60.0
@@ -241,7 +241,7 @@ def pull(root: Path) -> None:
 
 def _changed(store: "ObjectStore", name: str, tag: str | None) -> Any:
     """Return an object that has another tag by now; None where it has not."""
-    from warehouse.store_object import Unchanged
+    from warehouse.storage.objects import Unchanged
 
     try:
         stored = store.get(name, unless=tag)

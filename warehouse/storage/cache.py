@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warehouse.errors import DraftboardError, InvalidInput
-from warehouse.store_files import PRIVATE, PUBLISHED, REQUESTS
+from warehouse.storage.files import PRIVATE, PUBLISHED, REQUESTS
 
 if TYPE_CHECKING:
-    from warehouse.store_object import ObjectStore
+    from warehouse.storage.objects import ObjectStore
 
 #: A folder with this file is this machine's copy of a warehouse in an object store, which it names.
 REMOTE = "remote.json"
@@ -130,7 +130,7 @@ def said_of(root: Path, error: Exception) -> str:
 def store_of(root: Path) -> "ObjectStore":
     """Return the store whose copy this folder is."""
     # Imported here: whoever looks at a folder does without its client.
-    from warehouse.store_object import ObjectStore
+    from warehouse.storage.objects import ObjectStore
 
     return ObjectStore(name_of(root))
 

@@ -30,7 +30,7 @@ from streamlit.auth_util import get_cookie_with_chunks
 from streamlit.user_info import generate_login_redirect_url
 from streamlit.web.server.starlette.starlette_app_utils import decode_signed_value
 
-from dashboard.access import (
+from dashboard.doors.access import (
     LoginNeeded,
     NotAllowed,
     NotLetIn,
@@ -41,7 +41,7 @@ from dashboard.access import (
     require_role,
     user_of,
 )
-from dashboard.addresses import (
+from dashboard.doors.addresses import (
     HEALTH,
     LOGIN,
     UPLOADS,
@@ -78,7 +78,7 @@ _INLINE = re.compile(r"<script>(.*?)</script>", re.DOTALL)
 
 
 class Gate:
-    """ASGI middleware that asks ``dashboard.access`` before anything else answers."""
+    """ASGI middleware that asks ``dashboard.doors.access`` before anything else answers."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseMissing
-from warehouse.store_cache import copy_locked, is_copy, name_of, said_of
-from warehouse.store_files import (
+from warehouse.storage.cache import copy_locked, is_copy, name_of, said_of
+from warehouse.storage.files import (
     CURRENT,
     PRIVATE,
     REQUESTS,

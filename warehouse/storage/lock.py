@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from warehouse.errors import WarehouseBusy
-from warehouse.store_files import LOCK
+from warehouse.storage.files import LOCK
 
 
 class WriterLock:

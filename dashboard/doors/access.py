@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from warehouse.annotations import account_of, find_token
 from warehouse.errors import DraftboardError
-from warehouse.store_cache import warehouse_path
+from warehouse.storage.cache import warehouse_path
 
 # --- Who is let in: the settings of a login, and what they make of a provider's claims. Pure.
 #
