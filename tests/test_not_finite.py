@@ -11,15 +11,21 @@ from collections.abc import Callable, Iterator, Set
 from copy import copy
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from answers.compare import answer as compare
+from answers.cost import answer as cost
+from answers.cost import capacity
+from answers.decide import answer as decide
 from answers.doors.parameters import Page
 from answers.doors.questions import QUESTIONS, Asking, answer_json
 from answers.doors.rows import encoded
-from commands import compare, cost, decide, gate, whatif
+from answers.predict import answer as predict
+from answers.trend import answer as trend
 from dashboard.doors.api import offered, rendered
 from dashboard.shelf import Shelf, open_shelf
 from dashboard.views import VIEWS
@@ -122,39 +128,42 @@ def test_every_form_of_every_answer_has_a_null_where_a_number_cannot_be_said(
 _ABOUT = ("schema_version", "page", "generation", "not_fresh")
 
 
-def _show_all(found: Any) -> None:
-    for one in found.value.decisions:
-        decide._show_all(one, None)
-
-
-def _tuned(found: Any) -> None:
-    for one in found.value.decisions:
-        decide._show_tuned(one, ())
-
-
-#: What a terminal is shown of a question's answer.
-TERMINAL: dict[str, Callable[[Any], None]] = {
-    "compare": lambda found: compare._show(found.value),
-    "decide": _show_all,
-    "cost": lambda found: cost._show(found.value),
-    "slo": cost._show_capacity,
-    "predict": whatif._show,
-    "trends": gate._show,
+#: A command, and the module and function that answer it.
+TERMINAL: dict[str, tuple[str, ModuleType, str]] = {
+    "compare": ("compare", compare, "compare"),
+    "verdict": ("verdict --all", decide, "decide"),
+    "tune": ("tune", decide, "decide"),
+    "cost": ("cost --usd-per-hour 3 --tokens-per-day 1e9", cost, "with_energy"),
+    "slo": ("cost slo itl:p95<20ms", capacity, "capacity"),
+    "predict": ("whatif --k 2 --concurrency 4", predict, "predict"),
+    "trends": ("gate", trend, "trend"),
 }
 
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("name", TERMINAL)
 def test_a_terminal_is_told_in_words_that_a_number_cannot_be_said(
-    results: Path, name: str, odd: float, capsys: pytest.CaptureFixture[str]
+    results: Path, name: str, odd: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = found_by(QUESTIONS[name], results)
-    TERMINAL[name](poisoned(found, odd))
-    capsys.readouterr()
-    TERMINAL[name](poisoned(found, odd, BOUNDS))
+    words, place, function = TERMINAL[name]
+    answered, poisons = getattr(place, function), 0
 
-    said = capsys.readouterr().out
-    assert said or name == "predict"
+    def told(only: Set[str]) -> str:
+        def answer(*given: Any, **named: Any) -> Any:
+            nonlocal poisons
+            poisons += 1
+            found = answered(*given, **named)
+            return poisoned(list(found) if isinstance(found, Iterator) else found, odd, only)
+
+        monkeypatch.setattr(place, function, answer)
+        done = run(*words.split(), "--warehouse", str(results))
+        assert isinstance(done.exception, SystemExit | None), done.exception
+        return done.stdout
+
+    told(frozenset())
+    said = told(BOUNDS)
+    assert poisons == 2
+    assert said
     assert not _UNWORDED.search(said), said
 
 

@@ -94,12 +94,12 @@ def _measured(points: Points, metric: str, cell: int) -> float:
 
 def _before(measured: Points, model: Model, known: Study, cells: list[int]) -> Floats:
     """The relative errors of a sum of parts that cannot be negative, by least squares."""
-    parts = _parts(measured.rows) / measured.step[:, None]
+    parts = _parts(measured) / measured.step[:, None]
     scale = np.maximum(parts.max(axis=0), 1e-300)
     sizes = nnls(parts / scale, np.ones(len(measured)))[0] / scale
     asked = known.points.where(np.array(cells))
     length = np.array([model.usual.length(int(k)) for k in asked.k])
-    return np.abs(_parts(asked.rows) @ sizes / length / known.itl[cells] - 1)
+    return np.abs(_parts(asked) @ sizes / length / known.itl[cells] - 1)
 
 
 def _parts(rows: Rows) -> Floats:

@@ -101,8 +101,9 @@ def _points(
     output, prompt = chance.choice([64, 128, 256]) * ones, chance.choice([100, 1000]) * ones
     latency = (ttft + (output - 1) * itl) / 1000
     return Points(
-        np.full(len(k), DATASET, dtype=object), load, k, repeats * ones, load, length, itl * length,
-        itl, ttft, load * output / latency, prompt, output,
+        dataset=np.full(len(k), DATASET, dtype=object), concurrency=load, k=k, repeats=repeats * ones,
+        batch=load, length=length, step=itl * length, itl=itl, ttft=ttft,
+        output_throughput=load * output / latency, prompt_tokens=prompt, output_tokens=output,
     )  # fmt: skip
 
 
