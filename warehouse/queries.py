@@ -150,6 +150,11 @@ def cells_of_grown_studies(reader: Reader, upto: datetime | None) -> int:
     return int(reader.query("cells_of_grown_studies", upto=upto).column("cells")[0].as_py())
 
 
+def overview(reader: Reader) -> pa.Table:
+    """Return one row: schema version and how many sources, cells, requests … there are."""
+    return reader.query("overview")
+
+
 def requests(reader: Reader, cell_id: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the request rows of one cell (``rows.REQUEST_SCHEMA``); reads only that cell's file.
 

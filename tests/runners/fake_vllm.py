@@ -271,7 +271,7 @@ class Handler(BaseHTTPRequestHandler):
         except OSError:  # the client went away
             self.close_connection = True
         finally:
-            self.engine.end(reply.prompt_tokens, reply.output_tokens)
+            reply.count(self.engine)
 
 
 @dataclass
@@ -284,6 +284,7 @@ class Reply:
     prompt: str
     prompt_tokens: int
     output_tokens: int = 0
+    is_counted: bool = False
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def limit(self, natural: int) -> int:
@@ -310,11 +311,18 @@ class Reply:
             text += piece
             if stream:
                 self.event(json.dumps(self.message(engine.name, piece, last=False)))
+        # Whoever has the whole answer finds it counted.
+        self.count(engine)
         if not stream:
             whole = {**self.message(engine.name, text, last=True), "usage": self.usage()}
             self.handler.answer(200, json.dumps(whole))
             return
         self.finish(engine.name)
+
+    def count(self, engine: Engine) -> None:
+        if not self.is_counted:
+            self.is_counted = True
+            engine.end(self.prompt_tokens, self.output_tokens)
 
     def finish(self, model: str) -> None:
         """The end of a stream: stop reason, usage if it was asked for, the end mark."""
