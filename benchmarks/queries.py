@@ -12,10 +12,10 @@ from benchmarks.result import Result, median_seconds
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.storage.copies import copy_tables
+from warehouse.storage.tables import sql_text
 from warehouse.store import Reader, open_newest
 
 TIMES = 20
-SQL = Path(queries.__file__).parent / "sql"
 #: What a visitor typically looks at: one model on one machine.
 CHOSEN = Filters(model=("gpt-oss-120b",), gpu=("H100",), dataset=("SWE-bench",))
 METRICS = ["output_throughput", "total_throughput", "ttft", "itl", "tpot", "request_latency"]
@@ -89,7 +89,7 @@ def of_everything() -> Iterator[Asked]:
 
 def judged(query: Asked, reader: Reader, bare: duckdb.DuckDBPyConnection, note: str) -> Result:
     """One query, ours beside the bare one."""
-    text = (SQL / f"{query.sql}.sql").read_text(encoding="utf-8")
+    text = sql_text(query.sql)
     given = query.parameters or None
     ours = 1000 * median_seconds(lambda: query.ours(reader), TIMES)
     theirs = 1000 * median_seconds(lambda: bare.sql(text, params=given).to_arrow_table(), TIMES)
@@ -108,7 +108,7 @@ def bare_connection(root: Path, copy: Path) -> duckdb.DuckDBPyConnection:
     bare = duckdb.connect()
     bare.execute("load icu; set TimeZone = 'UTC'; set threads = 4")
     bare.execute("attach $path as store (read_only)", {"path": str(copy)})
-    bare.execute((SQL / "chosen.sql").read_text(encoding="utf-8"))
+    bare.execute(sql_text("chosen"))
     bare.execute("set search_path = 'memory.main,store.main'")
     return bare
 

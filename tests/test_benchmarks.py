@@ -12,6 +12,7 @@ from benchmarks import api, bucket, page, seaweed
 from benchmarks.large import QUICK, large_warehouse
 from benchmarks.queries import asked, bare_connection, of_everything
 from benchmarks.result import Result
+from warehouse.storage.tables import sql_text
 from warehouse.store import Reader
 
 pytestmark = pytest.mark.slow
@@ -62,7 +63,7 @@ def test_every_query_finds_as_many_rows_without_us(folder: Path) -> None:
         bare_connection(root, root.with_suffix(".duckdb")) as bare,
     ):
         for query in (*asked(reader), *of_everything()):
-            text = (ROOT / "warehouse" / "sql" / f"{query.sql}.sql").read_text(encoding="utf-8")
+            text = sql_text(query.sql)
             theirs = bare.sql(text, params=query.parameters or None).to_arrow_table()
             assert theirs.num_rows == query.ours(reader).num_rows, query.name
 
