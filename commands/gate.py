@@ -180,9 +180,9 @@ def _show(found: "Trend") -> None:
         return
     header = ("series", "metric", "change", "95 % interval", "budget", "since", "against", "why")
     rows = [
-        [x.name, x.metric, x.change, x.interval, x.budget_text, x.since_text, x.against, x.why]
-        for x in found.lines
-        if x.status == found.status != "fine"
+        (*line.table_cells, line.against, line.why)
+        for line in found.lines
+        if line.status == found.status != "fine"
     ]
     show(
         f"{found.status}: {found.headline}. {found.summary}", Table(header, rows) if rows else None

@@ -34,20 +34,7 @@ def comment(found: Trend, decided: Sequence[Overview]) -> str:
     ]
     worse = [line for line in found.lines if line.status == "regression"]
     if worse:
-        rows = [
-            _row(
-                [
-                    x.name,
-                    x.metric,
-                    x.change,
-                    x.interval,
-                    x.budget_text,
-                    x.since_text,
-                    x.changed_text,
-                ]
-            )
-            for x in worse[:_MOST_LINES]
-        ]
+        rows = [_row((*line.table_cells, line.changed_text)) for line in worse[:_MOST_LINES]]
         parts.append("\n".join([_row(_HEADER), "|" + "---|" * len(_HEADER), *rows]))
         if len(worse) > _MOST_LINES:
             parts.append(f"{len(worse) - _MOST_LINES:,} more became worse.")

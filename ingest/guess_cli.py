@@ -193,8 +193,8 @@ def missing(files: Sequence[GuessedFile]) -> dict[str, int]:
 
 
 def told_apart(files: Sequence[GuessedFile]) -> tuple[GuessedFile, ...]:
-    # None is taken for a repeat of another dataset or arm: datasets that reports name alike and drafts
-    # get names of their own.
+    """Return the files, none taken for a repeat of another dataset or arm: datasets that reports
+    name alike and drafts get names of their own."""
     by_reports = [one.facts["dataset"].by == "contents" for one in files]
     found = []
     for one, words in zip(files, datasets_apart(list(map(_named, files)), by_reports), strict=True):

@@ -109,8 +109,8 @@ class Event:
 
 
 def events(night: NightSummary, judged: Judgement | None, box: Outbox, link: str) -> list[Event]:
-    # The events of a night that nobody was told of yet; a series is told again where it
-    # became worse in a night after it was told. ``link``: address of the dashboard.
+    """Return the events of a night that nobody was told of yet; a series is told again where it became
+    worse in a night after it was told. ``link``: address of the dashboard."""
     judged_worse = () if judged is None else judged.regressions
     judged_drifts = () if judged is None else judged.drifts
     worse = [r for r in judged_worse if r.since[:10] > box.series.get(identity(r), "")]
@@ -147,7 +147,7 @@ def events(night: NightSummary, judged: Judgement | None, box: Outbox, link: str
 
 
 def digest(night: NightSummary, found: Sequence[Event], link: str) -> Event:
-    # One message for a whole night, whether something happened or not.
+    """Return one message for a whole night, whether something happened or not."""
     parts = [f"{cells(night)}; {cost(night)}.", *(f"{e.title}\n{e.body}" for e in found)]
     if not found:
         parts += ["Nothing new happened.", _nights_link(night, link)]
@@ -195,7 +195,7 @@ def _nights_link(night: NightSummary, link: str) -> str:
 
 
 def _link(base: str, page: str, **words: str | None) -> str:
-    # The address of a page of the dashboard; empty where its address is not known.
+    """Return the address of a page of the dashboard; empty where its address is not known."""
     chosen = {name: value for name, value in words.items() if value}
     return f"{base}/{page}?{urlencode(chosen)}" if base else ""
 
@@ -248,7 +248,7 @@ class Receivers:
 
 
 def receivers() -> Receivers:
-    # The receivers that the environment names; none where the variable is not set.
+    """Return the receivers that the environment names; none where the variable is not set."""
     found = {}
     for address in os.environ.get(VARIABLE, "").split():
         scheme = _SCHEME.match(address)
@@ -289,7 +289,7 @@ def notify(night: NightSummary, judged: Judgement | None, settings: Settings) ->
 
 
 def queued(box: Outbox, found: Sequence[Event], to: Sequence[str], night: str) -> Outbox:
-    # The outbox with the messages of new events added, told in ``night``.
+    """Return the outbox with the messages of new events added, told in ``night``."""
     now = datetime.now(UTC)
     new = [
         Message(

@@ -120,7 +120,7 @@ def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> N
 
 
 def name_of(study: Path) -> str:
-    # The name that a study file states; StudyError where it states none.
+    """Return the name that a study file states; StudyError where it states none."""
     try:
         said = yaml.safe_load(study.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

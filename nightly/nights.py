@@ -292,8 +292,8 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def _good_record(folder: NightFolder, key: str) -> Path | None:
-    # The record of a cell that is good; None where it is not. The runner renames it into its
-    # place then, and only then, and adds the versions that measured it, ``<key>@<versions>``.
+    """Return the record of a cell that is good; None where it is not. The runner renames it into its
+    place then, and only then, and adds the versions that measured it, ``<key>@<versions>``."""
     plain_place = folder.own / key
     found = [
         path

@@ -219,8 +219,8 @@ def _command(*arguments: str) -> None:
 
 
 def _lay_out(study: Path) -> tuple[tuple[str, ...], float | None]:
-    # The keys of a study's cells, and the price of an hour of its node as the estimate
-    # charges it, which says only the sum; None where it has no price.
+    """Return the keys of a study's cells, and the price of an hour of its node as the estimate charges
+    it, which says only the sum; None where it has no price."""
     from commands.running.plan import planned
 
     plan, costs, _ = planned(study)

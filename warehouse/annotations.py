@@ -251,7 +251,7 @@ def _require_valid(*events: Annotation) -> None:
 
 
 def _problem(event: Annotation) -> str:
-    # Why an event may not be, in a sentence; empty where it may.
+    """Say why an event may not be, in a sentence; empty where it may."""
     what, target = "note" if event.action == "note" else "reason", event.target
     of_runs, accepts = event.action in _OF_RUNS, event.action == "accept"
     is_run = bool(target.run_id and target.source_id and not (target.night or target.study))

@@ -174,6 +174,13 @@ class TrendLine:
     gain: str | None
 
     @property
+    def table_cells(self) -> tuple[str, ...]:
+        """What a row of a table begins with: series, metric, change, 95 % interval, budget, since."""
+        return (
+            self.name, self.metric, self.change, self.interval, self.budget_text, self.since_text,
+        )  # fmt: skip
+
+    @property
     def points(self) -> tuple[RunPoint, ...]:
         """The nights as a run chart draws them, oldest first."""
         return points(self.assessed)

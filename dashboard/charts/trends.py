@@ -176,7 +176,8 @@ def forest_rows(effects: Sequence[ReleaseEffect]) -> pd.DataFrame:
 
 
 def _nights(rows: pd.DataFrame) -> alt.X:
-    # Nights are plain numbers: then a single one has a place too, and nothing is parsed.
+    """Return the axis of nights as plain numbers: then a single night has a place too, and nothing
+    is parsed."""
     return alt.X(
         field="at",
         type="quantitative",

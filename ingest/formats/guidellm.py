@@ -88,7 +88,8 @@ def _at(value: Any, *path: str) -> Any:
 
 
 def _version(report: GuidellmReport) -> tuple[int, ...]:
-    # ``0.7.4`` as (0, 7, 4); () where the report does not say or it is no number.
+    """Return GuideLLM's version as numbers, ``0.7.4`` as (0, 7, 4); () where the report does not
+    say or it is no number."""
     text = (report.metadata and report.metadata.guidellm_version) or ""
     numbers = text.split("+")[0].split(".")[:3]
     return tuple(int(n) for n in numbers) if all(n.isdecimal() for n in numbers) else ()

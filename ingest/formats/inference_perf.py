@@ -250,7 +250,8 @@ class EntryInfo(msgspec.Struct):
 
 
 class RequestEntry(msgspec.Struct):
-    # Its body is JSON in a text.
+    """One request. Its body is JSON in a text."""
+
     start_time: float
     end_time: float
     request: Any = None
@@ -265,8 +266,9 @@ _body = msgspec.json.Decoder(Body).decode
 def _of_requests(
     data: memoryview, place: tuple[int, int] | None = None, total: int = 0
 ) -> LevelReport:
-    # With ``place`` those that started first to last of ``total``; one that does not fit the list
-    # holds nothing.
+    """Read the requests; with ``place`` those that started first to last of ``total``.
+
+    Raises InvalidInput. A place that does not fit the list holds nothing."""
     try:
         entries = _entries(json_bytes(data))
     except UNREADABLE as error:

@@ -59,7 +59,7 @@ def examine(study: Study | None, results: Path) -> tuple[Situation, list[CheckFi
 
 
 def run_check(name: str, situation: Situation) -> list[CheckFinding]:
-    # What one check says of the machine; the same sentence is not said twice.
+    """Return what one check says of the machine; the same sentence is not said twice."""
     return [replace(finding, check=name) for finding in dict.fromkeys(CHECKS[name](situation))]
 
 
@@ -89,7 +89,7 @@ def look(study: Study | None, results: Path) -> Situation:
 
 
 def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> VllmAbilities:
-    # What vLLM says of itself, in its own Python; a wrapper without one cannot be asked.
+    """Return what vLLM says of itself, in its own Python; a wrapper without one cannot be asked."""
     if vllm.kind != "vllm" or vllm.python is None or vllm.version is None:
         return VllmAbilities()
     launches = [] if plan is None else configurations(plan)
@@ -117,8 +117,8 @@ def _engine(vllm: Tool, plan: Plan | None, env: Mapping[str, str]) -> VllmAbilit
 
 
 def _model(key: tuple[str, str | None], python: Path | None, env: Mapping[str, str]) -> ModelFiles:
-    # The model's files on this machine, else the small ones from the hub, where it can be
-    # reached.
+    """Return the model's files on this machine, else the small ones from the hub, where it can be
+    reached."""
     model, revision = key
     found = find(model, revision, env)
     # A cache may hold a configuration without weights: this very command puts it there.

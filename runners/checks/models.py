@@ -56,8 +56,8 @@ def heads(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
 
 
 def _is_eagle(files: models.ModelFiles) -> bool | None:
-    # Whether the draft takes the target's hidden states, as EAGLE's heads do; None where
-    # nothing tells.
+    """Return whether the draft takes the target's hidden states, as EAGLE's heads do; None where
+    nothing tells."""
     if files.config is None:
         return None
     if _says(files.config, "eagle"):
@@ -72,8 +72,8 @@ def _is_eagle(files: models.ModelFiles) -> bool | None:
 
 
 def _predicts_more(files: models.ModelFiles) -> bool | None:
-    # Whether a model has layers that predict more than one token (MTP); None where nothing
-    # tells.
+    """Return whether a model has layers that predict more than one token (MTP); None where nothing
+    tells."""
     if files.config is None:
         return None
     config = models.text_config(files.config)
@@ -85,16 +85,16 @@ def _predicts_more(files: models.ModelFiles) -> bool | None:
 
 
 def _says(config: Mapping[str, Any], word: str) -> bool:
-    # Whether a configuration holds a word in a key, the type, the architecture or what
-    # speculators write into it.
+    """Return whether a configuration holds a word in a key, the type, the architecture or what
+    speculators write into it."""
     kind = [config.get(name) for name in ("model_type", "architectures", "speculators_model_type",
                                           "speculators_config")]  # fmt: skip
     return word in json.dumps([list(config), kind]).lower()
 
 
 def _tensor_names(folder: Path) -> frozenset[str] | None:
-    # The names of the tensors in a folder's safetensors files; None where there are none to
-    # be read.
+    """Return the names of the tensors in a folder's safetensors files; None where there are none to
+    be read."""
     names: set[str] = set()
     for file in sorted(folder.glob("*.safetensors")):
         try:

@@ -114,7 +114,8 @@ def _present(tool: Tool) -> CheckFinding:
 
 
 def numbers(version: str | None) -> tuple[int, ...] | None:
-    # A version as numbers, "0.32.0+cpu" as (0, 32, 0); None for what is no release number.
+    """Return a version as numbers, "0.32.0+cpu" as (0, 32, 0); None for what is no release
+    number."""
     first, *others = (version or "").partition("+")[0].split(".")[:3]
     digits = [first, *("".join(filter(str.isdigit, part)) for part in others)]
     return tuple(map(int, digits)) if others and all(map(str.isdigit, digits)) else None

@@ -155,7 +155,7 @@ def _pod(
 
 
 def label(text: str) -> str:
-    # A text as the value of a label: unchanged where it can be.
+    """Return a text as the value of a label: unchanged where it can be."""
     if re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", text):
         return text
     return f"{_slug(text)[:50].strip('-')}-{_hash(text)}"
@@ -366,7 +366,7 @@ class Kubectl:
             )
 
     def objects(self, instance: str) -> list[Mapping[str, Any]]:
-        # The Jobs and pods of a study. Raises Silent.
+        """Return the Jobs and pods of a study. Raises Silent."""
         chosen = f"{APP}={NAME},{INSTANCE}={instance}"
         done = self._call("get", "jobs,pods", "-l", chosen, "-o", "json")
         if done.returncode != 0:
@@ -399,7 +399,7 @@ class Kubectl:
         return done.stdout.splitlines() if done.returncode == 0 else []
 
     def followed(self, job: str) -> Iterator[str]:
-        # What a Job's pod prints from now on, until it ends.
+        """Yield what a Job's pod prints from now on, until it ends."""
         argv = self._argv("logs", f"job/{job}", "--follow", "--tail=0")
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
@@ -450,8 +450,8 @@ _KILLED = {
 
 
 def seen(objects: Sequence[Mapping[str, Any]]) -> dict[str, Submitted]:
-    # Launch -> what these Jobs and pods say of it: of several Jobs the one at work, else the
-    # newest.
+    """Return launch -> what these Jobs and pods say of it: of several Jobs the one at work, else the
+    newest."""
     jobs = [each for each in objects if each.get("kind") == "Job"]
     found: dict[str, Submitted] = {}
     for job in sorted(jobs, key=_made):

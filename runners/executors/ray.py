@@ -101,7 +101,7 @@ class _RayScheduler(Scheduler):
     homeless_since: float | None = None
 
     def needs(self, launch: Launch) -> dict[str, float]:
-        # What one launch takes of a node.
+        """Return what one launch takes of a node."""
         gpus = float(gpus_needed(self.plan.study, launch))
         return {"GPU": gpus, "CPU": self.settings.cpus, **self.settings.resources}
 
@@ -123,7 +123,7 @@ class _RayScheduler(Scheduler):
         return found
 
     def await_nodes(self) -> None:
-        # Once every launch fits on some node. RunnerError where none joins in time.
+        """Return once every launch fits on some node. RunnerError where none joins in time."""
         seconds = self.settings.wait_for_nodes_s
         until = time.monotonic() + seconds
         while problems := self.homeless(self.job.launches):
@@ -175,7 +175,7 @@ class _RayScheduler(Scheduler):
             self.ray.wait(references, num_returns=len(references), timeout=90.0)
 
     def log(self, launch_id: str) -> Path:
-        # The file with what a launch printed, where the results folder is shared.
+        """Return the file with what a launch printed, where the results folder is shared."""
         layout = Layout(self.job.results.absolute(), self.plan.study.name)
         return layout.root / "logs" / f"{launch_id}.ray.log"
 
@@ -191,8 +191,8 @@ class _RayScheduler(Scheduler):
         return Update(launch_id, "failed", why)
 
     def _given_up(self, left: Sequence[Launch]) -> Mapping[str, str]:
-        # The launches that fit on none of the nodes that are left after one was lost, with
-        # the reason, once others had time to join.
+        """Return the launches that fit on none of the nodes that are left after one was lost, with
+        the reason, once others had time to join."""
         lost = self.homeless(left)
         if not lost:
             self.homeless_since = None

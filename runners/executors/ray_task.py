@@ -48,8 +48,8 @@ def run_command(command: list[str], log: str, marks: dict[str, str]) -> tuple[in
 
 
 def _end_with_worker() -> Callable[[], None] | None:
-    # What a child calls at its start, so that the system asks the launch to end if the
-    # worker is killed. None where the system cannot.
+    """Return what a child calls at its start, so that the system asks the launch to end if the
+    worker is killed. None where the system cannot."""
     if sys.platform != "linux":
         return None
     import ctypes

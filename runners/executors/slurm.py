@@ -230,7 +230,7 @@ def submit(
 
 
 def sbatch(name: str, gpus: int, log: Path, folder: Path, settings: SlurmSettings) -> list[str]:
-    # The command line that submits a job; its script comes on standard input.
+    """Return the command line that submits a job; its script comes on standard input."""
     options = {
         "partition": settings.partition,
         "account": settings.account,
@@ -253,7 +253,7 @@ def sbatch(name: str, gpus: int, log: Path, folder: Path, settings: SlurmSetting
 
 
 def script(command: Sequence[str], setup: Iterable[str]) -> str:
-    # The batch script. ``exec``: Slurm's signals reach the launch itself.
+    """Return the batch script. ``exec``: Slurm's signals reach the launch itself."""
     return "\n".join(["#!/bin/bash", *setup, f"exec {shlex.join(command)}", ""])
 
 

@@ -42,7 +42,7 @@ class Scheduler(ABC):
         return nullcontext()
 
     def standing(self) -> Mapping[str, str]:
-        # Launch -> job of those that need not be submitted again.
+        """Return launch -> job of those that need not be submitted again."""
         return {}
 
     @abstractmethod

@@ -203,7 +203,7 @@ def _batches(rows: torch.Tensor, schedule: Schedule) -> Iterator[torch.Tensor]:
 
 
 def text_loss(model: LlamaForCausalLM, batch: torch.Tensor) -> torch.Tensor:
-    # The loss of a model on text: the cross entropy of the next token.
+    """Return the loss of a model on text: the cross entropy of the next token."""
     predicted = logits(model, batch[:, :-1])
     return functional.cross_entropy(predicted.flatten(0, 1), batch[:, 1:].flatten())
 
@@ -211,9 +211,11 @@ def text_loss(model: LlamaForCausalLM, batch: torch.Tensor) -> torch.Tensor:
 def distillation_loss(
     draft: LlamaForCausalLM, target: LlamaForCausalLM, batch: torch.Tensor
 ) -> torch.Tensor:
-    # The loss of a draft: KL divergence from the target's probabilities, and cross entropy to its
-    # first choice. The second term is what counts at temperature 0: a draft token is accepted if
-    # it is the target's first choice.
+    """Return the loss of a draft: KL divergence from the target's probabilities, and cross entropy
+    to its first choice.
+
+    The second term is what counts at temperature 0: a draft token is accepted if it is the target's
+    first choice."""
     with torch.no_grad():
         wanted = logits(target, batch[:, :-1]).flatten(0, 1)
     predicted = logits(draft, batch[:, :-1]).flatten(0, 1).log_softmax(-1)
@@ -224,7 +226,8 @@ def distillation_loss(
 
 
 def logits(model: LlamaForCausalLM, tokens: torch.Tensor) -> torch.Tensor:
-    # Logits in float32; the multiplications in bf16, which such a CPU does twice as fast.
+    """Return logits in float32; the multiplications in bf16, which such a CPU does twice as
+    fast."""
     with torch.autocast("cpu", torch.bfloat16):
         return model(tokens, use_cache=False).logits.float()
 

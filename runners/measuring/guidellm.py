@@ -391,7 +391,7 @@ class Sampler:
 
 
 def kept_lines(metrics: str) -> list[str]:
-    # The lines of ``/metrics`` that a sample keeps.
+    """Return the lines of ``/metrics`` that a sample keeps."""
     return [line for line in metrics.splitlines() if _name(line) in _KEPT]
 
 

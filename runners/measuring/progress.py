@@ -122,7 +122,7 @@ class Progress:
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def draw(self) -> Table | Text:
-        # The panel as it is now.
+        """Return the panel as it is now."""
         what, began = self._now
         if not what:
             return Text("")
@@ -135,8 +135,8 @@ class Progress:
 
 
 def live_line(figures: LiveFigures) -> str:
-    # The server's figures in a line, e.g. "312 tok/s, 4 running, 0 waiting"; only what is
-    # known.
+    """Return the server's figures in a line, e.g. "312 tok/s, 4 running, 0 waiting"; only what is
+    known."""
     units = {"tokens_per_s": "tok/s", "running": "running", "waiting": "waiting"}
     return ", ".join(
         f"{figures[name]:.0f} {unit}" for name, unit in units.items() if name in figures

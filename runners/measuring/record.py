@@ -92,8 +92,8 @@ def _write_json(value: Any, path: Path) -> None:
 
 
 def versions(study: Study) -> dict[str, str | None]:
-    # What the study's executables run on, as their environments state it. None: unknown;
-    # ``cuda`` is the one that torch was built for, None for a CPU build.
+    """Return what the study's executables run on, as their environments state it. None: unknown;
+    ``cuda`` is the one that torch was built for, None for a CPU build."""
     vllm, guidellm = tool(study, "vllm"), tool(study, "guidellm")
     try:
         draftboard = importlib.metadata.version("draftboard")
@@ -112,10 +112,11 @@ def versions(study: Study) -> dict[str, str | None]:
 
 
 def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
-    # A record's ``environment``: JSON values only. ``gpus``: NVML indices that the server
-    # uses.
-    # An empty ``gpus`` on a machine with GPUs means those that CUDA_VISIBLE_DEVICES leaves; for a
-    # CPU build of vLLM there are none.
+    """Return a record's ``environment``: JSON values only. ``gpus``: NVML indices that the server
+    uses.
+
+    An empty ``gpus`` on a machine with GPUs means those that CUDA_VISIBLE_DEVICES leaves; for a CPU
+    build of vLLM there are none."""
     survey, root = machine.survey(), Path(__file__).parents[2]
     kinds: tuple[Kind, ...] = (engine_of(study).tool, "guidellm")
     fit_to_publish: dict[str, Any] = machine.public({
@@ -141,8 +142,8 @@ def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
 
 
 def hardware(study: Study, gpus: Sequence[int] = ()) -> tuple[str | None, int | None]:
-    # Model and count of the GPUs that a server uses; for a CPU server the processor, and
-    # None.
+    """Return (model, count) of the GPUs that a server uses; for a CPU server the processor, and
+    None."""
     if not runs_on_gpu(study):
         return machine.cpu_model(), None
     used = _gpus(machine.survey(), gpus)
@@ -164,8 +165,8 @@ def runs_on_gpu(study: Study) -> bool:
 
 
 def revisions(study: Study, variant: Variant) -> dict[str, str | None]:
-    # Which content the names of target and draft stand for on this machine: a commit of the
-    # hub or a hash of a folder; None where unknown.
+    """Return which content the names of target and draft stand for on this machine: a commit of the
+    hub or a hash of a folder; None where unknown."""
     config, target = study.drafting(variant) or {}, study.target
     wanted = {
         "model_revision": (study.located(target.model), target.revision),
@@ -178,9 +179,10 @@ def revisions(study: Study, variant: Variant) -> dict[str, str | None]:
 
 
 def variables(study: Study) -> dict[str, str]:
-    # The environment variables that the server gets and that change what it does, no
-    # credentials.
-    # Of those that only the study sets and that are on no list the names stay, not the values.
+    """Return the environment variables that the server gets and that change what it does, no
+    credentials.
+
+    Of those that only the study sets and that are on no list the names stay, not the values."""
     merged = {**engine_of(study).always, **os.environ, **study.environment}
     # What a container's image requires of a driver is long, and changes nothing once it runs.
     listed = {
@@ -284,7 +286,7 @@ def remote_setting(study: Study, launch: Launch, facts: dict[str, Any]) -> Launc
 
 
 def server_args(study: Study, launch: Launch) -> dict[str, Any]:
-    # Engine arguments by their names with underscores, and whether prefixes are cached.
+    """Return engine arguments by their names with underscores, and whether prefixes are cached."""
     variant = launch.variant
     named = _named({**study.target.engine_args, **variant.engine_args, **variant.environment})
     caching = named.pop(_CACHING, None)
@@ -343,7 +345,7 @@ def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Recor
 
 
 def asked_for(study: Study, cell: PlannedCell) -> dict[str, Any]:
-    # What the study asks for: the model, the requests, the load.
+    """Return what the study asks for: the model, the requests, the load."""
     request, target = study.request, study.target
     return {
         "study": study.name,

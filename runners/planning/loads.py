@@ -369,7 +369,7 @@ def replayed(path: Path, speed: float = 1.0, seconds: float | None = None) -> Tr
 
 @lru_cache(maxsize=8)
 def _read(path: Path, modified: int, size: int) -> Trace:
-    # A file is read once as long as it does not change.
+    """Read a file once as long as it does not change."""
     name = path.name
     try:
         data = path.read_bytes()
@@ -430,7 +430,7 @@ def _tokens(name: str, line: int, row: dict[str, Any], keys: tuple[str, ...]) ->
 
 
 def _number(stated: Any) -> float | None:
-    # A number, also one that stands in a CSV as text; None for anything else.
+    """Return a number, also one that stands in a CSV as text; None for anything else."""
     try:
         number = math.nan if isinstance(stated, bool) else float(stated)
     except (TypeError, ValueError):

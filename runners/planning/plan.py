@@ -134,7 +134,7 @@ def _cells(
 
 
 def wanted(study: Study, variant: Variant, size: int, dataset: Dataset) -> bool:
-    # Whether the study measures this server configuration on this dataset.
+    """Return whether the study measures this server configuration on this dataset."""
     if dataset.arms is not None and not {variant.name, variant.arm} & set(dataset.arms):
         return False
     sizes = dataset.tensor_parallel_sizes or study.tensor_parallel_sizes
@@ -157,9 +157,10 @@ _LABELS = {"served_model_name", "api_key"}
 def _facts(
     study: Study, variant: Variant, size: int, dataset: Dataset, level: LoadLevel
 ) -> dict[str, Any]:
-    # What the study asks of one cell, as far as it decides the result, fit for a record: the
-    # cell's identity.
-    # Labels, tokens, caches, limits, prices, repeats, other arms and other levels are not in it.
+    """Return what the study asks of one cell, as far as it decides the result, fit for a record:
+    the cell's identity.
+
+    Labels, tokens, caches, limits, prices, repeats, other arms and other levels are not in it."""
     load: dict[str, Any] = {"concurrency": level.at_once}
     if level.at_once is None:
         load = {"load": {"profile": level.profile, "rate": level.rate}}

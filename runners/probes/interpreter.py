@@ -28,8 +28,8 @@ def python_of(executable: Path) -> Path | None:
 
 
 def _named_in(script: Path) -> Path | None:
-    # The Python that a script names. pip writes it into the first line or, where that is too
-    # long, behind an exec.
+    """Return the Python that a script names. pip writes it into the first line or, where that is
+    too long, behind an exec."""
     try:
         with script.open("rb") as file:
             head = file.read(2048)
@@ -101,7 +101,8 @@ def ask(
 
 
 def _error(stderr: str) -> str | None:
-    # The first line of the error that a traceback ends with; of other output the last line.
+    """Return the first line of the error that a traceback ends with; of other output the last
+    line."""
     lines = stderr.strip().splitlines()
     indented = [place for place, line in enumerate(lines[:-1]) if line.startswith("  ")]
     return lines[indented[-1] + 1 if indented else -1] if lines else None

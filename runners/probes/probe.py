@@ -126,8 +126,8 @@ def _words(literal: Any) -> list[str]:
 
 
 def _switches_off(methods: list[str]) -> dict[str, list[str]]:
-    # The methods with which this release switches off what it else has. It knows that only in the
-    # middle of its own start, so its source is read.
+    """Return the methods with which this release switches off what it else has. It knows that only
+    in the middle of its own start, so its source is read."""
     config = _member("vllm.config.vllm", "VllmConfig")
     source = "" if config is None else inspect.getsource(config)
     # A method of one model's own is "mtp" by then.

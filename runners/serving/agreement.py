@@ -192,14 +192,17 @@ def served_model(study: Study) -> str:
 
 
 def precision_of(dtype: str | None, quantization: str | None) -> str | None:
-    # One word for what an engine says of its weights: its quantization, else its dtype.
+    """Return one word for what an engine says of its weights: its quantization, else its dtype."""
     word = (quantization or (dtype or "").removeprefix("torch.")).lower()
     return _SAME.get(word, word) or None
 
 
 def contradicts(stated: str, resolved: str) -> bool | None:
-    # Whether a study's word and an engine's exclude one another; None where nobody can tell.
-    # A bit count (int4, w4a16) can be several formats, so it contradicts only an unquantized model.
+    """Return whether a study's word and an engine's exclude one another; None where nobody can
+    tell.
+
+    A bit count (int4, w4a16) can be several formats, so it contradicts only an unquantized model.
+    """
     word = _SAME.get(stated.lower(), stated.lower())
     if word == resolved:
         return False

@@ -114,7 +114,7 @@ def _tool(kind: Kind, named: str) -> Tool:
 
 
 def executable(study: Study, kind: Kind) -> str:
-    # The executable's path; where there is none, as the study names it.
+    """Return the executable's path; where there is none, as the study names it."""
     return study.executable(kind) or study.located(getattr(study.executables, kind))
 
 
@@ -141,8 +141,8 @@ class EngineKind:
 
 
 def words(named: Mapping[str, Any]) -> list[str]:
-    # Named arguments, such as ``{"ctx_size": 512, "metrics": True}``, as ``--ctx-size 512
-    # --metrics``; what is false is left out.
+    """Return named arguments, such as ``{"ctx_size": 512, "metrics": True}``, as ``--ctx-size 512
+    --metrics``; what is false is left out."""
     line: list[str] = []
     for name, value in named.items():
         flag = f"--{name.lstrip('-').replace('_', '-')}"
@@ -214,7 +214,7 @@ def server_command(
 
 
 def _vllm_command(study: Study, variant: Variant, size: int) -> list[str]:
-    # The command line ``vllm serve …`` as the installed release takes it.
+    """Return the command line ``vllm serve …`` as the installed release takes it."""
     parts = (tool(study, "vllm").version or "").split(".")[:2]
     release = tuple(int(part) for part in parts if part.isdigit())
     # The first vLLM that takes --per-request-spec-decode-metrics.

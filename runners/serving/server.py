@@ -132,7 +132,7 @@ class LocalServer:
         return self.log_lines()[-lines:]
 
     def log_lines(self) -> list[str]:
-        # All that this server printed, or the last megabyte of it, without colours.
+        """Return all that this server printed, or the last megabyte of it, without colours."""
         with self.spec.log.open("rb") as log:
             log.seek(max(self.log_start, log.seek(0, 2) - (1 << 20)))
             text = log.read().decode("utf-8", "replace")

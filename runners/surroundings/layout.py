@@ -19,6 +19,7 @@ from typing import Any
 
 from warehouse.contract import failed_name, failed_of
 from warehouse.errors import RunnerError
+from warehouse.storage.files import sync
 
 
 @contextmanager
@@ -35,17 +36,9 @@ def fresh_folder(path: Path) -> Iterator[Path]:
 def put_in_place(folder: Path, final: Path) -> None:
     """Rename a folder: from here on it exists with all its files, also after a loss of power."""
     for path in (*folder.iterdir(), folder):
-        _to_disk(path)
+        sync(path)
     folder.rename(final)
-    _to_disk(final.parent)
-
-
-def _to_disk(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+    sync(final.parent)
 
 
 def require_room(folder: Path, needed: int) -> None:

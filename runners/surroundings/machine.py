@@ -182,7 +182,7 @@ def near(nodes: Iterable[int | None], usable: frozenset[int], root: Path = _NODE
 
 
 def listed(text: str) -> frozenset[int]:
-    # Cores from the text in which Linux writes them: "0-3,8" as {0, 1, 2, 3, 8}.
+    """Return cores from the text in which Linux writes them: "0-3,8" as {0, 1, 2, 3, 8}."""
     ranges = re.findall(r"(\d+)(?:-(\d+))?", text)
     return frozenset(
         core for first, last in ranges for core in range(int(first), int(last or first) + 1)

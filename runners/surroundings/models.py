@@ -108,8 +108,8 @@ def _weight_file_bytes(folder: Path) -> int | None:
 
 
 def _content_revision(folder: Path) -> str:
-    # A name for the content of a folder: names, sizes, and the content or its two ends.
-    # Hidden files, notes and subfolders do not make the model.
+    """Return a name for the content of a folder: names, sizes, and the content or its two ends.
+    Hidden files, notes and subfolders do not make the model."""
     digest = hashlib.sha256()
     for file in sorted(folder.iterdir()):
         if not file.is_file() or file.name.startswith(".") or file.suffix in {".md", ".txt"}:
@@ -194,7 +194,7 @@ class CacheShape:
     bytes_per_token_and_layer: int
 
     def bytes_of(self, tokens: int) -> int:
-        # The bytes that a sequence of so many tokens takes.
+        """Return the bytes that a sequence of so many tokens takes."""
         windowed = self.window_layers * min(tokens, self.window)
         return self.bytes_per_token_and_layer * (self.full_layers * tokens + windowed)
 
@@ -236,8 +236,8 @@ def parameters(config: Config) -> dict[str, int] | None:
 
 
 def _attention(text: Config, hidden: int) -> int:
-    # The parameters of a layer's attention; of DeepSeek's MLA: q through its own low rank or
-    # not, k and v from the latent, o.
+    """Return the parameters of a layer's attention; of DeepSeek's MLA: q through its own low rank
+    or not, k and v from the latent, o."""
     heads, latent, rank, rope, plain, value = _numbers(
         text, "num_attention_heads", "kv_lora_rank", "q_lora_rank", "qk_rope_head_dim",
         "qk_nope_head_dim", "v_head_dim",
@@ -252,7 +252,7 @@ def _attention(text: Config, hidden: int) -> int:
 
 
 def weight_bytes(config: Config) -> int | None:
-    # The bytes of the weights as stored, by the configuration's dtype and quantization.
+    """Return the bytes of the weights as stored, by the configuration's dtype and quantization."""
     counts = parameters(config)
     if counts is None:
         return None
@@ -282,9 +282,10 @@ def _packed_bytes(how: Config, full: float) -> float:
 
 
 def cache_shape(config: Config, tensor_parallel_size: int, cache_dtype: str) -> CacheShape | None:
-    # What the KV cache of one GPU holds; ``cache_dtype`` is vLLM's --kv-cache-dtype.
-    # A token leaves k and v of the GPU's heads in a layer, or MLA's one latent. With fewer KV heads
-    # than GPUs the heads are copied; the latent always is.
+    """Return what the KV cache of one GPU holds; ``cache_dtype`` is vLLM's --kv-cache-dtype.
+
+    A token leaves k and v of the GPU's heads in a layer, or MLA's one latent. With fewer KV heads
+    than GPUs the heads are copied; the latent always is."""
     text = text_config(config)
     layers, latent, rope, sliding, chunk = _numbers(
         text, "num_hidden_layers", "kv_lora_rank", "qk_rope_head_dim", "sliding_window",

@@ -188,7 +188,7 @@ def _prose_documents(wanted: Wanted) -> Iterator[tuple[str, str]]:
 
 
 def without_prose(source: str) -> str:
-    # Source without docstrings and comments; no two blank lines in a row.
+    """Return source without docstrings and comments; no two blank lines in a row."""
     dropped: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, _WITH_DOCSTRING) and ast.get_docstring(node, clean=False) is not None:
@@ -242,8 +242,9 @@ class Document:
 
 @cache
 def documents(kind: Kind, held_out: bool) -> tuple[Document, ...]:
-    # The documents of a kind to ask about, or to train on.
-    # Ordered by a hash of their names, so that the first few are a fair sample of all.
+    """Return the documents of a kind to ask about, or to train on.
+
+    Ordered by a hash of their names, so that the first few are a fair sample of all."""
     found = _SOURCES[kind](lambda name: (int(_digest(name)[:16], 16) % 12 == 0) is held_out)
     return tuple(Document(*pair) for pair in sorted(found, key=lambda pair: _digest(pair[0])))
 

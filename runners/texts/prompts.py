@@ -47,9 +47,11 @@ _ROLES = {
 
 
 def turns(talk: Any) -> Iterator[str]:
-    # One text for each turn of a user in a list of messages, the turns before it included.
-    # A message without words or of another speaker, and a speaker who speaks twice, end it: chat
-    # templates of models refuse them. OpenAI's words are read and ShareGPT's (``from``, ``value``).
+    """Yield one text for each turn of a user in a list of messages, the turns before it included.
+
+    A message without words or of another speaker, and a speaker who speaks twice, end it: chat
+    templates of models refuse them. OpenAI's words are read and ShareGPT's (``from``, ``value``).
+    """
     messages: list[Message] = []
     for row in talk if isinstance(talk, list) else ():
         if not isinstance(row, dict):
@@ -81,8 +83,9 @@ _ENDINGS = (".jsonl", ".json", ".csv", ".parquet")
 
 
 def rows(study: Study, dataset: Dataset) -> Iterator[Row]:
-    # Every row, with the columns that the dataset's field and filter name at least.
-    # Raises StudyError where it cannot be read: which dataset, what is wrong, what to do.
+    """Yield every row, with the columns that the dataset's field and filter name at least.
+
+    Raises StudyError where it cannot be read: which dataset, what is wrong, what to do."""
     if dataset.hub is not None:
         yield from _probed(study, dataset, {"parquet": None, "hub": dataset.hub.model_dump()})
         return
@@ -111,7 +114,7 @@ def rows(study: Study, dataset: Dataset) -> Iterator[Row]:
 
 
 def python_with(study: Study, library: str) -> Path:
-    # A Python that has a library: this one, else GuideLLM's. Raises RunnerError.
+    """Return a Python that has a library: this one, else GuideLLM's. Raises RunnerError."""
     if importlib.util.find_spec(library) is not None:
         return Path(sys.executable)
     executable = study.executable("guidellm")
@@ -209,7 +212,7 @@ def prompt_texts(study: Study, name: str) -> list[str]:
 
 
 def at(row: Any, path: str) -> Any:
-    # The value at a dotted path, ``conversations.0.value``; None where there is none.
+    """Return the value at a dotted path, ``conversations.0.value``; None where there is none."""
     for part in path.split("."):
         if isinstance(row, dict):
             row = row.get(part)
@@ -308,9 +311,10 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
 
 
 def _starts(texts: Sequence[str], counts: Mapping[str, int], kept: Kept) -> dict[str, int]:
-    # Where each level's prompts begin: where they began before, else in the first gap that
-    # fits.
-    # Where kept texts leave no gap for the others, all levels are cut anew.
+    """Return where each level's prompts begin: where they began before, else in the first gap that
+    fits.
+
+    Where kept texts leave no gap for the others, all levels are cut anew."""
     position = {text: number for number, text in reversed(list(enumerate(texts)))}
     starts: dict[str, int] = {}
 
@@ -350,10 +354,11 @@ def _arrivals(study: Study, dataset: Dataset, level: LoadLevel) -> tuple[Arrival
 
 
 def arranged(prompts: Sequence[str], arrivals: Sequence[Arrival]) -> tuple[str, ...]:
-    # The prompts in the order of the arrivals, the longest where the trace's was the
-    # longest.
-    # By rank and not by tokens: so bursts of long requests stay bursts of long requests, whatever
-    # texts there are. Without lengths, or without a trace, the order stays.
+    """Return the prompts in the order of the arrivals, the longest where the trace's was the
+    longest.
+
+    By rank and not by tokens: so bursts of long requests stay bursts of long requests, whatever
+    texts there are. Without lengths, or without a trace, the order stays."""
     lengths = [each.input_tokens for each in arrivals]
     if not lengths or None in lengths:
         return tuple(prompts)

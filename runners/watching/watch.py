@@ -68,7 +68,7 @@ class GpuWatch:
         self._nvml, self._handles = None, {}
 
     def __call__(self) -> dict[str, float]:
-        # Values by series and GPU: ``gpu_power_watts{gpu="0"}``.
+        """Return values by series and GPU: ``gpu_power_watts{gpu="0"}``."""
         if self._nvml is None:
             return {}
         with_processes = time.monotonic() - self._processes_at >= _PROCESSES_EVERY_S
@@ -98,13 +98,13 @@ class GpuWatch:
             self()
 
     def lost(self) -> tuple[int, ...]:
-        # The GPUs that answered once and do not any more, e.g. because they fell off the
-        # bus.
+        """Return the GPUs that answered once and do not any more, e.g. because they fell off the
+        bus."""
         return tuple(index for index, looks in self._silent.items() if looks >= _SILENT_LOOKS)
 
 
 def _read(nvml: ModuleType, handle: Any) -> Iterator[tuple[str, float]]:
-    # Everything that this card tells, in the units of the names.
+    """Yield everything that this card tells, in the units of the names."""
     if (milliwatts := ask(nvml, nvml.nvmlDeviceGetPowerUsage, handle)) is not None:
         yield POWER, milliwatts / 1000
     plain: tuple[tuple[str, Callable[..., Any], tuple[int, ...]], ...] = (
@@ -146,7 +146,7 @@ class Processor:
         self._clock_at = float("-inf")
 
     def __call__(self) -> dict[str, float]:
-        # Values by the names above, as far as the system tells them.
+        """Return values by the names above, as far as the system tells them."""
         now, ours = psutil.cpu_times(), _seconds(self._family())
         mine = sum(seconds - self._ours.get(pid, 0.0) for pid, seconds in ours.items())
         found = _shares(self._before, now, mine) | {LOAD: os.getloadavg()[0]}
@@ -239,7 +239,8 @@ class Beside:
         self.met, self._count, self._looked_at = {}, None, float("-inf")
 
     def __call__(self) -> dict[str, float]:
-        # ``{BESIDE: launches}``, looked up every few seconds; empty where it cannot be told.
+        """Return ``{BESIDE: launches}``, looked up every few seconds; empty where it cannot be
+        told."""
         if time.monotonic() - self._looked_at >= _BESIDE_EVERY_S:
             self._looked_at = time.monotonic()
             now = None if self.folder is None else _there(self.folder, self.own)
@@ -278,7 +279,7 @@ def present(nodes: Path, study: str, launch: str, gpus: Sequence[int]) -> Iterat
 
 
 def machine() -> str:
-    # A short name of this machine until its next boot, without a word about its owner.
+    """Return a short name of this machine until its next boot, without a word about its owner."""
     try:
         boot = _BOOT.read_text(encoding="ascii")
     except OSError:
@@ -287,8 +288,8 @@ def machine() -> str:
 
 
 def _there(folder: Path, own: str) -> dict[str, dict[str, Any]] | None:
-    # The launches whose file is locked now, by the file's name; None where that cannot be
-    # told. Looking locks a file in a way that others may share.
+    """Return the launches whose file is locked now, by the file's name; None where that cannot be
+    told. Looking locks a file in a way that others may share."""
     there = {}
     try:
         for path in sorted(folder.glob("*.json")):

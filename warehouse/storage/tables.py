@@ -135,7 +135,8 @@ def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnectio
 
 
 def write_segment(root: Path, tables: dict[str, pa.Table]) -> Segment:
-    # Whole sources as files of their own; where a row is not as ``schema.sql`` asks, nothing is listed.
+    """Write whole sources as files of their own. Raises DraftboardError where a row is not as
+    ``schema.sql`` asks; then nothing is listed."""
     with memory_connection() as connection:
         connection.execute(sql_text("schema"))
         try:
