@@ -33,6 +33,8 @@ SHARED = 10
 MOST_MB, SEEN_S = 3, 10.0
 COLD, WARM, COLD_REQUESTS = 3.0, 1.2, 20
 RETRY_S = 5.0
+#: Of a writer among others that never pause.
+LONGEST_S = 10.0
 CONTEXT = multiprocessing.get_context("spawn")
 
 
@@ -285,7 +287,8 @@ def judged(raced: list[Raced], took: float, there: list[str], wanted: set[str]) 
     told = "no race was lost"
     if retries:
         told = f"{max(retries):.1f} s at most, median {statistics.median(retries):.1f} s, {len(retries)} lost races"
-    told += f"; an ingest {statistics.median(ingests):.1f} s, at most {max(ingests):.1f} s"
+    longest = f"{max(ingests):.1f} s (median {statistics.median(ingests):.1f} s)"
+    yield Result(f"{name}, the longest", f"<= {LONGEST_S:g} s", longest, max(ingests) <= LONGEST_S)
     yield Result(
         "bucket: a lost race, tried again", f"<= {RETRY_S:g} s", told,
         bool(retries) and max(retries) <= RETRY_S,

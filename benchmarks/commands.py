@@ -1,11 +1,11 @@
-"""The decision in the terminal, beside what it cannot do without; and one report into a large warehouse."""
+"""Commands as a whole, beside what they cannot do without; and one report into a large warehouse."""
 
 import os
 import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benchmarks import browser
@@ -14,7 +14,8 @@ from benchmarks.result import Result, progress, seconds
 from benchmarks.synth import write_report
 
 TIMES = 5
-IMPORTS = "import duckdb, pandas, scipy.stats"
+IMPORTS = "import duckdb, pandas, pyarrow"
+IMPORTING = "importing pandas, duckdb and pyarrow"
 #: The numbers that the decisions of a warehouse are made of, read and nothing else.
 READING = """
 import sys
@@ -30,21 +31,32 @@ REPORT_BYTES = 700_000
 
 
 def run(folder: Path, quick: bool) -> Iterator[Result]:
-    """``verdict`` of the examples and of the large warehouse, and an ingest into the latter."""
-    examples = folder / "examples"
+    """Commands on the examples and on the large warehouse, and an ingest into the latter."""
+    examples, one, small = folder / "examples", folder / "one", folder / "small.json"
     if not examples.exists():
         _draftboard("ingest", str(browser.ROOT / "examples"), "--warehouse", str(examples))
+    write_report(small, 60_000, levels=1)
+
+    def ingest() -> None:
+        shutil.rmtree(one, ignore_errors=True)
+        _draftboard("ingest", str(small), "--warehouse", str(one))
+
+    imports = (IMPORTS, IMPORTING)
+    yield _ratio("ingest of one small file", ingest, examples, 1.4, *imports)
+    for name, most in (("runs", 1.3), ("verdict", 2.5)):
+        yield _ratio(f"{name} of the examples", _command(name, examples), examples, most, *imports)
     root = large_warehouse(folder / ("small" if quick else "large"), QUICK if quick else Size())
-    progress("verdict of the examples")
-    words = "importing pandas, duckdb and scipy.stats"
-    yield _ratio("verdict of the examples", examples, (1.5, IMPORTS, words))
     kept = _as_ingest_leaves_it(folder, root)
-    progress("verdict of the large warehouse")
-    yield _ratio(
-        "verdict of 30,000 cells", kept, (4, READING, "the bare reading of its measurements")
-    )
+    yield _ratio("verdict of 30,000 cells", _command("verdict", kept), kept, 5, READING,
+                 "the bare reading of its measurements")  # fmt: skip
+    report = _command("report", kept, "--out", str(folder / "report.html"))
+    yield _ratio("report of 30,000 cells", report, kept, 6, *imports)
     yield from _one_report(folder, kept)
     shutil.rmtree(kept)
+
+
+def _command(name: str, root: Path, *more: str) -> Callable[[], None]:
+    return lambda: _draftboard(name, "--warehouse", str(root), *more)
 
 
 def _as_ingest_leaves_it(folder: Path, root: Path) -> Path:
@@ -58,16 +70,16 @@ def _as_ingest_leaves_it(folder: Path, root: Path) -> Path:
     return kept
 
 
-def _ratio(name: str, root: Path, held_against: tuple[float, str, str]) -> Result:
-    """Wall time of ``verdict``, a process each time, against another process, by turns.
-
-    ``held_against``: so many times as long at most as this code, and what that is.
-    """
-    most, beside, words = held_against
+def _ratio(
+    name: str, command: Callable[[], None], root: Path, most: float, beside: str, words: str
+) -> Result:
+    """Wall time of a command, a process each time, against another process, by turns: at most ``most``
+    times as long as the code ``beside`` with ``root`` as its argument; ``words``: what that is."""
+    progress(name)
     ours, theirs = [], []
     for _ in range(TIMES):
         theirs.append(seconds(lambda: _python("-c", beside, str(root))))
-        ours.append(seconds(lambda: _draftboard("verdict", "--warehouse", str(root))))
+        ours.append(seconds(command))
     took, bare = statistics.median(ours), statistics.median(theirs)
     told = f"{took / bare:.2f} x ({took:.2f} s against {bare:.2f} s)"
     return Result(name, f"<= {most:g} x {words}", told, took <= most * bare)

@@ -25,7 +25,7 @@ PASSING = ("ingested_at", "rejected_at")
 
 def start(reports: Path, root: Path) -> subprocess.Popen[str]:
     """An ingest in a process of its own, returned when its imports are done."""
-    command = [sys.executable, "-m", "benchmarks.child", "ingest", str(reports), str(root)]
+    command = [sys.executable, "-m", "benchmarks.child", str(reports), str(root)]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     child.stdout.readline()

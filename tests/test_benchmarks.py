@@ -49,7 +49,7 @@ def test_what_was_measured_before_an_error_is_printed_and_the_next_benchmark_run
 
     assert done.returncode == 1
     assert "query overview" in done.stdout
-    assert "ingest 60 MB, memory" in done.stdout
+    assert "ingest of a report of 60 MB" in done.stdout
     assert "Traceback" not in done.stderr
     *_, last = done.stderr.splitlines()
     assert last.startswith("queries broke off at queries.py:")
@@ -129,9 +129,10 @@ def test_the_filters_of_the_api_s_questions_are_all_different() -> None:
 def test_what_was_lost_or_is_there_twice_is_told() -> None:
     raced = [bucket.Raced([1.0, 2.0], [0.5]), bucket.Raced([1.0, 9.0], [6.0])]
 
-    lost, twice, again = bucket.judged(raced, 3.0, ["a", "b", "b"], {"a", "b", "c"})
+    lost, twice, longest, again = bucket.judged(raced, 3.0, ["a", "b", "b"], {"a", "b", "c"})
 
     assert (lost.measured, lost.reached) == ("1 of 3 (3 s)", False)
     assert (twice.measured, twice.reached) == ("1", False)
+    assert (longest.measured, longest.reached) == ("9.0 s (median 1.5 s)", True)
     assert again.measured.startswith("6.0 s at most, median 3.2 s, 2 lost races")
     assert again.reached is False
