@@ -224,19 +224,28 @@ def command(study: SmallStudy) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_search_that_is_killed_goes_on_and_measures_nothing_twice(tmp_path: Path) -> None:
-    study = small_study(tmp_path, repeats=3)
-    first = subprocess.Popen(command(study), cwd=ROOT, stdout=subprocess.DEVNULL)
+def test_a_search_side_by_side_that_is_killed_goes_on_and_measures_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    study = small_study(tmp_path, repeats=2)
+    beside = ("--parallel", "2")
+    first = subprocess.Popen([*command(study), *beside], cwd=ROOT, stdout=subprocess.DEVNULL)
     wait_for(lambda: study.starts() > 0, "the first server")
     first.send_signal(signal.SIGINT)
     first.wait(PATIENCE_S)
     assert first.returncode == 128 + signal.SIGINT
     wait_for(lambda: not study.running(), "nothing is left")
-    done = searched(study)
+    done = searched(study, *beside)
     (told_,) = json.loads(done.stdout)["searches"]
     assert {step["arm"] for step in told_["steps"]} == {"baseline", "draft"}
+    assert "Beside it: r0-draft" in done.stderr
     starts = study.starts()
     cells = sorted(study.results.glob("small/*/tp1/numbers/c*/record.json"))
+    records = study.results.glob("small/*/tp1/*/c*@*/record.json")
+    spans = sorted(
+        (r["started_at"], r["ended_at"]) for r in map(json.loads, map(Path.read_text, records))
+    )
+    assert any(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:], strict=False))
     searched(study)
     assert study.starts() == starts
     assert sorted(study.results.glob("small/*/tp1/numbers/c*/record.json")) == cells
@@ -302,7 +311,7 @@ def test_a_winner_is_proven_against_the_baseline_and_the_runner_up_in_fresh_laun
 
 @pytest.mark.slow
 def test_an_arm_that_answers_otherwise_is_out_and_costs_no_further_minute(tmp_path: Path) -> None:
-    study = small_study(tmp_path, "--fake-unchecked", repeats=3)
+    study = small_study(tmp_path, "--fake-unchecked", repeats=2)
     (told_,) = json.loads(searched(study).stdout)["searches"]
     assert [step["arm"] for step in told_["steps"]] == ["baseline", "draft"]
     assert told_["candidates"][1]["state"].startswith(
@@ -316,20 +325,3 @@ def test_an_arm_that_answers_otherwise_is_out_and_costs_no_further_minute(tmp_pa
         check=True,
     )  # fmt: skip
     assert "does not answer" not in taken.stderr
-
-
-@pytest.mark.slow
-def test_launches_of_a_search_run_side_by_side_where_that_is_asked_for(tmp_path: Path) -> None:
-    study = small_study(tmp_path, repeats=3)
-    done = subprocess.run(
-        [*command(study), "--parallel", "2"], cwd=ROOT, capture_output=True, text=True, check=False,
-        timeout=4 * PATIENCE_S,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    (told_,) = json.loads(done.stdout)["searches"]
-    assert "Beside it: r0-draft" in done.stderr
-    assert {step["arm"] for step in told_["steps"]} == {"baseline", "draft"}
-    found = study.results.glob("small/*/tp1/*/c*@*/record.json")
-    records = [json.loads(path.read_text()) for path in found]
-    spans = sorted((one["started_at"], one["ended_at"]) for one in records)
-    assert any(later[0] < earlier[1] for earlier, later in zip(spans, spans[1:], strict=False))
