@@ -104,6 +104,7 @@ def rows(done: "subprocess.CompletedProcess[str]") -> list[str]:
     return [line.partition(" ")[2] for line in map(str.strip, done.stderr.splitlines())]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not seaweed.WEED.exists(), reason="SeaweedFS is not installed")
 def test_a_bucket_that_is_far_away_loses_nothing(folder: Path) -> None:
     said = rows(bench(folder, "--only", "bucket"))
@@ -114,6 +115,7 @@ def test_a_bucket_that_is_far_away_loses_nothing(folder: Path) -> None:
     assert not (folder / "bucket").exists()
 
 
+@pytest.mark.long
 def test_programs_that_ask_the_api_meet_no_error(folder: Path) -> None:
     said = rows(bench(folder, "--only", "api"))
 
