@@ -44,7 +44,7 @@ from warehouse.storage.files import (
     remove_private,
 )
 from warehouse.storage.lists import Generation, load, number_of, unreadable
-from warehouse.storage.lock import WriterLock
+from warehouse.storage.lock import WriterLock, WritersLine
 from warehouse.storage.tables import (
     Batch,
     attach_parts,
@@ -399,8 +399,13 @@ class Writer:
     def commit(self) -> int:
         """Publish what was collected; where another machine published first, on top of what it did.
         Return the generation number (0: there is still no warehouse)."""
+        line, joined, behind = WritersLine(self.root), False, False
         with full_disk_explained(self.root):
             while self._has_changed():
+                if (line.wait() and self._number and not self._rebuild) or behind:
+                    self._go_on_from_newest()
+                    behind = False
+                    continue
                 private = {
                     draft.requests: draft.tables["request_files"].column("file")[0].as_py()
                     for draft in self._pending.values()
@@ -414,12 +419,15 @@ class Writer:
                 except LostRace:
                     if self._rebuild:
                         raise
-                    self._go_on_from_newest()
+                    line.join()
+                    joined = behind = True
                     continue
                 self._number, self._rebuild = self._from.number, False
                 self._base = read_base(self.root, self._from)
                 self._next_cell = self._from.next_cell
                 self._pending, self._forgotten = {}, set()
+        if joined:
+            line.leave()
         return self._number
 
     def _go_on_from_newest(self) -> None:

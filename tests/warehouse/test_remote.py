@@ -2,6 +2,7 @@
 
 import os
 import random
+import threading
 import time
 
 import pytest
@@ -12,10 +13,12 @@ from warehouse.errors import InvalidInput, LostRace, UnknownKey, WarehouseOutdat
 from warehouse.filters import Filters
 from warehouse.maintenance import check, collect_garbage
 from warehouse.rows import Rejection
+from warehouse.storage import lock
 from warehouse.storage.cache import name_of, warehouse_path
 from warehouse.storage.copies import clone, push, restore
 from warehouse.storage.current import POLL_S, current_generation, current_name, pull, save
 from warehouse.storage.lists import SCHEMA_VERSION, load
+from warehouse.storage.lock import LINE
 from warehouse.storage.objects import ObjectStore
 from warehouse.store import Reader, open_writer
 
@@ -92,6 +95,38 @@ def test_two_writers_race_and_both_are_there(bucket, put):
     assert len(set(names)) == len(names) == 4
     assert cells == 8
     assert load(root / current_name(root)).rejections.rows == 2
+
+
+def test_who_lost_a_race_stands_in_line_and_nobody_publishes_before(bucket, put):
+    first, second = bucket.at("first"), bucket.at("second")
+    store, published = ObjectStore(bucket.url), []
+
+    def leave():
+        published.append(store.get("CURRENT").text)
+        store.remove([f"{LINE}/before"])
+
+    with open_writer(first) as one, open_writer(second) as other:
+        put(one, "one")
+        one.commit()
+        store.send(b"", f"{LINE}/before")
+        put(other, "other")
+        left = threading.Timer(3.0, leave)
+        left.start()
+        assert other.commit() == 2
+        left.join()
+    assert published == [current_name(first)]
+    assert store.entries(LINE) == []
+    assert held(bucket.at("reader"))[1] == 4
+
+
+def test_who_was_killed_in_the_line_holds_nobody_up_for_long(bucket, put, monkeypatch):
+    monkeypatch.setattr(lock, "PATIENCE_S", 0.5)
+    store = ObjectStore(bucket.url)
+    store.send(b"", f"{LINE}/killed")
+    with open_writer(bucket.at("first")) as one:
+        put(one, "one")
+        assert one.commit() == 1
+    assert store.entries(LINE) == []
 
 
 def test_what_another_machine_took_back_stays_taken_back(bucket, put):

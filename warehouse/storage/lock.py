@@ -1,11 +1,9 @@
-"""One writer at a time: a file lock that the system lets go of when its holder dies.
-
-Whoever waits stands in line: a second lock admits one to wait for the first, so a writer that comes
-back at once, again and again, does not keep others from their turn. One that writes for long looks
-whether somebody stands in line, and gives way.
-"""
+"""One writer at a time on a machine, by a file lock; and the line in which writers of several machines stand
+that have lost a race for the same object store."""
 
 import os
+import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +11,11 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from warehouse.errors import WarehouseBusy
+from warehouse.storage.cache import is_copy, store_of
 from warehouse.storage.files import LOCK
+
+#: Where in an object store writers stand in line. One that was killed there holds the next one up so long: s.
+LINE, PATIENCE_S = "waiting", 10.0
 
 
 class WriterLock:
@@ -113,3 +115,39 @@ class WriterLock:
         if self.is_held:
             (self._root / f"{LOCK}.holder").unlink(missing_ok=True)
             self._lock.release()
+
+
+class WritersLine:
+    """The line of writers of several machines at the object store of the warehouse at ``root``. Whoever has
+    lost a race joins it, and nobody publishes before those who stand in it longer. At a folder, where the
+    lock keeps the order, it is always empty.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._store = store_of(root) if is_copy(root) else None
+        self._name = f"{LINE}/{secrets.token_hex(8)}"
+
+    def wait(self) -> bool:
+        """Wait until nobody stands before this writer; return whether somebody did."""
+        waited, until = False, time.monotonic() + PATIENCE_S
+        while self._store is not None:
+            line = sorted(self._store.entries(LINE), key=lambda entry: (entry.modified, entry.name))
+            names = [entry.name for entry in line]
+            before = names[: names.index(self._name)] if self._name in names else names
+            if not before:
+                break
+            waited = True
+            if time.monotonic() > until:
+                self._store.remove(before)
+            time.sleep(0.2)
+        return waited
+
+    def join(self) -> None:
+        """Stand at the end of the line; who stands there already keeps the place."""
+        if self._store is not None:
+            self._store.replace(self._name, b"", None)
+
+    def leave(self) -> None:
+        """Stand in line no longer."""
+        if self._store is not None:
+            self._store.remove([self._name])
