@@ -36,13 +36,11 @@ KEPT: dict[str, tuple[Measurement, ...]] = {
     "nothing measured": (),
 }
 FACTS = [name for name in Facts.model_fields if name not in ("spec_method", "study")]
-#: Asked of each case alone: their answers are the decision's.
-DECIDING: tuple[tuple[str, ...], ...] = (
-    ("verdict", "--all"), ("verdict", "--json"), ("tune",), ("compare",), ("cost",),
-    ("cost", "--usd-per-hour", "2"),
-)  # fmt: skip
+#: Asked of each case alone: over several they tell of the first one only. A verdict is the same alone as
+#: among all (``answers/test_subjects.py``).
+DECIDING: tuple[tuple[str, ...], ...] = (("tune",), ("compare",), ("cost", "--usd-per-hour", "2"))
 COMMANDS: tuple[tuple[str, ...], ...] = (
-    *DECIDING, ("compare", "--json"), ("tune", "--json"), ("cost", "--usd-per-hour", "2", "--json"),
+    *DECIDING, ("verdict", "--all"), ("verdict", "--json"), ("cost",), ("compare", "--json"), ("tune", "--json"), ("cost", "--usd-per-hour", "2", "--json"),
     ("pareto",), ("slo", "ttft:p95<200ms"), ("whatif", "--k", "2", "--concurrency", "4"), ("gate",),
     ("runs",),
 )  # fmt: skip
