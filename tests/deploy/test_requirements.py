@@ -25,7 +25,7 @@ INSTALLERS = ("Makefile", "Dockerfile", "deploy/github/action.yml", "deploy/gith
 _OF_THE_PRODUCT = r"pip.* (wheel|--no-deps) (?!.*whl)"
 
 
-@pytest.mark.parametrize("name", [*ASKED, "requirements-bucket.txt"])
+@pytest.mark.parametrize("name", [*ASKED, "requirements-bucket.txt", "requirements-docs.txt"])
 def test_every_dependency_has_the_hashes_of_its_files(name: str) -> None:
     found = pinned(name)
     assert found
