@@ -27,7 +27,7 @@ def hash_file(path: str) -> None:
 
 def ingest_command(path: str, warehouse: str) -> None:
     """The whole ``draftboard ingest``: parse, check, requests to Parquet, publish."""
-    from ingest.cli import ingest as command
+    from commands.keeping.ingest import ingest as command
 
     command.main([path, "--warehouse", warehouse, "--json"], standalone_mode=False)
 
@@ -69,7 +69,6 @@ def main(kind: str, arguments: list[str]) -> None:
         import duckdb  # noqa: F401  # importing is not what is measured, on either side
         import pyarrow.parquet  # noqa: F401
 
-        import ingest.cli
         import ingest.pipeline  # noqa: F401
         from ingest.processes import _Processes, start
 

@@ -230,7 +230,7 @@ def _lay_out(study: Path) -> tuple[tuple[str, ...], float | None]:
 
 def _take_in(results: Path, warehouse: Path) -> list[tuple[str, str]]:
     """Ingest; return the path and the reason of each file that is rejected."""
-    from commands.intake import take_in
+    from commands.keeping.ingest import take_in
 
     return [(one.path, one.reason) for one in take_in([results], warehouse).rejected]
 

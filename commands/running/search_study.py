@@ -36,7 +36,7 @@ from answers.search.values import (
     Winner,
 )
 from answers.search.winner import LAUNCHES, answering_otherwise, proven
-from commands.intake import take_in
+from commands.keeping.ingest import take_in
 from commands.running.plan import measured_otherwise, server_by_hand
 from commands.running.plan import planned as costed
 from commands.running.search_board import Telling

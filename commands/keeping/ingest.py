@@ -1,7 +1,8 @@
-"""``draftboard ingest``: the command line of the pipeline, of guessing and of watching."""
+"""``draftboard ingest``, results that another command takes in itself, and what is derived when results change."""
 
 import os
 import sys
+from collections.abc import Sequence
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,9 +12,6 @@ import click
 
 from warehouse.errors import DraftboardError, UnknownKey
 
-# What reads and writes is imported where it is used: those that read import it meanwhile, and a
-# container asks for --health twice a minute, which needs none of it.
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
@@ -21,6 +19,10 @@ if TYPE_CHECKING:
     from ingest.model import IngestOptions
     from ingest.pipeline import IngestOutcome
     from warehouse.storage.tables import KnownSource
+
+# What reads and writes is imported where it is used: those that read import it meanwhile, and a
+# container asks for --health twice a minute, which needs none of it.
+
 
 _EPILOG = """\b
 Example:
@@ -134,7 +136,7 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
             return
         agreed: dict[str, dict[str, Any]] | None = {}
         if given["guess"]:
-            from ingest.guess_cli import agree
+            from commands.keeping.guess import agree
 
             agreed = agree(paths, options, given)
         if agreed is None:
@@ -249,7 +251,6 @@ def _run(
     paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, Any],
     agreed: dict[str, dict[str, Any]],
 ) -> "IngestOutcome":  # fmt: skip
-    from commands.intake import derive_new_facts
     from ingest.discovery import find_units
     from ingest.model import Unit
     from ingest.pipeline import ingest_each, read_again, with_facts
@@ -308,3 +309,65 @@ def table(outcome: "IngestOutcome") -> str:
     for rejection in outcome.rejected:
         lines += [f"  {rejection.path}", f"      {rejection.reason}"]
     return "\n".join(lines)
+
+
+# --- Results that a command takes into a warehouse itself, and what is derived when results change.
+
+
+#: With fewer cells computing the facts anew costs less than importing what derives them.
+LEAST_CELLS = 1000
+
+
+def take_in(
+    paths: Sequence[Path], root: Path, *, keep_text: bool = False, rebuild: bool = False
+) -> "IngestOutcome":
+    """Take what lies in ``paths`` into the warehouse at ``root``, as `draftboard ingest` does without
+    other options. ``rebuild``: what the warehouse held before counts no more."""
+    from ingest.discovery import find_units
+    from ingest.model import IngestOptions
+    from ingest.pipeline import ingest_units
+    from warehouse.store import open_writer
+
+    with open_writer(
+        root, on_wait=lambda told: click.echo(told, err=True), rebuild=rebuild
+    ) as store:
+        outcome = ingest_units(find_units(paths), store, IngestOptions(keep_text=keep_text))
+    derive_new_facts(root)
+    return outcome
+
+
+def derive_facts(root: Path) -> None:
+    """Derive the facts of the studies that changed, where the warehouse is large."""
+    from warehouse.storage.current import cells_held
+
+    if cells_held(root) < LEAST_CELLS:
+        return
+    from answers.ground import derive
+    from commands.output import working
+
+    try:
+        with working("deriving what pages show"):
+            derive(root)
+    except (DraftboardError, OSError):
+        # Nothing is lost: facts that are not kept are computed by whoever asks for them.
+        return
+
+
+def derive_new_facts(root: Path) -> None:
+    """Do the same after an ingest, once the studies that have grown since the last time are large."""
+    from warehouse.storage.current import cells_held
+
+    if cells_held(root) < LEAST_CELLS:
+        return
+    from answers import code_hash
+    from warehouse.beside import derived_upto
+    from warehouse.queries import cells_of_grown_studies
+    from warehouse.store import Reader
+
+    try:
+        with Reader(root) as reader:
+            grown = cells_of_grown_studies(reader, derived_upto(root, code_hash()))
+    except (DraftboardError, OSError):
+        return
+    if grown >= LEAST_CELLS:
+        derive_facts(root)
