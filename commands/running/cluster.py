@@ -7,9 +7,9 @@ import click
 
 from commands.options import json_option, with_options
 from commands.output import Table, show
+from runners.executors import Queue, end_of, news
 from runners.executors.kubernetes import KubernetesQueue
 from runners.executors.slurm import SlurmQueue
-from runners.executors.waiting import Queue, end_of, news
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
@@ -112,13 +112,13 @@ def logs(study: Path, results: Path, launches: tuple[str, ...], **given: Any) ->
         raise click.UsageError("--follow prints the log of one launch; name it.")
     queue, lines = _queue_of(layout), given["lines"]
     for name in chosen:
-        server, silent = layout.server_log(name), "The launch has printed nothing yet."
+        server, silent = layout.log(name), "The launch has printed nothing yet."
         ends = end_of(server, lines) if given["server"] else queue.log(name, lines)
         if given["server"]:
             silent = f"{server} is not there yet, or lies where this machine does not see it."
         show(f"== {name}" if len(chosen) > 1 else None, *(ends or [silent]))
     if given["follow"]:
-        where = layout.server_log(chosen[0])
+        where = layout.log(chosen[0])
         for text in news(where) if given["server"] else queue.follow(chosen[0]):
             click.echo(text, nl=False)
 

@@ -85,8 +85,8 @@ def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> N
         if study is None or history:
             _list(study, given["warehouse"], as_json)
             return
-        from nightly.conduct import conduct
         from nightly.messages import Settings
+        from nightly.stages import conduct
         from warehouse.beside import NightLimits
 
         name = name_of(study)

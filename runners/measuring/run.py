@@ -179,7 +179,7 @@ class LaunchBench:
         request = guidellm.load_request(self.study, cell, url, file, str(report), key is not None)
         argv = guidellm.command(executable, version, request)
         env = {**self.env, **guidellm.arrival_environment(request)}
-        log = self.run.layout.load_log(self.launch.launch_id)
+        log = self.run.layout.log(self.launch.launch_id, "guidellm")
         env |= {} if key is None else guidellm.key_environment(version, request, key)
         try:
             return tuple(argv), run_load(argv, env, log, limit_s, self.cpus, watch)
