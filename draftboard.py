@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Measure": {
         "plan": ("commands.running.plan:plan", "Show the cells, launches, commands, time and cost of a study."),
-        "doctor": ("commands.running.doctor:doctor", "Can this study run here? Each finding with its remedy."),
+        "doctor": ("commands.running.plan:doctor", "Can this study run here? Each finding with its remedy."),
         "run": ("commands.running.run:run", "Measure what a study still lacks, here or on a cluster."),
         "search": ("commands.running.search:search", "The best arm of each load by the fewest minutes of measuring."),
         "nightly": ("commands.running.nightly:nightly", "Run, ingest, gate, notify, report: one night."),
@@ -54,7 +54,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
 COMMANDS = {name: known for section in SECTIONS.values() for name, known in section.items()}
 #: The same for commands of two words, which belong to the one that their first word names.
 PARTS: dict[str, tuple[str, str]] = {
-    "cluster collect": ("commands.running.collect:collect_command", "Bring the results of several nodes together."),
+    "cluster collect": ("commands.running.cluster:collect_command", "Bring the results of several nodes together."),
     "cost slo": ("commands.cost:slo", "The largest load of each arm that meets an SLO, and its goodput."),
     "cost pareto": ("commands.cost:pareto", "Throughput per GPU against tokens/s per user."),
     "runs diff": ("commands.keeping.runs:diff", "How two cells or runs differ in their configuration."),

@@ -17,7 +17,7 @@ from runners.measuring.progress import Count, Progress
 from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun, differences
 from runners.measuring.run import run_here
-from runners.planning.plan import Plan, PlannedCell, make_plan
+from runners.planning.plan import RATES, Plan, PlannedCell, make_plan
 from runners.planning.study_file import Study, read_study
 from runners.serving.engines import Software, software, software_of_record
 from runners.surroundings.layout import (
@@ -29,7 +29,6 @@ from runners.surroundings.layout import (
     results_writable,
 )
 from runners.texts import prompts
-from runners.texts.loads import RATES, with_frozen_rates
 from warehouse.contract import prompt_set_hash
 from warehouse.errors import DraftboardError, InvalidInput, RunnerError
 from warehouse.json_text import json_text
@@ -153,7 +152,7 @@ def plan_again(
     if rates.is_dir():
         shutil.copytree(rates, results / original.study.name / RATES, dirs_exist_ok=True)
     study = original.study.model_copy(update={"repeats": repeats})
-    plan = make_plan(with_frozen_rates(study, results))
+    plan = make_plan(study, results)
     cells = tuple(cell for cell in plan.cells if _REPEAT.sub("", cell.key) == original.cell)
     if not cells:
         raise RunnerError(

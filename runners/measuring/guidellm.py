@@ -18,7 +18,13 @@ from typing import Any, Self
 import msgspec
 
 from runners.planning.loads import LoadLevel
-from runners.planning.plan import PlannedCell
+from runners.planning.plan import (
+    CONVERSES,
+    LACKS_CONVERSATIONS,
+    LACKS_REPLAY,
+    PlannedCell,
+    release_numbers,
+)
 from runners.planning.study_file import Study
 from runners.serving import endpoint
 from runners.serving.agreement import served_model
@@ -26,7 +32,6 @@ from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import ROUTES, RequestFormat
 from runners.serving.engines import tool
 from runners.serving.processes import Guarded
-from runners.texts.loads import CONVERSES, LACKS_CONVERSATIONS, LACKS_REPLAY, release_numbers
 from runners.texts.prompts import MESSAGES, MOST, PROMPT, WHEN
 from warehouse.contract import ENGINES, one_name
 from warehouse.errors import RunnerError

@@ -36,7 +36,7 @@ from runners.measuring.record import (
 )
 from runners.planning.estimate import BYTES_PER_CELL, BYTES_PER_REQUEST
 from runners.planning.loads import SWEEP, Dataset
-from runners.planning.plan import Launch, PlannedCell
+from runners.planning.plan import Launch, PlannedCell, ends_of_report, freeze, unknown_sweeps
 from runners.planning.study_file import LEAST_WARM_UP, Study
 from runners.serving.agreement import served_model, wrong_arm
 from runners.serving.diagnosis import Diagnosis
@@ -64,7 +64,6 @@ from runners.surroundings.layout import (
 )
 from runners.surroundings.machine import placement
 from runners.texts import prompts
-from runners.texts.loads import ends_of_report, freeze, unknown_sweeps
 from runners.texts.prompts import messages_of, origin
 from runners.watching.watch import MachineSampler, Watch, watching
 from warehouse.errors import RunnerError
