@@ -68,12 +68,6 @@ from runners.texts.prompts import messages_of, origin
 from runners.watching.watch import MachineSampler, Watch, watching
 from warehouse.errors import RunnerError
 
-# --- One cell: warm-up, an empty prefix cache, counters, the load, counters again, the record.
-#
-# It is measured in a hidden folder and renamed when it is whole; a failed attempt is renamed too, to
-# a name of its own. Whatever interrupts this leaves nothing that looks like a result.
-
-
 # --- Requests before a level: they fill kernels and caches of the engine, and are not measured.
 #
 # An engine compiles kernels for the sizes of batches that it meets. So prompts as long as the level's come
@@ -115,8 +109,7 @@ def _bodies(study: Study, cell: PlannedCell, given: prompts.PromptFile) -> Itera
     if not texts and not given.conversations:
         for text in prompts.read(given.path):
             words = text.split()
-            random.Random(text).shuffle(words)
-            texts.append(" ".join(words))
+            texts.append(" ".join(random.Random(text).sample(words, len(words))))
     texts = texts or ["Count upwards in words."]
     most = study.dataset(cell.dataset).max_tokens or study.request.max_tokens or _MAX_TOKENS
     shared = {
@@ -134,6 +127,9 @@ def _bodies(study: Study, cell: PlannedCell, given: prompts.PromptFile) -> Itera
 
 
 # --- One cell: warm-up, an empty prefix cache, counters, the load, counters again, the record.
+#
+# It is measured in a hidden folder and renamed when it is whole; a failed attempt is renamed too, to
+# a name of its own. Whatever interrupts this leaves nothing that looks like a result.
 
 
 _LOG_LINES = 40
@@ -317,7 +313,7 @@ def run_here(run: resume.StudyRun, progress: Progress) -> list[FailedCell]:
                if each.no_server and each.problem.cause in PASSING}  # fmt: skip
     again = [launch for launch in run.missing_launches()
              if any(cell.key in passing for cell in launch.cells)]  # fmt: skip
-    if not again or len(again) == len(launches):
+    if len(again) in (0, len(launches)):
         return failed  # With no other launch in between, nothing can have passed.
     names = ", ".join(launch.launch_id for launch in again)
     progress.say(f"{names}: no server came up; once more, now that the others are done")
@@ -333,19 +329,20 @@ def _run_launches(
     # that failed.
     failed = []
     for launch in launches:
-        with _opened(run, launch, progress) as (bench, host):
+        with _launched(run, launch, progress) as (bench, host):
             # Another run may have measured some of them while this one waited for its turn.
-            found = resume.look(run.plan, run.layout, launch.cells, run.now)
-            changed = (found.states[cell.key].folder for cell in found.changed)
+            held = resume.look(run.plan, run.layout, launch.cells, run.now)
+            changed = (held.states[cell.key].folder for cell in held.changed)
             resume.set_aside(changed, run.layout)
-            for cell in found.to_run:
-                problem = _settle(bench, host, cell)
+            for cell in held.to_run:
+                problem = _try_cell(bench, host, cell)
                 if problem is not None:
                     failed.append(FailedCell(cell, problem, host.given_up is not None))
     return failed
 
 
-def _settle(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | None:
+def _try_cell(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | None:
+    # As often as the study allows. Return what is wrong in the end.
     problem = None
     for tries_left in reversed(range(bench.study.limits.retries + 1)):
         began = time.monotonic()
@@ -361,7 +358,7 @@ def _settle(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | No
 
 
 @contextmanager
-def _opened(
+def _launched(
     run: resume.StudyRun, launch: Launch, progress: Progress
 ) -> Iterator[tuple[LaunchBench, Host]]:
     # Hold a launch, watch the machine, and ask what it is while the server starts.
@@ -443,7 +440,7 @@ def _with_rates(run: resume.StudyRun, progress: Progress) -> resume.StudyRun:
                 f"tensor parallel size {size}; add an arm without speculative_config, or name rates "
                 "yourself."
             )
-        with _opened(run, baseline, progress) as (bench, host):
+        with _launched(run, baseline, progress) as (bench, host):
             for dataset in (dataset for dataset, n in missing if n == size):
                 _find_rates(bench, host, dataset)
     return run.replanned()
