@@ -101,8 +101,8 @@ def make_plan(study: Study, results: Path | None = None) -> Plan:
     if results is not None:
         study = with_frozen_rates(study, results)
     launches, order = list[Launch](), 0
-    more = (dataset.tensor_parallel_sizes or () for dataset in study.measured_on)
-    sizes = sorted(set(study.tensor_parallel_sizes).union(*more))
+    own = (dataset.tensor_parallel_sizes or () for dataset in study.measured_on)
+    sizes = sorted(set(study.tensor_parallel_sizes).union(*own))
     for repeat in range(study.repeats):
         block = [(variant, size) for size in sizes for variant in study.variants]
         if repeat:  # The first keeps the file's order, each other has one of its own.
