@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import (
+from commands.terminal import (
+    Table,
     allow_option,
     filter_options,
     filters_from,
@@ -18,9 +19,10 @@ from commands.options import (
     question_from,
     question_options,
     reading,
+    show,
+    show_json,
     warehouse_option,
 )
-from commands.output import Table, show, show_json
 from warehouse.catalogue import line_of
 from warehouse.errors import UnknownKey
 from warehouse.storage.cache import warehouse_path

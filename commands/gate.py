@@ -14,17 +14,19 @@ from xml.etree import ElementTree
 import click
 
 from answers.wording import markdown
-from commands.options import (
+from commands.terminal import (
+    Table,
     author_option,
     filter_options,
     filters_from,
     json_option,
     judging_options,
     reading,
+    show,
+    show_json,
     warehouse_option,
     whole_warehouse_option,
 )
-from commands.output import Table, show, show_json
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.filters import Filters
 from warehouse.storage.cache import warehouse_path

@@ -6,15 +6,16 @@ from typing import Any
 
 import click
 
-from commands.options import (
+from commands.terminal import (
     filter_options,
     filters_from,
     question_from,
     question_options,
+    show,
     warehouse_option,
     whole_warehouse_option,
+    working,
 )
-from commands.output import show, working
 from warehouse.errors import InvalidInput
 
 _FILE = click.Path(path_type=Path, dir_okay=False)

@@ -376,8 +376,7 @@ def tell_people(night: NightRun) -> StageEnd:
         paragraphs, changes = ended.answer or ((), ())
         night.tell(decided=paragraphs[:MOST_JUDGED], redecided=changes[:MOST_JUDGED])
     summary = night.summary.model_copy(update={"outcome": outcome_of(night.summary)})
-    judged = read_judgement(night.folder.judgement)
-    night.tell(undelivered=notify(summary, judged, settings))
+    night.tell(undelivered=notify(summary, read_judgement(night.folder.judgement), settings))
     return StageEnd("done")
 
 

@@ -1,21 +1,18 @@
 """``draftboard ingest``, results that another command takes in itself, and what is derived when results change."""
 
 import os
-import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from commands.terminal import progress, whole_warehouse_option, working
 from warehouse.errors import DraftboardError, UnknownKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
     from ingest.model import IngestOptions
     from ingest.pipeline import IngestOutcome
     from warehouse.storage.tables import KnownSource
@@ -68,11 +65,7 @@ With --health: 0 if the watcher works, 1 if it does not.
     help="Show what names and contents say of each file, ask for the rest, then take it in.",
 )
 @click.option("--yes", is_flag=True, help="With --guess: take it in as guessed, without asking.")
-@click.option(
-    "--warehouse",
-    type=click.Path(path_type=Path),
-    help="Folder of the warehouse [DRAFTBOARD_WAREHOUSE, else data/warehouse].",
-)
+@whole_warehouse_option
 @click.option("--keep-text", is_flag=True, help="Store prompt and output texts too.")
 @click.option("--no-wait", is_flag=True, help="Refuse when another process is writing.")
 @click.option("--replace", is_flag=True, help="Take known results in again, e.g. with other --set.")
@@ -253,7 +246,7 @@ def _run(
 ) -> "IngestOutcome":  # fmt: skip
     from ingest.discovery import find_units
     from ingest.model import Unit
-    from ingest.pipeline import ingest_each, read_again, with_facts
+    from ingest.pipeline import ingest_units, read_again, with_facts
     from warehouse.storage.cache import warehouse_path
     from warehouse.store import open_writer
 
@@ -265,34 +258,25 @@ def _run(
         sources = known_sources(root)
     passed_over: list[Path] = []
     units = list(find_units(paths or [source.path for source in sources], passed_over))
-    total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
-    if options.facts is not None:
-        for pattern in options.facts.unused(u.path for u in units if isinstance(u, Unit)):
-            click.echo(f"--facts: {pattern} fits no path that was found.", err=True)
+    read = [unit for unit in units if isinstance(unit, Unit)]
+    for pattern in options.facts.unused(unit.path for unit in read) if options.facts else ():
+        click.echo(f"--facts: {pattern} fits no path that was found.", err=True)
+    total = sum(unit.bytes for unit in read)
     writer = open_writer(
         root,
         wait=not given["no_wait"],
         on_wait=lambda message: click.echo(message, err=True),
         rebuild=given["rebuild"],
     )
-    with writer as store, _progress(total) as done:
+    with writer as store, progress("ingest", total) as done:
         if not paths:
             outcome = read_again(sources, store, options, lambda unit: done(unit.bytes))
         else:
-            told = ((unit, with_facts(options, unit, agreed)) for unit in units)
-            outcome = ingest_each(told, store, lambda unit: done(unit.bytes))
+            own = partial(with_facts, options, facts=agreed)
+            outcome = ingest_units(units, store, own, lambda unit: done(unit.bytes))
     derive_new_facts(root)
     outcome.passed_over = passed_over
     return outcome
-
-
-def _progress(total: int) -> "AbstractContextManager[Callable[[int], None]]":
-    if not sys.stderr.isatty():
-        # What draws takes a tenth of an ingest to import.
-        return nullcontext(lambda done: None)
-    from commands.output import progress
-
-    return progress("ingest", total)
 
 
 def table(outcome: "IngestOutcome") -> str:
@@ -343,7 +327,6 @@ def derive_facts(root: Path) -> None:
     if cells_held(root) < LEAST_CELLS:
         return
     from answers.ground import derive
-    from commands.output import working
 
     try:
         with working("deriving what pages show"):

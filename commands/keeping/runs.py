@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import (
+from commands.terminal import (
+    Table,
     author_option,
+    ends_of_paths,
     filter_options,
     filters_from,
     json_option,
     reading,
+    show,
+    show_json,
     whole_warehouse_option,
+    width,
     with_options,
 )
-from commands.output import Table, ends_of_paths, show, show_json, width
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.json_text import json_text

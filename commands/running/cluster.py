@@ -12,8 +12,7 @@ from typing import Any
 import click
 from filelock import FileLock
 
-from commands.options import json_option, with_options
-from commands.output import Table, show, show_json
+from commands.terminal import Table, json_option, show, show_json, with_options
 from runners.executors import Queue, end_of, news
 from runners.executors.kubernetes import KubernetesQueue
 from runners.executors.slurm import SlurmQueue

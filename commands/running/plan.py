@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from commands.output import Table, show, show_json
+from commands.terminal import Table, show, show_json
 from runners.checks.doctor import examine
 from runners.executors.local import fitting
 from runners.measuring.guidellm import planned_command
@@ -55,8 +55,7 @@ def written_out(plan: Plan, results: Path) -> Written:
 
 def server_by_hand(plan: Plan, launch: Launch) -> list[str]:
     """Return the command line of a launch's server."""
-    command = engine_of(plan.study).command
-    words = command(plan.study, launch.variant, launch.tensor_parallel_size)
+    words = engine_of(plan.study).command(plan.study, launch.variant, launch.tensor_parallel_size)
     return [word.replace(PORT, _PORT) for word in words]
 
 

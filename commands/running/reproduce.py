@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import json_option
-from commands.output import Table, ended_by_signals, show
+from commands.terminal import Table, ended_by_signals, json_option, show
 from runners.measuring.progress import Count, Progress
 from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun, differences
@@ -151,8 +150,7 @@ def plan_again(
     rates = original.root / RATES
     if rates.is_dir():
         shutil.copytree(rates, results / original.study.name / RATES, dirs_exist_ok=True)
-    study = original.study.model_copy(update={"repeats": repeats})
-    plan = make_plan(study, results)
+    plan = make_plan(original.study.model_copy(update={"repeats": repeats}), results)
     cells = tuple(cell for cell in plan.cells if _REPEAT.sub("", cell.key) == original.cell)
     if not cells:
         raise RunnerError(

@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from commands.options import with_options
-from commands.output import ended_by_signals, show
+from commands.terminal import ended_by_signals, show, with_options
 from runners.executors import Executor, ExecutorJob, ExecutorOutcome, Update
 from runners.executors.local import Local, spread
 from runners.executors.settings import read_settings

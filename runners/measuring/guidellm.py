@@ -403,8 +403,7 @@ def _totals(lines: Iterable[str]) -> dict[str, float]:
     totals: dict[str, float] = {}
     for line in lines:
         with contextlib.suppress(ValueError):
-            value = float(line.rpartition(" ")[2])
-            totals[_name(line)] = totals.get(_name(line), 0.0) + value
+            totals[_name(line)] = totals.get(_name(line), 0.0) + float(line.rpartition(" ")[2])
     return totals
 
 

@@ -231,8 +231,7 @@ def _measure(
         return Diagnosis("request_refused", f"The server refuses a request: {error.reason}")
     except _SERVER_GONE as error:
         return Diagnosis("server_silent", f"The server stopped answering: {error}.")
-    limits = study.limits
-    return problem or judge(folder / REPORT, cell.prompts, limits.max_error_rate)
+    return problem or judge(folder / REPORT, cell.prompts, study.limits.max_error_rate)
 
 
 def keep_counters(url: str, path: Path) -> str:
