@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Measure": {
         "plan": ("commands.running.plan:plan", "Show the cells, launches, commands, time and cost of a study."),
-        "doctor": ("commands.running.doctor:doctor", "Can this study run here? Each finding with its remedy."),
+        "doctor": ("commands.running.plan:doctor", "Can this study run here? Each finding with its remedy."),
         "run": ("commands.running.run:run", "Measure what a study still lacks, here or on a cluster."),
         "search": ("commands.running.search:search", "The best arm of each load by the fewest minutes of measuring."),
-        "nightly": ("nightly.nightly_cli:nightly", "Run, ingest, gate, notify, report: one night."),
+        "nightly": ("commands.running.nightly:nightly", "Run, ingest, gate, notify, report: one night."),
         "reproduce": ("commands.running.reproduce:reproduce", "Measure a kept cell again: does it come out alike?"),
         "cluster": ("commands.running.cluster:cluster", "Jobs of a study on a cluster: status, cancel, logs, collect."),
     },
     "Answer": {
         "verdict": ("commands.decide:verdict", "Should it be served with speculation? One paragraph."),
-        "compare": ("commands.compare:compare", "Compare baseline with speculative, matched cells only."),
+        "compare": ("commands.decide:compare", "Compare baseline with speculative, matched cells only."),
         "tune": ("commands.decide:tune", "The best K of each load as vLLM takes it; methods ranked."),
         "cost": ("commands.cost:cost", "What a million tokens cost and what is saved; slo, pareto."),
         "whatif": ("commands.whatif:whatif", "Predict a K, load or acceptance that was not measured."),
@@ -42,9 +42,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "claims": ("commands.claims:claims", "Recompute published figures; flag what does not follow."),
     },
     "Keep": {
-        "ingest": ("ingest.cli:ingest", "Take reports and result drops into the warehouse."),
-        "runs": ("commands.runs:runs", "What the warehouse holds; diff, note, exclude, include, audit."),
-        "warehouse": ("warehouse.cli:warehouse", "Look after the warehouse: info, check, compact, gc …"),
+        "ingest": ("commands.keeping.ingest:ingest", "Take reports and result drops into the warehouse."),
+        "runs": ("commands.keeping.runs:runs", "What the warehouse holds; diff, note, exclude, include, audit."),
+        "warehouse": ("commands.keeping.warehouse:warehouse", "Look after the warehouse: info, check, compact, gc …"),
     },
     "Show and pass on": {
         "dashboard": ("commands.dashboard:dashboard", "Open the dashboard and its API; token, mcp."),
@@ -54,17 +54,17 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
 COMMANDS = {name: known for section in SECTIONS.values() for name, known in section.items()}
 #: The same for commands of two words, which belong to the one that their first word names.
 PARTS: dict[str, tuple[str, str]] = {
-    "cluster collect": ("commands.running.collect:collect_command", "Bring the results of several nodes together."),
+    "cluster collect": ("commands.running.cluster:collect_command", "Bring the results of several nodes together."),
     "cost slo": ("commands.cost:slo", "The largest load of each arm that meets an SLO, and its goodput."),
     "cost pareto": ("commands.cost:pareto", "Throughput per GPU against tokens/s per user."),
-    "runs diff": ("commands.runs:diff", "How two cells or runs differ in their configuration."),
-    "runs note": ("commands.notes:note", "Write down what a run or a night should be read with."),
-    "runs exclude": ("commands.notes:exclude", "Leave runs out of every comparison, with a reason."),
-    "runs include": ("commands.notes:include", "Take an excluded run back."),
-    "runs audit": ("commands.notes:audit", "Who noted, excluded, accepted, kept files."),
+    "runs diff": ("commands.keeping.runs:diff", "How two cells or runs differ in their configuration."),
+    "runs note": ("commands.keeping.runs:note", "Write down what a run or a night should be read with."),
+    "runs exclude": ("commands.keeping.runs:exclude", "Leave runs out of every comparison, with a reason."),
+    "runs include": ("commands.keeping.runs:include", "Take an excluded run back."),
+    "runs audit": ("commands.keeping.runs:audit", "Who noted, excluded, accepted, kept files."),
     "dashboard token": ("commands.dashboard:token", "Personal tokens for programs that ask the API."),
     "dashboard mcp": ("commands.dashboard:mcp", "Answer an agent's questions (Model Context Protocol)."),
-    "share report": ("dashboard.report_cli:report", "Write the verdict as one HTML file to pass on."),
+    "share report": ("commands.share:report", "Write the verdict as one HTML file to pass on."),
     "share bundle": ("commands.share:share", "A read-only folder that opens elsewhere with one command."),
     "share publish": ("commands.share:publish", "A signed result set for everybody, with a page to read it."),
     "share verify": ("commands.share:verify", "Does a published set hold: signature, hashes, numbers, claims?"),

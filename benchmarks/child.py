@@ -12,7 +12,7 @@ def main(place: str, warehouse: str) -> None:
     import pyarrow.parquet  # noqa: F401
 
     import ingest.pipeline  # noqa: F401
-    from ingest.cli import ingest as command
+    from commands.keeping.ingest import ingest as command
     from ingest.processes import _Processes, start
 
     # When it has forked one, it has imported what reading needs.

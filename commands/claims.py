@@ -6,8 +6,16 @@ from typing import Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option, reading, warehouse_option
-from commands.output import Table, show, show_json
+from commands.terminal import (
+    Table,
+    filter_options,
+    filters_from,
+    json_option,
+    reading,
+    show,
+    show_json,
+    warehouse_option,
+)
 from warehouse.errors import InvalidInput, WarehouseMissing
 
 #: A table that somebody typed; no more is read.

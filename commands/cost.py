@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import (
+from commands.terminal import (
+    Table,
     filter_options,
     filters_from,
     json_option,
@@ -15,10 +16,11 @@ from commands.options import (
     question_from,
     question_options,
     reading,
+    show,
+    show_json,
     warehouse_option,
     with_options,
 )
-from commands.output import Table, show, show_json
 
 if TYPE_CHECKING:
     from analysis.money.cost import Demand

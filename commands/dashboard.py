@@ -14,8 +14,7 @@ from pathlib import Path
 
 import click
 
-from commands.options import author_option, warehouse_option, whole_warehouse_option
-from commands.output import Table, show
+from commands.terminal import Table, author_option, show, warehouse_option, whole_warehouse_option
 from warehouse.errors import InvalidInput
 from warehouse.storage.cache import warehouse_path
 

@@ -1,4 +1,5 @@
-"""``draftboard verdict`` and ``tune``: what is decided, as a manager reads it and as vLLM takes it."""
+"""``draftboard verdict``, ``tune`` and ``compare``: what is decided, as a manager reads it and as vLLM takes it, and
+the matched pairs behind it."""
 
 import shlex
 from collections.abc import Iterable
@@ -9,15 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import (
+from commands.terminal import (
+    Table,
+    allow_option,
     filter_options,
+    filters_from,
     json_option,
     question_from,
     question_options,
     reading,
+    show,
+    show_json,
     warehouse_option,
 )
-from commands.output import Table, show, show_json
+from warehouse.catalogue import line_of
+from warehouse.errors import UnknownKey
 from warehouse.storage.cache import warehouse_path
 
 if TYPE_CHECKING:
@@ -173,3 +180,61 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
             show(Table(*tables.by_arm(decision), _ARMS), *beside, "")
     if as_json:
         show_json(values.decisions_json(found) | {"decisions": each})
+
+
+# --- ``draftboard compare``: matched pairs load by load, how sure each difference is, who has no partner.
+
+
+@click.command()
+@warehouse_option
+@filter_options
+@allow_option
+@click.option(
+    "--metric", "metrics", multiple=True, metavar="METRIC[:STATISTIC]",
+    help="Show it too, e.g. request_throughput or ttft:p99; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--reference", metavar="ARM", default="baseline", show_default=True,
+    help="The arm that the others are compared with, e.g. 'baseline, equal engine'.",
+)  # fmt: skip
+@json_option
+def compare(
+    warehouse: Path | None, allow: tuple[str, ...], metrics: tuple[str, ...], as_json: bool,
+    **given: Any,
+) -> None:  # fmt: skip
+    """Compare baseline with speculative cells that are equal in everything else.
+
+    Intervals stand on the whole study, whatever is filtered.
+
+    Example: draftboard compare --dataset code --allow engine_version --metric ttft:p99
+    """
+    from answers.compare import answer
+    from answers.compare import values as pairs
+
+    also = tuple(line_of(text) for text in metrics)
+    question = pairs.CompareQuestion(filters_from(given), allow, given["reference"], also)
+    with reading(warehouse) as reader:
+        found = answer.compare(reader, question)
+    if found.why_none is not None and not (found.unmatched or found.excluded):
+        raise UnknownKey(found.why_none)
+    if as_json:
+        show_json(pairs.comparison_json(found))
+        return
+    for setting, arm in ((each, arm) for each in found.settings for arm in each.arms):
+        means = Table(pairs.MEAN_HEADER, [pairs.mean_row(mean) for mean in arm.means])
+        show(
+            pairs.title(setting, arm, found.reference),
+            Table(pairs.LEVEL_HEADER, [pairs.level_row(change) for change in arm.changes]),
+            pairs.summary(arm),
+            "",
+            *((means, pairs.means_over(arm)) if arm.means else ()),
+            *(f"allowed to differ: {name}" for name in arm.allowed),
+            *pairs.doubts(arm),
+            "",
+        )
+    unmatched = Table(pairs.UNMATCHED_HEADER, pairs.unmatched_rows(found), "Not compared")
+    show(
+        None if found.settings else "No pair matches.",
+        unmatched if found.unmatched else None,
+        *(f"decides nothing: {cell.cell}: {cell.why}" for cell in found.excluded),
+    )

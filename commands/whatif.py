@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import (
+from commands.terminal import (
+    Table,
     filter_options,
     filters_from,
     json_option,
     paying_from,
     price_options,
     reading,
+    show,
+    show_json,
     warehouse_option,
     with_options,
 )
-from commands.output import Table, show, show_json
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 

@@ -13,8 +13,15 @@ from ingest.formats import FORMATS
 from ingest.formats.bench_text import is_repeated
 from ingest.formats.drop import is_drop
 from ingest.formats.not_read import is_summary
-from ingest.model import FileContent, Format, Unit
-from ingest.read import head_of_file, json_bytes, open_content, remembered
+from ingest.model import (
+    FileContent,
+    Format,
+    Unit,
+    head_of_file,
+    json_bytes,
+    open_content,
+    remembered,
+)
 from ingest.settings import is_meta, meta_files
 from warehouse.beside import is_published_table
 from warehouse.errors import InvalidInput

@@ -157,27 +157,27 @@ def cells_of(
     """Yield the cell of each part of a file, which has a name like ``Line 3``; ``state`` reads one.
     Raises InvalidInput, which names the part where there are several, or ``always``. ``first``: the place
     of the first one in its file."""
-    for index, (name, said) in enumerate(parts, start=first):
+    for index, (name, content) in enumerate(parts, start=first):
         with part(name, alone=len(parts) == 1 and not always):
-            cell = cell_of(state(said), context, index)
+            cell = cell_of(state(content), context, index)
         yield cell
 
 
-def reported(metric: str, said: Any, factor: float = 1.0) -> Iterator[Measurement]:
+def reported(metric: str, statistics: Any, factor: float = 1.0) -> Iterator[Measurement]:
     """Yield what a mapping of statistics says of a metric, times ``factor``; each statistic once.
 
-    ``said`` may be a plain number, which is a mean. Raises InvalidInput for a statistic that is no
-    number.
+    ``statistics`` may be a plain number, which is a mean. Raises InvalidInput for a statistic that is
+    no number.
     """
-    words = said if isinstance(said, Mapping) else {"mean": said}
-    found: dict[str, float] = {}
-    for word in words:
+    by_word = statistics if isinstance(statistics, Mapping) else {"mean": statistics}
+    values: dict[str, float] = {}
+    for word in by_word:
         statistic = STATISTICS.get(str(word))
         if statistic in METRICS[metric].statistics:
-            value = number(words, word, f"{METRICS[metric].label}, {word},")
+            value = number(by_word, word, f"{METRICS[metric].label}, {word},")
             if value is not None:
-                found.setdefault(str(statistic), value * factor)
-    for statistic, value in found.items():
+                values.setdefault(str(statistic), value * factor)
+    for statistic, value in values.items():
         yield Measurement("reported", metric, statistic, value)
 
 
@@ -192,22 +192,22 @@ def flat(members: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def reported_sections(
-    said: Mapping[str, Any], names: Mapping[str, str], unit: str
+    fields: Mapping[str, Any], names: Mapping[str, str], unit: str
 ) -> Iterator[Measurement]:
     """Yield what objects under ``names`` (by metric) say, each in the unit that it states, else in
     ``unit``. Raises InvalidInput."""
     for metric, name in names.items():
-        statistics = section(said, name)
+        statistics = section(fields, name)
         yield from reported(metric, statistics, in_its_unit(metric, statistics, unit, name))
 
 
 def reported_flat(
-    said: Mapping[str, Any], names: Mapping[str, tuple[str, float]]
+    fields: Mapping[str, Any], names: Mapping[str, tuple[str, float]]
 ) -> Iterator[Measurement]:
     """Yield what the members ``mean_NAME``, ``p99_NAME`` … of a flat object say; ``names``: by
     metric, with the factor that makes its unit."""
     for metric, (name, factor) in names.items():
-        yield from reported(metric, flat(said, name), factor)
+        yield from reported(metric, flat(fields, name), factor)
 
 
 def error_rate(completed: int, failed: int | None) -> Iterator[Measurement]:
@@ -294,14 +294,18 @@ def _table(cell_id: str, requests: LevelRequests, full: Columns, keep_text: bool
     return pa.Table.from_arrays(arrays, schema=REQUEST_SCHEMA)
 
 
-def contradicted(metric: str, said: Any, counted: float | None) -> Iterator[Flag]:
+def contradicted(metric: str, stated: Any, counted: float | None) -> Iterator[Flag]:
     """Yield a flag where a file states another mean, in the metric's unit, than its values have."""
-    if is_number(said) and counted is not None and not math.isclose(said, counted, rel_tol=0.02):
+    if (
+        is_number(stated)
+        and counted is not None
+        and not math.isclose(stated, counted, rel_tol=0.02)
+    ):
         label, unit = METRICS[metric].label, METRICS[metric].unit
         yield Flag(
             "reported_differs",
             "warning",
-            f"{label}: the result says {said:,.4g}, what it holds gives {counted:,.4g} {unit}.",
+            f"{label}: the result says {stated:,.4g}, what it holds gives {counted:,.4g} {unit}.",
         )
 
 
@@ -311,11 +315,11 @@ def contradicted(metric: str, said: Any, counted: float | None) -> Iterator[Flag
 _NAMED, _LONGEST = 8, 60
 
 
-def left_out(said: Mapping[str, Any], known: re.Pattern[str]) -> Iterator[Flag]:
+def left_out(fields: Mapping[str, Any], known: re.Pattern[str]) -> Iterator[Flag]:
     """Yield one flag that names the numbers of a file, and objects that hold some, whose names ``known``
     does not fit: neither read, nor known to follow from what is."""
     names = [
-        key for key, value in said.items() if not known.fullmatch(key)
+        key for key, value in fields.items() if not known.fullmatch(key)
         and any(map(is_number, value.values() if isinstance(value, dict) else (value,)))
     ]  # fmt: skip
     if names:

@@ -69,30 +69,22 @@ class IngestOutcome:
 def ingest_units(
     units: Iterable[Unit | Rejection],
     store: Writer,
-    options: IngestOptions,
+    options: IngestOptions | Callable[[Unit | Rejection], IngestOptions],
     advance: Callable[[Unit], None] = lambda unit: None,
     alive: Callable[[], None] = lambda: None,
 ) -> IngestOutcome:
-    """Take in what was found; ``advance`` is called after each unit, ``alive`` every second or so.
+    """Take in what was found, with the same ``options`` or those of each unit; ``advance`` is called
+    after each unit, ``alive`` every second or so.
 
     Foreign files that cannot be read are rejected with a reason; an error of the warehouse itself
     (a full disk) is raised, and what was published before stays. Others who stand in line to write
     get a turn in between; where waiting for the next one is ended (WarehouseBusy), the rest of the
     units is left, and is not in the outcome.
     """
-    return ingest_each(((unit, options) for unit in units), store, advance, alive)
-
-
-def ingest_each(
-    units: UnitsWithOptions,
-    store: Writer,
-    advance: Callable[[Unit], None] = lambda unit: None,
-    alive: Callable[[], None] = lambda: None,
-) -> IngestOutcome:
-    """Do what ``ingest_units`` does, each unit with options of its own."""
     intake = Intake(store, advance)
+    with_options = ((unit, options(unit) if callable(options) else options) for unit in units)
     with suppress(WarehouseBusy):
-        while _one_turn(intake, units, store, alive):
+        while _one_turn(intake, with_options, store, alive):
             store.give_way()
     return intake.outcome
 

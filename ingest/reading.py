@@ -30,8 +30,16 @@ from ingest.clean import clean_cell, clean_text
 from ingest.discovery import is_report, of_first, sniff, stood_for, unreadable, with_companions
 from ingest.formats import drop as drops
 from ingest.formats import vllm_sweep
-from ingest.model import ClaimsTable, Context, FileContent, IngestOptions, Parsed, ReadResult, Unit
-from ingest.read import open_content
+from ingest.model import (
+    ClaimsTable,
+    Context,
+    FileContent,
+    IngestOptions,
+    Parsed,
+    ReadResult,
+    Unit,
+    open_content,
+)
 from ingest.settings import facts_beside
 from ingest.stated import BROKEN, sentence
 from warehouse.beside import is_published_table

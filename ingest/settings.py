@@ -26,7 +26,7 @@ _NAMES = {
     "revision": "draft_revision",
 }
 _CONFIG = "speculative-config"
-#: IngestOptions that give one member of it: vLLM's short forms, then those of releases without it.
+#: Options that give one member of it: vLLM's short forms, then those of releases without it.
 _MEMBERS = {
     "spec-method": "method",
     "spec-model": "model",
@@ -43,7 +43,7 @@ _MEMBERS = {
 }
 #: vLLM takes every beginning of an option that only one option has: ``-s``, ``--specul``.
 _MAY_SPECULATE = re.compile(r"(?:^|-)spec|^s$")
-#: IngestOptions that begin alike and turn no speculation on.
+#: Options that begin alike and turn no speculation on.
 _OTHERS = ("specialize-active-lora", "per-request-spec-decode-metrics",
            "speculative-disable-mqa-scorer", "disable-logprobs-during-spec-decoding")  # fmt: skip
 
@@ -73,6 +73,7 @@ def completed(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_of_speculation(option: str) -> bool:
+    """Return whether an option of a server may be about speculation."""
     name = option.split(".")[0]
     return name in _MEMBERS or (name not in _OTHERS and bool(_MAY_SPECULATE.search(name)))
 
@@ -101,24 +102,24 @@ def _members(option: str, value: Any) -> dict[str, Any]:
             f"The option --{option} may be about speculation, and it is not known what it says; "
             f"""write it as --{_CONFIG} '{{"method": …, "num_speculative_tokens": …}}'."""
         )
-    told: Any = value
+    parsed: Any = value
     with suppress(ValueError):
-        told = json.loads(value)
+        parsed = json.loads(value)
     if is_member:
-        return {_MEMBERS[name]: told}
+        return {_MEMBERS[name]: parsed}
     for key in reversed(path.replace("-", "_").split(".") if path else []):
-        told = {key: told}
-    if not isinstance(told, dict):
+        parsed = {key: parsed}
+    if not isinstance(parsed, dict):
         raise UnknownKey(
             f"--{_CONFIG} {value[:80]!r} is no JSON object; quote it as the shell did."
         )
-    return told
+    return parsed
 
 
 # --- What the command line of a server says of an arm: ``vllm serve MODEL --speculative-config …``.
 
 
-#: IngestOptions that are facts of their own; every other one is an argument of the server.
+#: Options that are facts of their own; every other one is an argument of the server.
 _FACTS = {
     "tensor-parallel-size": "tensor_parallel_size",
     "tp": "tensor_parallel_size",
@@ -137,7 +138,7 @@ _SHORT = {
     "-dpe": "data-parallel-external-lb",
     "-dpm": "data-parallel-multi-port-external-lb",
 }
-#: IngestOptions that take no value, of vLLM 0.32 and before: by how they begin, and the others.
+#: Options that take no value, of vLLM 0.32 and before: by how they begin, and the others.
 _SWITCHES = re.compile(r"(?:no|enable|disable|enforce|trust|skip|use|return|allow)-|O\w")
 _MORE_SWITCHES = frozenset(
     {"aggregate-engine-logging", "async-scheduling", "calculate-kv-scales",
@@ -194,10 +195,10 @@ def of_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
     Raises UnknownKey where one may be about a speculation and does not say which.
     """
     words = []
-    for name, said in args.items():
+    for name, value in args.items():
         word = name if name.startswith("-") else f"--{name}"
-        if said is not None and said is not True and said != "":
-            word += f"={said}" if isinstance(said, str) else f"={json.dumps(said)}"
+        if value is not None and value is not True and value != "":
+            word += f"={value}" if isinstance(value, str) else f"={json.dumps(value)}"
         words.append(word)
     _, options = _read(words)
     return _of_options(options) | facts_of(config_of(options))
@@ -224,12 +225,12 @@ def _arguments(command: str) -> list[str]:
         words = shlex.split(re.sub(r"\\\r?\n", " ", command))
     except ValueError as error:
         raise UnknownKey(f"The command line {command[:80]!r} has {error}; {_HINT}.") from None
-    for place, word in enumerate(words):
-        before = words[place - 1].rpartition("/")[2] if place else ""
+    for number, word in enumerate(words):
+        before = words[number - 1].rpartition("/")[2] if number else ""
         if (word == "serve" and before in ("vllm", "vllm.entrypoints.cli.main")) or (
             word in _MODULES and before == "-m"
         ):
-            return words[place + 1 :]
+            return words[number + 1 :]
     raise UnknownKey(
         f"The command line {command[:80]!r} has no 'vllm serve'; {_HINT}, and tell the arm of "
         "another engine by engine and spec_method."
@@ -256,14 +257,14 @@ def _read(words: list[str]) -> tuple[str | None, dict[str, Any]]:
         name = (_SHORT.get(option, option.lstrip("-")) + dot + member).replace("_", "-")
         is_switch = name in _MORE_SWITCHES or bool(_SWITCHES.match(name))
         is_switch &= name != "disable-access-log-for-endpoints"
-        told: Any = value if equals else True
+        setting: str | bool = value if equals else True
         if not equals and words and not words[0].startswith("-"):
-            told = True if is_switch and words[0].lower() not in _SAID else words.pop(0)
+            setting = True if is_switch and words[0].lower() not in _SAID else words.pop(0)
         if is_switch:
-            told = _SAID.get(str(told).lower(), told)
-        if name.startswith("no-") and told is True:
-            name, told = name.removeprefix("no-"), False
-        options[name] = told
+            setting = _SAID.get(str(setting).lower(), setting)
+        if name.startswith("no-") and setting is True:
+            name, setting = name.removeprefix("no-"), False
+        options[name] = setting
     return model, options
 
 
@@ -283,8 +284,8 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
         if key not in FACT_KEYS:
             likely = key.lower().replace("-", "_")
             near = difflib.get_close_matches(likely, FACT_KEYS, n=3, cutoff=0.5)
-            known = f"known keys are {', '.join(FACT_KEYS)}"
-            hint = f"did you mean {' or '.join(near)}" if near else known
+            every = f"known keys are {', '.join(FACT_KEYS)}"
+            hint = f"did you mean {' or '.join(near)}" if near else every
             raise UnknownKey(f"--set does not know the key {key!r}; {hint}.")
         given[key] = text
     for key in frozenset({"server_args", "engine_settings", "speculative_config"}) & given.keys():
@@ -323,9 +324,9 @@ _PIECE = re.compile(r"\{([^{}]*)\}|(\*)")
 class FactsFile:
     """A file of facts that was read and checked."""
 
-    everywhere: dict[str, Any]
-    patterns: tuple[re.Pattern[str], ...]
-    told: tuple[tuple[re.Pattern[str], dict[str, Any]], ...]
+    everywhere: Mapping[str, object]
+    in_paths: tuple[re.Pattern[str], ...]
+    of_files: tuple[tuple[re.Pattern[str], Mapping[str, object]], ...]
 
     def of(self, path: PurePath) -> dict[str, Any]:
         """Return the facts that the file states for the result at a path. Raises UnknownKey where a
@@ -333,13 +334,13 @@ class FactsFile:
         facts = dict(self.everywhere)
         text = "/" + path.as_posix().lstrip("/")
         try:
-            for pattern in self.patterns:
-                if found := pattern.search(text):
-                    facts |= checked_facts(found.groupdict())
+            for pattern in self.in_paths:
+                if names := pattern.search(text):
+                    facts |= checked_facts(names.groupdict())
         except UnknownKey as error:
-            taken = str(error).replace("--set ", "", 1)
-            raise UnknownKey(f"--facts takes this from the path: {taken}") from None
-        for pattern, own in self.told:
+            why = str(error).replace("--set ", "", 1)
+            raise UnknownKey(f"--facts takes this from the path: {why}") from None
+        for pattern, own in self.of_files:
             if pattern.search(text):
                 facts |= own
         return facts
@@ -347,39 +348,42 @@ class FactsFile:
     def unused(self, paths: Iterable[PurePath]) -> list[str]:
         """Return the patterns that no path fits, as they were written."""
         texts = ["/" + path.as_posix().lstrip("/") for path in paths]
-        every = (*self.patterns, *(pattern for pattern, _ in self.told))
-        return [_written(one) for one in every if not any(one.search(text) for text in texts)]
+        every = (*self.in_paths, *(pattern for pattern, _ in self.of_files))
+        return [_written(p) for p in every if not any(map(p.search, texts))]
 
 
 def read_facts(path: Path) -> FactsFile:
     """Read a file of facts. Raises UnknownKey with one sentence: what, where, what is known."""
     try:
-        said = load_yaml(memoryview(path.read_bytes()), "a file of facts")
+        content = load_yaml(memoryview(path.read_bytes()), "a file of facts")
     except (OSError, InvalidInput) as error:
         raise UnknownKey(f"--facts {path}: {error}") from None
-    unknown = [str(key) for key in said if key not in _SECTIONS]
+    unknown = [str(key) for key in content if key not in _SECTIONS]
     if unknown:
         raise UnknownKey(
             f"--facts {path} has a section {unknown[0]!r}; it may have {', '.join(_SECTIONS)}."
         )
     try:
-        listed = [said["paths"]] if isinstance(said.get("paths"), str) else said.get("paths") or []
-        told = said.get("files") or {}
-        if not isinstance(listed, list) or not isinstance(told, dict):
+        paths, files = content.get("paths") or [], content.get("files") or {}
+        paths = [paths] if isinstance(paths, str) else paths
+        if not isinstance(paths, list) or not isinstance(files, dict):
             raise UnknownKey("'paths' is a list of patterns, and 'files' gives facts to patterns.")
         return FactsFile(
-            _facts(said.get("set") or {}, "set"),
-            tuple(_pattern(str(one)) for one in listed),
-            tuple((_pattern(str(one)), _facts(own, str(one))) for one, own in told.items()),
+            _facts(content.get("set") or {}, "set"),
+            tuple(_pattern(str(pattern)) for pattern in paths),
+            tuple(
+                (_pattern(str(pattern)), _facts(own, str(pattern)))
+                for pattern, own in files.items()
+            ),
         )
     except UnknownKey as error:
         raise UnknownKey(f"--facts {path}: {error}") from None
 
 
-def _facts(said: Any, where: str) -> dict[str, Any]:
-    if not isinstance(said, dict):
+def _facts(stated: Any, where: str) -> dict[str, Any]:
+    if not isinstance(stated, dict):
         raise UnknownKey(f"{where!r} gives no facts; write them as {{key: value}}.")
-    own = dict(said)
+    own = dict(stated)
     command = own.pop("served_with", None)
     _require_facts(own, where)
     served = {} if command is None else served_with(str(command))
@@ -395,7 +399,7 @@ def _require_facts(keys: Iterable[Any], where: str) -> None:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    names = [found[1] for found in _PIECE.finditer(text) if found[1]]
+    names = [piece[1] for piece in _PIECE.finditer(text) if piece[1]]
     _require_facts(names, text)
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
@@ -437,26 +441,26 @@ def meta_files(report: Path) -> tuple[Path, Path]:
 def facts_beside(report: Path) -> dict[str, Any]:
     """Return what lies beside a report and tells of it; the report's own file wins. Raises
     InvalidInput."""
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for path in meta_files(report):
         if path.is_file() and path != report:
-            found |= _meta_facts(path)
-    return found
+            facts |= _meta_facts(path)
+    return facts
 
 
 def _meta_facts(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > 1 << 20:
             raise InvalidInput(f"{path} is larger than 1 MB: it holds more than facts; rename it.")
-        said = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(
             f"{path} cannot be read ({why(error)}): mend it, or rename it."
         ) from None
-    if not isinstance(said, dict):
+    if not isinstance(content, dict):
         return {}
-    command = said.get("served_with")
-    own = {key: value for key, value in said.items() if key in FACT_KEYS}
+    command = content.get("served_with")
+    own = {key: value for key, value in content.items() if key in FACT_KEYS}
     try:
         served = served_with(command) if isinstance(command, str) else {}
         return checked_facts(served | completed(own))

@@ -18,7 +18,7 @@ import pyarrow as pa
 import yaml
 from pydantic import ValidationError
 
-from ingest.read import json_bytes
+from ingest.model import json_bytes
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
 from warehouse.rows import Flag
@@ -89,13 +89,13 @@ def why(error: Exception) -> str:
             return _field(str(error))
         case msgspec.DecodeError() | json.JSONDecodeError():
             byte = _BYTE.search(str(error))
-            place = f"byte {byte[1]}" if byte else None
+            where = f"byte {byte[1]}" if byte else None
             if isinstance(error, json.JSONDecodeError):
                 is_over = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Untermin")
-                place = None if is_over else f"character {error.pos}"
-            if place is None:
+                where = None if is_over else f"character {error.pos}"
+            if where is None:
                 return "it ends in the middle, so it was cut off or altered"
-            return f"it is no JSON from {place} on, so it is damaged or was cut off"
+            return f"it is no JSON from {where} on, so it is damaged or was cut off"
         case UnicodeDecodeError():
             return f"it is no text in UTF-8 from byte {error.start} on"
         case yaml.MarkedYAMLError(problem_mark=yaml.Mark(line=line)):
@@ -105,7 +105,7 @@ def why(error: Exception) -> str:
         case OSError():
             return error.strerror or "the system does not say why"
         case _:
-            reasons = (words for one, words in _REASONS.items() if isinstance(error, one))
+            reasons = (words for kind, words in _REASONS.items() if isinstance(error, kind))
             return next(reasons, "it holds a value that cannot be")
 
 
@@ -143,9 +143,8 @@ def belongs(error: ValidationError) -> str:
 
 def _contract(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
-    *above, name = [f"[{one}]" if isinstance(one, int) else f".{one}" for one in first["loc"]] or [
-        ""
-    ]
+    path = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]]
+    *above, name = path or [""]
     if first["type"] == "missing":
         return f"{''.join(above).lstrip('.') or 'it'} lacks {name.lstrip('.')}"
     where = "".join((*above, name)).lstrip(".") or "it"
@@ -154,17 +153,17 @@ def _contract(error: ValidationError) -> str:
     return f"{where} is {shown(first['input'])} where {belongs(error)} belongs"
 
 
-def _field(said: str) -> str:
-    at = _AT.search(said)
+def _field(message: str) -> str:
+    at = _AT.search(message)
     where = (at[2].replace("[...]", "[…]") if at else "") or "it"
     if at and at[1]:
         where = f"a name in {where}"
-    if lacks := _LACKS.search(said):
+    if lacks := _LACKS.search(message):
         return f"{where} lacks {lacks[1]}"
-    if other := _OTHER_TYPE.search(said):
-        wanted = [_KINDS.get(one, one) for one in other[1].split(" | ") if one != "null"]
-        found = _FOUND.get(other[2], other[2])
-        return f"{where} is {found} where {' or '.join(wanted) or 'null'} belongs"
+    if other := _OTHER_TYPE.search(message):
+        wanted = [_KINDS.get(kind, kind) for kind in other[1].split(" | ") if kind != "null"]
+        stands = _FOUND.get(other[2], other[2])
+        return f"{where} is {stands} where {' or '.join(wanted) or 'null'} belongs"
     return f"{where} is out of range"
 
 
@@ -205,16 +204,19 @@ def decoded(
     return decode(_WORDS.sub(replaced, data)), (FLAG,)
 
 
-def held_by(said: dict[str, Any]) -> tuple[Flag, ...]:
+def held_by(content: Mapping[str, Any]) -> tuple[Flag, ...]:
     """Return the flag where a value that is read already, as of YAML, holds one of them."""
-    waiting: list[Any] = [said]
+    numbers = (value for value in _nested(content) if isinstance(value, float))
+    return () if all(map(math.isfinite, numbers)) else (FLAG,)
+
+
+def _nested(content: Any) -> Iterator[Any]:
+    """Yield a value and all that it holds; what whoever is given a value adds to it is among them."""
+    waiting = [content]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, float) and not math.isfinite(one):
-            return (FLAG,)
-        if isinstance(one, dict | list):
-            waiting.extend(one.values() if isinstance(one, dict) else one)
-    return ()
+        yield (value := waiting.pop())
+        if isinstance(value, dict | list):
+            waiting.extend(value.values() if isinstance(value, dict) else value)
 
 
 # --- What a file states under a name: a number, a count or a section. What else stands there is damage.
@@ -234,10 +236,10 @@ _SECONDS = {
 _OF_A_SECOND = {"ms": 1000.0, "s": 1.0}
 
 
-def number(said: Members, name: str, what: str | None = None) -> float | None:
+def number(fields: Members, name: str, what: str | None = None) -> float | None:
     """Return the number under a name; None where it is unknown. Raises InvalidInput for anything
     else. ``what``: how to name it there."""
-    value = said.get(name)
+    value = fields.get(name)
     if (
         value is None
         or value in _NO_NUMBERS
@@ -249,15 +251,15 @@ def number(said: Members, name: str, what: str | None = None) -> float | None:
     return value
 
 
-def positive(said: Members, name: str) -> Any:
+def positive(fields: Members, name: str) -> Any:
     """Return the number under a name where it is above zero; None elsewhere. Raises InvalidInput."""
-    value = number(said, name)
+    value = number(fields, name)
     return value if value is not None and value > 0 else None
 
 
-def count(said: Members, name: str) -> int | None:
+def count(fields: Members, name: str) -> int | None:
     """Return the whole number under a name; None where it is unknown. Raises InvalidInput."""
-    value = number(said, name)
+    value = number(fields, name)
     if value is not None and value != int(value):
         raise _wrong(name, f"{value:g}", "a whole number")
     return None if value is None else int(value)
@@ -271,7 +273,7 @@ def object_of(value: Any) -> dict[str, Any]:
 def objects_of(value: Any) -> list[dict[str, Any]]:
     """Return the objects of a list, or of an object's values; none of anything else."""
     listed = list(value.values()) if isinstance(value, dict) else value
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
 
 
 def text_of(value: Any) -> str | None:
@@ -294,34 +296,34 @@ def moment_of(seconds: float | None) -> datetime | None:
         return None
 
 
-def section(said: Members, name: str) -> dict[str, Any]:
+def section(fields: Members, name: str) -> dict[str, Any]:
     """Return the object under a name, an empty one where nothing is said. Raises InvalidInput."""
-    value = said.get(name)
+    value = fields.get(name)
     if value is not None and not isinstance(value, dict):
         raise _wrong(name, kind(value), "an object")
     return value or {}
 
 
-def seconds(said: Members, unit: str, name: str) -> float:
+def seconds(fields: Members, unit: str, name: str) -> float:
     """Return the length in seconds of the unit that an object states for a time. Raises InvalidInput
     for one that nobody knows; ``unit``: the one where it states none; ``name``: of the object."""
-    told = said.get("unit", said.get("units")) or unit
-    known = _SECONDS.get(str(told).lower().removesuffix("/token"))
-    if known is None:
-        raise _wrong(f"the unit of {name}", f"{str(told)[:20]!r}", "ms, s, us or ns")
-    return known
+    stated = str(fields.get("unit", fields.get("units")) or unit)
+    length = _SECONDS.get(stated.lower().removesuffix("/token"))
+    if length is None:
+        raise _wrong(f"the unit of {name}", f"{stated[:20]!r}", "ms, s, us or ns")
+    return length
 
 
-def in_its_unit(metric: str, said: Members, unit: str, name: str) -> float:
+def in_its_unit(metric: str, fields: Members, unit: str, name: str) -> float:
     """Return what the statistics of a time are multiplied with to have the catalogue's unit; 1 for
     what is no time. ``unit``: theirs where they state none. Raises InvalidInput for one that nobody
     knows."""
     of_a_second = _OF_A_SECOND.get(METRICS[metric].unit)
-    return 1.0 if of_a_second is None or not said else seconds(said, unit, name) * of_a_second
+    return 1.0 if of_a_second is None or not fields else seconds(fields, unit, name) * of_a_second
 
 
-def _wrong(name: str, found: str, wanted: str) -> InvalidInput:
-    return InvalidInput(f"{name} is {found} where {wanted} belongs; {AGAIN}.")
+def _wrong(name: str, stated: str, wanted: str) -> InvalidInput:
+    return InvalidInput(f"{name} is {stated} where {wanted} belongs; {AGAIN}.")
 
 
 # --- YAML that others wrote: plain values only, and none that grows without end as it is read.
@@ -338,17 +340,17 @@ def load_yaml(data: memoryview, kind: str) -> dict[str, Any]:
             f"This YAML, {kind}, is larger than {_LARGEST >> 20} MB: export it as JSON instead."
         )
     try:
-        said = yaml.load(bytes(data), Loader=_LOADER)
+        content = yaml.load(bytes(data), Loader=_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InvalidInput(
             f"This YAML, {kind}, cannot be read: {why(error)}; mend it or copy it again."
         ) from None
-    if not isinstance(said, dict):
+    if not isinstance(content, dict):
         raise InvalidInput(
             f"This YAML is not {kind}: it holds no names with values, so mend it or copy it again."
         )
-    _plain(said, kind)
-    return said
+    _plain(content, kind)
+    return content
 
 
 def load_report(data: memoryview, kind: str) -> dict[str, Any]:
@@ -367,25 +369,20 @@ def cut_off(kind: str) -> InvalidInput:
     )
 
 
-def _plain(said: Any, kind: str) -> None:
+def _plain(content: Any, kind: str) -> None:
     """Make every name a text, as in JSON: YAML takes numbers and nothing for names too. Raises
     InvalidInput where the values, aliases followed, are too many or without end.
     """
-    waiting, seen = [said], 0
-    while waiting:
-        one = waiting.pop()
-        seen += 1
+    for number, value in enumerate(_nested(content), start=1):
         # Aliases let a few lines stand for any number of values; reports hold far fewer than this.
-        if seen > 5_000_000:
+        if number > 5_000_000:
             raise InvalidInput(
                 f"This YAML, {kind}, repeats itself by aliases beyond any report: write it anew."
             )
-        if isinstance(one, dict):
-            for name in [name for name in one if not isinstance(name, str)]:
-                one["null" if name is None else str(name)] = one.pop(name)
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            waiting.extend(one)
+        for name in (
+            [name for name in value if not isinstance(name, str)] if isinstance(value, dict) else ()
+        ):
+            value["null" if name is None else str(name)] = value.pop(name)
 
 
 # --- Files that hold one JSON object a line, as load generators append them.
@@ -401,15 +398,14 @@ def lines(data: memoryview) -> Iterator[tuple[int, memoryview]]:
 
 def former(data: memoryview) -> tuple[str, ...]:
     """Return the hashes of what the file held before each of its lines was appended."""
-    digest, done = hashlib.sha256(), 0
-    found = []
+    digest, done, hashes = hashlib.sha256(), 0, []
     for _, _, end in list(_spans(data))[:-1]:
         # Some end a line with its newline, some begin the next one with it.
         for part in (data[done:end], data[end : end + 1]):
             digest.update(part)
-            found.append(digest.hexdigest())
+            hashes.append(digest.hexdigest())
         done = end + 1
-    return tuple(found)
+    return tuple(hashes)
 
 
 def _spans(data: memoryview) -> Iterator[tuple[int, int, int]]:

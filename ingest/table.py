@@ -19,8 +19,7 @@ from pydantic import ValidationError
 
 from analysis.matching.guess import BASELINE
 from ingest.level import STATISTICS, LevelReport, cells_of, is_number, left_out
-from ingest.model import Context, FileContent, Parsed
-from ingest.read import json_bytes
+from ingest.model import Context, FileContent, Parsed, json_bytes
 from ingest.settings import checked_facts
 from ingest.stated import belongs, in_its_unit, lines, load_yaml, refusal, shown
 from warehouse.catalogue import METRICS

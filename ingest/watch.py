@@ -107,8 +107,8 @@ def _look(
         met.add(identity)
         record = _mark_of_record(path / RECORD)
         if record is None:
-            with os.scandir(path) as there:
-                members = [member for member in there if not member.name.startswith(".")]
+            with os.scandir(path) as entries:
+                members = [member for member in entries if not member.name.startswith(".")]
     except OSError as error:
         # Below the watched folders a name may go while we look: cells are renamed.
         if path in watched or not isinstance(error, FileNotFoundError):
@@ -116,16 +116,16 @@ def _look(
         return
     if record is not None:
         yield Sighting(path, True, record)
-    by_name = {member.name: member for member in sorted(members, key=lambda one: one.name)}
+    by_name = {member.name: member for member in sorted(members, key=lambda entry: entry.name)}
     for member in by_name.values():
-        place = Path(member.path)
-        if place.is_dir():
-            yield from _look(place, watched, met, problems)
-        elif is_wanted(place):
+        file = Path(member.path)
+        if file.is_dir():
+            yield from _look(file, watched, met, problems)
+        elif is_wanted(file):
             # By the names that the folder lists: what is not there costs no look.
-            names = {one.name for one in may_belong(place)} & by_name.keys() - {place.name}
+            names = {other.name for other in may_belong(file)} & by_name.keys() - {file.name}
             beside = tuple((name, _mark(by_name[name])) for name in sorted(names))
-            yield Sighting(place, False, _mark(member), beside)
+            yield Sighting(file, False, _mark(member), beside)
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
@@ -160,18 +160,17 @@ class Memory:
 
     def __init__(self, rejections: Mapping[str, Fingerprint] | None = None) -> None:
         """``rejections``: what an earlier watcher rejected."""
-        earlier = (rejections or {}).items()
-        self._known = {path: ("rejected", marks) for path, marks in earlier}
+        self._states = {path: ("rejected", marks) for path, marks in (rejections or {}).items()}
         self.news = False
 
     @property
     def waiting(self) -> int:
-        return sum(state == "waiting" for state, _ in self._known.values())
+        return sum(state == "waiting" for state, _ in self._states.values())
 
     @property
     def rejections(self) -> dict[str, Fingerprint]:
         """The rejected paths that are unchanged since, each as it was when it was read."""
-        return {path: marks for path, (state, marks) in self._known.items() if state == "rejected"}
+        return {path: marks for path, (state, marks) in self._states.items() if state == "rejected"}
 
     def ready(self, seen: Iterable[Sighting], complete: Callable[[], bool]) -> list[Sighting]:
         """Return what is new and has been still since the last look. Anything may have been written
@@ -185,26 +184,26 @@ class Memory:
         for sighting in seen:
             path = str(sighting.path)
             there.add(path)
-            known = self._known.get(path)
-            if known == ("settled", sighting.marks):
+            before = self._states.get(path)
+            if before == ("settled", sighting.marks):
                 continue
             fingerprint = sighting.fingerprint()
-            if known == ("waiting", fingerprint):
+            if before == ("waiting", fingerprint):
                 still.append(sighting)
-            elif known != ("rejected", fingerprint):
-                self._known[path] = "waiting", fingerprint
+            elif before != ("rejected", fingerprint):
+                self._states[path] = "waiting", fingerprint
                 self.news = True
         if complete():
-            self._known = {path: one for path, one in self._known.items() if path in there}
+            self._states = {path: state for path, state in self._states.items() if path in there}
         return still
 
     def settle(self, sighting: Sighting, rejected: bool) -> None:
         """Note that a sighting was read, so that it is looked at again only when it changes."""
         path = str(sighting.path)
-        if rejected and path in self._known:
-            self._known[path] = "rejected", self._known[path][1]
+        if rejected and path in self._states:
+            self._states[path] = "rejected", self._states[path][1]
         else:
-            self._known[path] = "settled", sighting.marks
+            self._states[path] = "settled", sighting.marks
 
 
 # --- ``watch-rejected.json`` in the warehouse's folder: what a watcher rejected, for the next one.
@@ -277,9 +276,8 @@ class WatchLog:
             (outcome.known, "known already"),
             (len(outcome.rejected), "rejected"),
         )
-        said = ", ".join(f"{count:,} {name}" for count, name in counts if count)
-        if said:
-            self.say(f"{said}; generation {outcome.generation}")
+        if words := ", ".join(f"{count:,} {name}" for count, name in counts if count):
+            self.say(f"{words}; generation {outcome.generation}")
         for rejection in outcome.rejected:
             self.say(f"rejected {rejection.path}: {rejection.reason}")
 
@@ -300,10 +298,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """Whether a signal has asked the command to end; once True, ``asked`` stays so."""
+    """Whether a signal has asked the command to end; once True, ``requested`` stays so."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -318,14 +316,14 @@ class Stop:
     def wait(self, seconds: float) -> None:
         """Return after ``seconds``, or soon after a signal."""
         until = time.monotonic() + seconds
-        while not self.asked and (left := until - time.monotonic()) > 0:
+        while not self.requested and (left := until - time.monotonic()) > 0:
             # A pause is slept in pieces, because Python goes on sleeping after a signal that it handled.
             time.sleep(min(left, 0.2))
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self.asked = True
-        for one in _SIGNALS:
-            signal.signal(one, signal.SIG_DFL)
+        self.requested = True
+        for each in _SIGNALS:
+            signal.signal(each, signal.SIG_DFL)
 
 
 # --- The watcher.
@@ -391,17 +389,16 @@ class _Watcher:
         """Make pass after pass until the end is asked for."""
         write_health(self._root, self._health)
         pause = self._interval
-        while not self._stop.asked:
+        while not self._stop.requested:
             started = time.monotonic()
-            busy = self._one_pass()
             longer = min(2 * pause, _LONGEST_PAUSE * self._interval)
-            pause = self._interval if busy else longer
+            pause = self._interval if self._pass_once() else longer
             self._report(_GRACE_S + pause + 2 * (time.monotonic() - started))
             self._stop.wait(pause)
         self._update(stopped=datetime.now(UTC))
         self._report(0)
 
-    def _one_pass(self) -> bool:
+    def _pass_once(self) -> bool:
         """Look once, take in what is new, and return whether something happened.
         Where somebody removed the warehouse, or put an older one in its place, all is new again.
         """
@@ -452,12 +449,12 @@ class _Watcher:
 
     def _in_line(self) -> None:
         self._say_alive()
-        if self._stop.asked or time.monotonic() > self._patience:
+        if self._stop.requested or time.monotonic() > self._patience:
             raise WarehouseBusy("Another process is writing.")
 
     def _units(self, ready: list[Sighting]) -> Iterator[Unit | Rejection]:
         for sighting in ready:
-            if self._stop.asked:
+            if self._stop.requested:
                 return
             # A drop that lost its record meanwhile is none.
             if not os.path.lexists(sighting.path / RECORD if sighting.is_drop else sighting.path):

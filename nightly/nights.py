@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from answers.trend import words as trend_words
 from answers.trend.nights import troubles
 from answers.wording import markdown as as_markdown
-from runners.surroundings.layout import RECORD, json_object
+from runners.surroundings.layout import RECORD, Layout, json_object
 from warehouse.beside import (
     NIGHT_STAMP,
     Changed,
@@ -31,13 +31,14 @@ from warehouse.beside import (
     nights_folder,
 )
 from warehouse.catalogue import counted, duration
-from warehouse.contract import FACT_KEYS, failed_of
+from warehouse.contract import FACT_KEYS
 from warehouse.errors import RunnerError
 from warehouse.secrets import scrub
 from warehouse.storage.cache import changed_aside
 from warehouse.storage.files import publish
 
 if TYPE_CHECKING:
+    from analysis.matching.difference import Change
     from answers.trend.answer import Trend, TrendLine
 
 # --- What a night may take: hours and money, all its calls together.
@@ -123,6 +124,11 @@ class NightFolder:
         return self.results / FOLDER / self.night
 
     @property
+    def layout(self) -> Layout:
+        """Where in ``root`` the study's cells lie."""
+        return Layout(self.root, self.study)
+
+    @property
     def own(self) -> Path:
         """The study's folder in ``root``."""
         return self.root / self.study
@@ -200,10 +206,11 @@ def one_night(results: Path, study: str) -> Iterator[None]:
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        named = json_object(holder) or {}
-        who = "a process that has not said its name yet"
-        if {"pid", "host", "study", "since"} <= set(named):
-            who = "process {pid} on {host} has been at {study} since {since}".format(**named)
+        try:
+            words = "process {pid} on {host} has been at {study} since {since}"
+            who = words.format(**(json_object(holder) or {}))
+        except KeyError:
+            who = "a process that has not said its name yet"
         raise AnotherNight(
             f"Another night is running in {results}: {who}. Nothing was started."
         ) from None
@@ -233,16 +240,12 @@ _TEXT = 300
 def cells_of(folder: NightFolder, planned: Sequence[str]) -> tuple[NightCells, tuple[Failure, ...]]:
     """Count the planned cells: each is good, failed or missing. Return also why they failed, as the
     runner diagnosed their last attempt, at most MOST."""
-    failures, good = [], 0
+    layout, failures, good = folder.layout, [], 0
     for key in planned:
         if _good_record(folder, key):
             good += 1
-            continue
-        places = {path: failed_of(path.name) for path in (folder.own / key).parent.glob(
-            f"{Path(key).name}.failed-*")}  # fmt: skip
-        attempts = {attempt[1]: path for path, attempt in places.items() if attempt is not None}
-        if attempts:
-            record = json_object(attempts[max(attempts)] / RECORD) or {}
+        elif attempt := layout.attempts(key):
+            record = json_object(layout.failed(key, attempt) / RECORD) or {}
             why = str(record.get("failure") or "its record gives no diagnosis")
             failures.append(Failure(cell=key, said=" ".join(why.split())[:_TEXT]))
     missing = len(planned) - good - len(failures)
@@ -262,21 +265,22 @@ def changed(
         return ()
     from analysis.matching.difference import differences
 
-    good = {key: record for key in planned if (record := _good_record(folder, key))}
-    first_of_server = {tuple(key.split("/")[:2]): key for key in reversed(good)}
-    found = {
+    records = {key: record for key in planned if (record := _good_record(folder, key))}
+    first_of_server = {tuple(key.split("/")[:2]): key for key in reversed(records)}
+    changes = {
         (change.field, str(change.before), str(change.after)): change
         for key in first_of_server.values()
         if (before := _good_record(earlier, key))
-        for change in differences(_settings(before), _settings(good[key]))
+        for change in differences(_settings(before), _settings(records[key]))
     }
-    return tuple(
-        Changed(field=change.field, before=plain(change.before), after=plain(change.after))
-        for _, change in sorted(found.items())
-    )[:MOST]
+    return tuple(_changed(change) for _, change in sorted(changes.items()))[:MOST]
 
 
-def plain(value: Any) -> Any:
+def _changed(change: "Change") -> Changed:
+    return Changed(field=change.field, before=plain(change.before), after=plain(change.after))
+
+
+def plain(value: Any) -> bool | int | float | str | None:
     """Return a value as JSON keeps it."""
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value))
@@ -294,14 +298,8 @@ def _settings(path: Path) -> dict[str, Any]:
 def _good_record(folder: NightFolder, key: str) -> Path | None:
     """Return the record of a cell that is good; None where it is not. The runner renames it into its
     place then, and only then, and adds the versions that measured it, ``<key>@<versions>``."""
-    plain_place = folder.own / key
-    found = [
-        path
-        for path in plain_place.parent.glob(f"{plain_place.name}@*/{RECORD}")
-        if failed_of(path.parent.name) is None
-    ]
-    newest = max(found, key=lambda path: path.stat().st_mtime, default=plain_place / RECORD)
-    return newest if newest.is_file() else None
+    records = (cell / RECORD for cell in folder.layout.cells(key) if (cell / RECORD).is_file())
+    return max(records, key=lambda path: path.stat().st_mtime, default=None)
 
 
 # --- What the gate judged, as a summary keeps it and a message tells it.
@@ -346,7 +344,7 @@ def read_judgement(path: Path) -> Judgement | None:
         return None
 
 
-def judgement(trend: "Trend") -> Judgement:
+def judgement_of(trend: "Trend") -> Judgement:
     """Return what a night keeps of a trend."""
     statuses = [line.status for line in trend.lines]
     worse = [_regression(line) for line in trend.lines if line.status == "regression"]
@@ -365,7 +363,7 @@ def _decline(line: "TrendLine") -> Decline:
     assert line.drift is not None
     about, series = _about(line), line.assessed.series
     return Decline(
-        key=f"drift {_key(about, series.metric, series.statistic, line.gain)}",
+        key=f"drift {identity(about, series.metric, series.statistic, line.gain)}",
         line=line.metric, about=about, since=line.drift.since,
         said=f"{line.name}: {line.metric} {line.drift_text}",
     )  # fmt: skip
@@ -373,34 +371,21 @@ def _decline(line: "TrendLine") -> Decline:
 
 def _regression(line: "TrendLine") -> Regression:
     assessed = line.assessed
-    changed = [
-        Changed(
-            field=change.field,
-            before=plain(change.before),
-            after=plain(change.after),
-        )
-        for change in line.changed
-    ]
     return Regression.model_validate({
         "series": line.name, "about": _about(line), "metric": assessed.series.metric,
         "statistic": assessed.series.statistic, "line": line.metric, "gain": line.gain,
         "improvement": assessed.improvement, "low": assessed.low, "high": assessed.high,
         "budget": line.budget, "since": line.since, "before": line.last_before,
-        "changed": changed,
+        "changed": [*map(_changed, line.changed)],
     })  # fmt: skip
 
 
-def _about(line: "TrendLine") -> dict[str, Any]:
+def _about(line: "TrendLine") -> dict[str, bool | int | float | str | None]:
     return {name: plain(value) for name, value in line.about}
 
 
-def identity(regression: Regression) -> str:
+def identity(about: Mapping[str, object], metric: str, statistic: str, gain: str | None) -> str:
     """Return what makes a series the same from night to night."""
-    about, metric = regression.about, regression.metric
-    return _key(about, metric, regression.statistic, regression.gain)
-
-
-def _key(about: dict[str, Any], metric: str, statistic: str, gain: str | None) -> str:
     return json.dumps([about, metric, statistic, *(["gain"] if gain else [])], sort_keys=True)
 
 
@@ -428,13 +413,13 @@ def outcome_of(night: NightSummary) -> str:
 def sized(regression: Regression) -> str:
     """Write a metric with its change, ``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``, or
     what became of a gain."""
-    found = regression
-    return found.gain or trend_words.sized(found.line, found.improvement, found.low, found.high)
+    improvement, low, high = regression.improvement, regression.low, regression.high
+    return regression.gain or trend_words.sized(regression.line, improvement, low, high)
 
 
-def changes(found: Iterable[Changed]) -> str:
+def changes(changed: Iterable[Changed]) -> str:
     """Return the changes in one line."""
-    return "; ".join(change.sentence for change in found) or "nothing that is recorded"
+    return "; ".join(change.sentence for change in changed) or "nothing that is recorded"
 
 
 def cells(night: NightSummary) -> str:
@@ -485,16 +470,15 @@ def markdown(night: NightSummary) -> str:
     return "\n".join([*lines, ""])
 
 
-def _section(title: str, found: Sequence[str]) -> list[str]:
-    if not found:
-        return []
-    return [f"## {title}", "", *(f"- {as_markdown(line)}" for line in found), ""]
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    listed = (f"- {as_markdown(line)}" for line in lines)
+    return [f"## {title}", "", *listed, ""] if lines else []
 
 
 # --- Writes the nights' history into the warehouse folder; ``warehouse/beside.py`` reads it.
 
 
-def write(root: Path, night: NightSummary) -> Path:
+def write_summary(root: Path, night: NightSummary) -> Path:
     """Put a summary in place, as JSON and as Markdown; a night that goes on replaces its own."""
     night = NightSummary.model_validate(scrub(night.model_dump()))
     name = night.started.astimezone(UTC).strftime(NIGHT_STAMP)

@@ -1,4 +1,5 @@
-"""The stages of a night: each a process of its own, its words in a log, ended with this one.
+"""A call of the nightly, and the stages of a night: each a process of its own, its words in a log, ended with this
+one.
 
 The process writes into the log itself and this one reads it from there. So nothing of the log is lost
 when this process is killed; the stage is then asked to end by the system.
@@ -12,9 +13,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -24,8 +25,9 @@ from typing import Any
 import click
 import psutil
 
-from nightly.messages import Settings, forget_addresses, notify
+from nightly.messages import Settings, flush, forget_addresses, notify
 from nightly.nights import (
+    EXIT,
     MOST_JUDGED,
     Budget,
     Child,
@@ -34,17 +36,19 @@ from nightly.nights import (
     NightState,
     cells_of,
     changed,
-    judgement,
+    date_of,
+    judgement_of,
     night_folders,
     outcome_of,
     read_judgement,
-    write,
+    write_summary,
     write_whole,
 )
-from warehouse.beside import NightSummary, StageName, StageStatus
+from warehouse.beside import STAGES, NightSummary, Stage, StageName, StageStatus
 from warehouse.catalogue import counted
 from warehouse.errors import DraftboardError, NothingToReport, RunnerError
 from warehouse.json_text import for_terminal
+from warehouse.secrets import scrub_text
 
 #: How long a stage may take to end when it is asked to; `run` ends its servers in that time.
 GRACE_S = 180.0
@@ -96,7 +100,7 @@ class NightRun:
     def tell(self, **changes: object) -> None:
         """Change fields of the summary, and show it in the history."""
         self.keep(summary=self.summary.model_copy(update=changes))
-        write(self.settings.warehouse, self.summary)
+        write_summary(self.settings.warehouse, self.summary)
 
     def start(
         self, stage: StageName, work: Callable[[], Any], allowed_s: float | None = None
@@ -230,7 +234,7 @@ def _lay_out(study: Path) -> tuple[tuple[str, ...], float | None]:
 
 def _take_in(results: Path, warehouse: Path) -> list[tuple[str, str]]:
     """Ingest; return the path and the reason of each file that is rejected."""
-    from commands.intake import take_in
+    from commands.keeping.ingest import take_in
 
     return [(one.path, one.reason) for one in take_in([results], warehouse).rejected]
 
@@ -242,7 +246,7 @@ def _judge(
     from commands.gate import judge
     from warehouse.filters import Filters
 
-    return judgement(judge(warehouse, Filters(study=(study,)), since, max_regression))
+    return judgement_of(judge(warehouse, Filters(study=(study,)), since, max_regression))
 
 
 def _decide(warehouse: Path, study: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -289,10 +293,8 @@ def run(night: NightRun) -> StageEnd:
     if not night.measure:
         why = "an earlier call was ended, and this night was not taken up in time"
         return StageEnd("stopped", why)
-    settings, where = (
-        night.settings,
-        (str(night.settings.study), "--results", str(night.folder.root)),
-    )
+    settings = night.settings
+    where = (str(settings.study), "--results", str(night.folder.root))
     try:
         budget = Budget(settings.limits, night.state.usd_per_hour)
     except RunnerError as error:
@@ -363,7 +365,7 @@ def report(night: NightRun) -> StageEnd:
     return StageEnd("skipped", failed.said) if ended.status == NothingToReport.status else failed
 
 
-def tell(night: NightRun) -> StageEnd:
+def tell_people(night: NightRun) -> StageEnd:
     """Say what is worth a message; what cannot be delivered waits, and fails nothing.
 
     What is decided now is recorded once a night; without results there is nothing to decide.
@@ -374,23 +376,21 @@ def tell(night: NightRun) -> StageEnd:
         paragraphs, changes = ended.answer or ((), ())
         night.tell(decided=paragraphs[:MOST_JUDGED], redecided=changes[:MOST_JUDGED])
     summary = night.summary.model_copy(update={"outcome": outcome_of(night.summary)})
-    judged = read_judgement(night.folder.judgement)
-    night.tell(undelivered=notify(summary, judged, settings))
+    night.tell(undelivered=notify(summary, read_judgement(night.folder.judgement), settings))
     return StageEnd("done")
 
 
 #: In this order. The night's own figures are brought up to date before each of them.
 WORK: dict[StageName, Callable[[NightRun], StageEnd]] = {
-    "plan": plan, "run": run, "ingest": ingest, "gate": gate, "notify": tell, "report": report,
+    "plan": plan, "run": run, "ingest": ingest, "gate": gate, "notify": tell_people, "report": report,
 }  # fmt: skip
 
 
-def figures(night: NightRun) -> dict[str, Any]:
+def figures(night: NightRun) -> dict[str, object]:
     """Return what the summary says of the cells, of what is set otherwise, of time and money."""
     folder, state = night.folder, night.state
-    earlier = [
-        one for one in night_folders(folder.results, folder.study) if one.night < folder.night
-    ]
+    nights = night_folders(folder.results, folder.study)
+    earlier = [each for each in nights if each.night < folder.night]
     cells, failures = cells_of(folder, state.planned)
     hours, price = state.measured_s / 3600, state.usd_per_hour
     return {
@@ -400,3 +400,123 @@ def figures(night: NightRun) -> dict[str, Any]:
         "measuring_hours": hours,
         "cost_usd": None if price is None else hours * price,
     }
+
+
+# --- A call of the nightly: which night it is for, its stages one after the other, how it ends.
+
+
+#: A night that is not whole is taken up again by a call so soon after its start; a timer's next
+#: call, a day later, begins a new one.
+TAKEN_UP = timedelta(hours=20)
+_WHOLE = ("fine", "regression", "not enough evidence")
+
+
+def conduct(settings: Settings, study: str) -> NightSummary:
+    """Do what is due. Return the night that this call worked at, or found done. Raises
+    RunnerError.
+
+    Nights that were killed are closed: what they measured is taken in, and what they lack is said.
+    """
+    now = datetime.now(UTC)
+    folders, nights = night_folders(settings.results, study), []
+    for folder in folders:
+        try:
+            nights.append(NightRun(folder, folder.read_state(), settings))
+        except RunnerError as error:
+            # A damaged state file must not keep tonight from being measured.
+            settings.echo(f"nightly: {error}\n")
+    nights.sort(key=lambda night: night.summary.started)
+    last = nights[-1] if nights and not settings.again else None
+    is_whole = last is not None and last.summary.outcome in _WHOLE
+    if last is not None and is_whole and last.folder.night[:10] == date_of(now):
+        last.settings.echo(
+            f"The night of {last.folder.night} is done ({last.summary.outcome}); nothing is "
+            "due. --again begins another one.\n"
+        )
+        undelivered = flush(last.settings, study)
+        if undelivered != last.summary.undelivered:
+            last.tell(undelivered=undelivered)
+        return last.summary
+    if last is not None and not is_whole and now - last.summary.started < TAKEN_UP:
+        tonight = nights.pop()
+    else:
+        taken, day = {folder.night for folder in folders}, date_of(now)
+        # A second night of one evening.
+        names = [day, *(f"{day}.{number}" for number in range(2, len(taken) + 3))]
+        summary = NightSummary(
+            study=study, night=next(name for name in names if name not in taken), started=now
+        )
+        folder = NightFolder(settings.results, study, summary.night)
+        tonight = NightRun(folder, NightState(summary=summary), settings)
+    for night in nights:
+        if night.summary.outcome == "unfinished":
+            night.measure = False
+            _through(night)
+    return _through(tonight)
+
+
+def _through(night: NightRun) -> NightSummary:
+    """Go through all stages that are not done; those behind one that was done again are done again
+    too.
+    """
+    if night.state.child is not None:
+        end_left_over(night.state.child)
+        night.keep(child=None)
+    night.tell(
+        calls=night.summary.calls + 1, limits=night.settings.limits, outcome="unfinished",
+        exit_status=None,
+    )  # fmt: skip
+    for name in STAGES:
+        other_study = night.measure and night.state.laid_out != hash_of(night.settings.study)
+        done = night.summary.stage(name).status == "done"
+        if not done or (name == "plan" and other_study):
+            # This stage, and all stages after it, are still to be done.
+            later = STAGES[STAGES.index(name) :]
+            changes: dict[str, object] = {"stages": _with(night, later, status="pending", said="")}
+            if "gate" in later:
+                changes |= {"verdict": None, "regressions": (), "drifts": ()}
+                # Of an earlier call; nobody may go by it.
+                night.folder.judgement.unlink(missing_ok=True)
+            night.tell(**changes)
+            _stage(night, name)
+    if night.summary.stage("report").status == "failed":
+        tell_people(night)  # Whoever was told that all is well should know.
+    outcome = outcome_of(night.summary)
+    status = EXIT[outcome] if EXIT[outcome] != 2 else night.settings.open_exit
+    night.tell(outcome=outcome, exit_status=status, ended=datetime.now(UTC))
+    return night.summary
+
+
+def _stage(night: NightRun, name: StageName) -> None:
+    night.settings.echo(f"nightly: {name}\n")
+    began = time.monotonic()
+    try:
+        ended = _needs(night, name) or WORK[name](night)
+    finally:
+        # Also where it is interrupted: the time was spent.
+        seconds = night.summary.stage(name).seconds + time.monotonic() - began
+        spent = _with(night, (name,), seconds=seconds)
+        night.keep(summary=night.summary.model_copy(update={"stages": spent}))
+    why = scrub_text(ended.said)
+    night.tell(stages=_with(night, (name,), status=ended.status, said=why), **figures(night))
+    if why:
+        night.settings.echo(f"nightly: {name} {ended.status}: {why}\n")
+
+
+def _needs(night: NightRun, name: StageName) -> StageEnd | None:
+    """Say why a stage has nothing to work with; None where it has."""
+    if name in ("plan", "notify"):
+        return None
+    if night.summary.stage("plan").status != "done":
+        return StageEnd("skipped", "the study could not be laid out")
+    if name in ("gate", "report") and night.summary.stage("ingest").status == "skipped":
+        return StageEnd("skipped", "nothing was taken in")
+    return None
+
+
+def _with(night: NightRun, names: Sequence[StageName], **changes: object) -> tuple[Stage, ...]:
+    """Return the stages of a night, those of these names with other fields."""
+    return tuple(
+        stage.model_copy(update=changes) if stage.name in names else stage
+        for stage in night.summary.stages
+    )

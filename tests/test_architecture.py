@@ -62,9 +62,7 @@ def imported(path: Path) -> set[str]:
 def test_a_module_imports_only_what_its_place_allows(path: Path) -> None:
     place, own = str(path.relative_to(ROOT)), path.relative_to(ROOT).parts[0]
     roots = {name.partition(".")[0] for name in imported(path)}
-    # A package's commands print the tables that every command prints.
-    terminal = {"commands"} if path.name.endswith("cli.py") else set()
-    assert roots & set(PACKAGES) - {own} <= MAY_IMPORT[own] | terminal
+    assert roots & set(PACKAGES) - {own} <= MAY_IMPORT[own]
     for library, home in HOMES.items():
         assert library not in roots or re.fullmatch(home, place), f"{library} in {place}"
 

@@ -1,14 +1,17 @@
-"""``draftboard plan``: what a study will run, before anything runs. Needs no GPU and no vLLM."""
+"""``draftboard plan``: what a study will run, before anything runs, which needs no GPU and no vLLM; ``doctor``: what
+keeps it from running on this machine, and how to mend it."""
 
 import os
 import shlex
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from commands.output import Table, show, show_json
+from commands.terminal import Table, show, show_json
+from runners.checks.doctor import examine
 from runners.executors.local import fitting
 from runners.measuring.guidellm import planned_command
 from runners.measuring.resume import Now, unlike
@@ -21,12 +24,11 @@ from runners.planning.estimate import (
     priced_node,
     read_recorded,
 )
-from runners.planning.plan import Launch, Plan, make_plan
+from runners.planning.plan import Launch, Plan, doubts, make_plan, refusals
 from runners.planning.study_file import read_study
 from runners.serving.engines import PORT, engine_of, software, tool
 from runners.surroundings.layout import REPORT, Layout, records_under
 from runners.surroundings.machine import Survey, survey, visible
-from runners.texts.loads import doubts, refusals, with_frozen_rates
 from runners.texts.prompts import few_prompts
 from warehouse.errors import RunnerError
 
@@ -53,8 +55,7 @@ def written_out(plan: Plan, results: Path) -> Written:
 
 def server_by_hand(plan: Plan, launch: Launch) -> list[str]:
     """Return the command line of a launch's server."""
-    command = engine_of(plan.study).command
-    words = command(plan.study, launch.variant, launch.tensor_parallel_size)
+    words = engine_of(plan.study).command(plan.study, launch.variant, launch.tensor_parallel_size)
     return [word.replace(PORT, _PORT) for word in words]
 
 
@@ -138,7 +139,7 @@ def planned(
 ) -> tuple[Plan, PlanEstimate, Survey]:
     """Return the plan of a study, what it costs, and the GPUs that are here. ``gpus``, ``servers``: of
     the node, and how many of them side by side; else as the study's price and this machine say."""
-    laid_out = make_plan(with_frozen_rates(read_study(study), results or Path("results")))
+    laid_out = make_plan(read_study(study), results or Path("results"))
     found = survey()
     if (servers or 1) > 1 and laid_out.study.cpus is not None:
         raise RunnerError(
@@ -202,3 +203,65 @@ def _in_words(costs: PlanEstimate, assumed: Assumed) -> list[str]:
         f"one after the other (--parallel 1): {alone}; the servers then do not disturb each other",
         disk,
     ]
+
+
+# --- ``draftboard doctor``: what keeps a study from running on this machine, and how to mend it.
+
+
+@click.command()
+@click.argument("study", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Where the results will go.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.pass_context
+def doctor(ctx: click.Context, study: Path | None, results: Path, as_json: bool) -> None:
+    """Check whether STUDY can run here; without a study, what this machine has.
+
+    Looks at executables, GPUs, speculative methods, memory, tokenizers, datasets, ports and disk.
+    Starts no server and downloads no weights. Exit status: 1 if something keeps the study from
+    running, else 0.
+
+    Example: draftboard doctor studies/gpt-oss-120b-eagle3.yaml
+    """
+    asked = None if study is None else read_study(study)
+    if not as_json:
+        show("Asking vLLM, which takes some seconds …", err=True)
+    situation, findings = examine(asked, results)
+    counts = Counter(finding.status for finding in findings)
+    if as_json:
+        told = {
+            "study": None if situation.plan is None else situation.plan.study.name,
+            "blockers": counts["blocker"],
+            "warnings": counts["warning"],
+            "unknown": counts["unknown"],
+            "findings": [asdict(finding) for finding in findings],
+            "vllm": situation.vllm.version,
+            "guidellm": situation.guidellm.version,
+            "driver": situation.survey.driver,
+            "gpus": [asdict(each) for each in situation.gpus],
+        }
+        show_json(told)
+    else:
+        rows = [
+            (
+                f.status,
+                f.check,
+                f.said if f.status == "ok" or f.fix is None else f"{f.said}\n→ {f.fix}",
+            )
+            for f in findings
+        ]
+        words = [f"{counts[s]} {s}{'s' if counts[s] > 1 and s != 'unknown' else ''}"
+                 for s in ("blocker", "warning", "unknown") if counts[s]]  # fmt: skip
+        said = ", ".join(words) or "all is well"
+        then = "Mend the blockers first." if counts["blocker"] else "Nothing keeps it from running."
+        show(
+            Table(("status", "check", "what was found, and how to mend it"), rows),
+            "",
+            f"{said[:1].upper()}{said[1:]}. {then}",
+        )
+    ctx.exit(1 if counts["blocker"] else 0)

@@ -1,25 +1,233 @@
 """``draftboard reproduce``: measure the cell of a drop again, and say whether it comes out the same."""
 
+import json
+import re
+import shutil
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import json_option
-from commands.output import Table, ended_by_signals, show
+from commands.terminal import Table, ended_by_signals, json_option, show
 from runners.measuring.progress import Count, Progress
 from runners.measuring.record import write_study_copy
-from runners.measuring.resume import Now, StudyRun
+from runners.measuring.resume import Now, StudyRun, differences
 from runners.measuring.run import run_here
-from runners.repeating import Original, plan_again, prompts_again, read_original
-from runners.serving.engines import software
-from runners.surroundings.layout import Layout, results_writable
+from runners.planning.plan import RATES, Plan, PlannedCell, make_plan
+from runners.planning.study_file import Study, read_study
+from runners.serving.engines import Software, software, software_of_record
+from runners.surroundings.layout import (
+    PROMPTS,
+    RECORD,
+    STUDY,
+    Layout,
+    json_object,
+    results_writable,
+)
+from runners.texts import prompts
+from warehouse.contract import prompt_set_hash
 from warehouse.errors import DraftboardError, InvalidInput, RunnerError
 from warehouse.json_text import json_text
+from warehouse.secrets.shapes import REMOVED
 
 if TYPE_CHECKING:
     from answers.again import Again
+
+
+# --- The cell of a drop as it was asked for, and as it would be asked for again.
+
+
+_REPEAT = re.compile(r"-r\d+$")
+_RUN_ID = re.compile(r"(?P<study>[^/]+)/(?P<key>.+)#\d+")
+
+
+@dataclass(frozen=True)
+class Original:
+    """A drop, its record, and the study that it came from."""
+
+    drop: Path
+    record: Mapping[str, Any]
+    study: Study
+    study_file: Path
+
+    @property
+    def cell(self) -> str:
+        """The key of the cell without its repeat: ``baseline/tp1/code/c4``."""
+        found = _RUN_ID.fullmatch(str(self.record.get("run_id")))
+        return "" if found is None else _REPEAT.sub("", found["key"])
+
+    @property
+    def root(self) -> Path:
+        """The folder of the study's results, if the drop lies in it still."""
+        return self.drop.parents[self.cell.count("/")]
+
+    @property
+    def software(self) -> Software:
+        """The software that the original was measured with."""
+        return software_of_record(dict(self.record))
+
+    @property
+    def prompts(self) -> str | None:
+        """The hash of the original's prompts; None where it is not known."""
+        return self.record.get("prompt_set_hash")
+
+    @property
+    def siblings(self) -> tuple[Path, ...]:
+        """The other repeats of this cell with the same software that lie beside it."""
+        name, _, software = self.drop.name.partition("@")
+        stem = _REPEAT.sub("", name)
+        found = []
+        for folder in sorted(self.drop.parent.glob(f"{stem}-r*")):
+            leaf, _, other = folder.name.partition("@")
+            repeat = _REPEAT.sub("", leaf) == stem != leaf and other == software
+            if repeat and folder != self.drop and (folder / RECORD).is_file():
+                found.append(folder)
+        return tuple(found)
+
+
+def read_original(drop: Path, study: Path | None = None) -> Original:
+    """Read a drop. ``study``: a file to take instead of the copy in the drop.
+
+    RunnerError where it is no drop of a good cell, or where nothing says how it was asked for.
+    """
+    drop = drop.resolve()
+    record = _record(drop)
+    path = drop / STUDY if study is None else study
+    if not path.is_file():
+        raise RunnerError(
+            f"{drop} keeps no study (it is older than that, or somebody else's): name the file that it was run "
+            "from with --study."
+        )
+    asked_for = read_study(path)
+    if study is None:
+        # The copy does not hold every value: this environment has those, or not.
+        known = {k: value for k, value in asked_for.environment.items() if value != REMOVED}
+        asked_for = asked_for.model_copy(update={"environment": known})
+        # Paths in the study count from the folder in which it stood.
+        said = _environment(record).get("folder")
+        folder = None if said is None else Path(str(said)).expanduser()
+        if folder is None or not folder.is_dir():
+            raise RunnerError(
+                f"Paths in the study of {drop} count from {said or 'a folder that it does not name'}, "
+                f"which is not on this machine; put {STUDY} where they are right and name it with --study."
+            )
+        asked_for = asked_for.placed(folder)
+    original = Original(drop, record, asked_for, path)
+    if not original.cell:
+        raise RunnerError(
+            f"The record in {drop} does not say which cell of a study it is; only drops that "
+            "`draftboard run` wrote can be measured again."
+        )
+    return original
+
+
+def _record(drop: Path) -> dict[str, Any]:
+    said = json_object(drop / RECORD)
+    if said is None:
+        raise RunnerError(f"{drop} is no result drop: it has no {RECORD} that can be read.")
+    if said.get("status", "good") != "good":
+        raise RunnerError(f"The cell in {drop} failed, so there is nothing to compare with.")
+    if _environment(said).get("server") is not None:
+        raise RunnerError(
+            f"{drop} was measured on a server that somebody else ran; measure it again with "
+            "`draftboard run STUDY --target-url …` and compare the two."
+        )
+    return said
+
+
+def plan_again(
+    original: Original, repeats: int, results: Path
+) -> tuple[Plan, tuple[PlannedCell, ...]]:
+    """Return the study with so many repeats, and the repeats of the cell: each is a launch of its
+    own.
+
+    What sweeps found for the original is put below ``results``, so that it is not found anew.
+    RunnerError where the study does not have the cell, or asks for something else under its name.
+    """
+    rates = original.root / RATES
+    if rates.is_dir():
+        shutil.copytree(rates, results / original.study.name / RATES, dirs_exist_ok=True)
+    plan = make_plan(original.study.model_copy(update={"repeats": repeats}), results)
+    cells = tuple(cell for cell in plan.cells if _REPEAT.sub("", cell.key) == original.cell)
+    if not cells:
+        raise RunnerError(
+            f"The study {original.study_file} has no cell {original.cell}; name the file that "
+            f"{original.drop} was run from with --study."
+        )
+    differ = differences(original.record, cells[0].asked, None)
+    if differ:
+        raise RunnerError(
+            f"The study {original.study_file} asks for {original.cell} otherwise than it was "
+            f"measured (they differ in: {', '.join(differ)}); name the file that it was run from."
+        )
+    return plan, cells
+
+
+def _environment(record: Mapping[str, Any]) -> dict[str, Any]:
+    stated = record.get("environment")
+    return stated if isinstance(stated, dict) else {}
+
+
+# --- The prompts of a drop once more: its own texts where it kept them, else the dataset's.
+
+
+def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> prompts.PromptFiles:
+    """Return the prompts with which the cell is asked again. RunnerError where they would be other
+    prompts."""
+    conversations = original.study.dataset(cell.dataset).conversations
+    path = layout.prompts(cell.dataset, cell.load).absolute()
+    rows, kept = _kept(original, path, conversations)
+    files = prompts.PromptFiles(original.study, layout, kept)
+    now, then = files.hash_of(cell), original.prompts
+    if now is None:
+        files.of(cell)  # Says which dataset cannot be read, and why.
+    if then is not None and now != then:
+        origin = _environment(original.record).get("dataset")
+        named = origin.items() if isinstance(origin, dict) else ()
+        names = ", ".join(f"{name} {value}" for name, value in named)
+        raise RunnerError(
+            f"{'The kept texts' if kept else f'The dataset {cell.dataset}'} gave other prompts "
+            f"({now}) than the cell was measured with ({then}){names and f', from {names}'}; what they "
+            "gave then has to be put back."
+        )
+    if kept is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        columns = [row | prompts.columns_of(row[prompts.PROMPT], conversations) for row in rows]
+        path.write_text("".join(json.dumps(row) + "\n" for row in columns), encoding="utf-8")
+    return files
+
+
+def _kept(
+    original: Original, file: Path, conversations: bool
+) -> tuple[list[dict[str, Any]], prompts.PromptFile | None]:
+    # The rows that a drop kept, as the load generator read them, and the file that they make; None
+    # where it kept the hashes of texts alone, or nothing.
+    path, prompt = original.drop / PROMPTS, prompts.PROMPT
+    try:
+        stored = json.loads(path.read_bytes())
+        rows = [
+            {name: value for name, value in {prompt: row[prompt], **row}.items() if name != "hash"}
+            for row in stored["prompts"]
+            if prompt in row
+        ]
+        warm_up = tuple(row[prompt] for row in stored["warm_up"] if prompt in row)
+    except FileNotFoundError:
+        return [], None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RunnerError(f"{path} cannot be read ({error}).") from None
+    style = original.study.request.format
+    hashes = [prompts.prompt_hash(str(row[prompt]), style, conversations) for row in rows]
+    hashed = prompt_set_hash([*hashes])
+    if hashed is None:
+        return [], None
+    return rows, prompts.PromptFile(file, hashed, warm_up, conversations)
+
+
+# --- The command: the repetition is measured and compared with the original.
+
 
 #: As ``draftboard gate``: fine, something is worse or other, not enough evidence.
 _EXIT = {"repeats": 0, "differs": 1, "likely differs": 2, "open": 2}
@@ -89,7 +297,7 @@ def _compared(original: Original, launches: list[Path]) -> "Again":
     """Compare the drops in a warehouse that is gone afterwards. Raises InvalidInput where one cannot be
     read."""
     from answers.again import again
-    from commands.intake import take_in
+    from commands.keeping.ingest import take_in
     from warehouse.store import Reader
 
     siblings = [*map(str, original.siblings)]

@@ -9,8 +9,7 @@ from typing import Any
 
 import click
 
-from commands.options import with_options
-from commands.output import ended_by_signals, show
+from commands.terminal import ended_by_signals, show, with_options
 from runners.executors import Executor, ExecutorJob, ExecutorOutcome, Update
 from runners.executors.local import Local, spread
 from runners.executors.settings import read_settings
@@ -21,13 +20,19 @@ from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun
 from runners.measuring.run import run_here
 from runners.planning.estimate import Node, duration_of, expected_seconds, read_recorded
-from runners.planning.plan import PlannedCell, make_plan, select
+from runners.planning.plan import (
+    PlannedCell,
+    doubts,
+    make_plan,
+    refusals,
+    select,
+    unknown_sweeps,
+)
 from runners.planning.study_file import read_study
 from runners.serving.endpoint import read_key, use_key
 from runners.serving.engines import software
 from runners.surroundings.layout import Layout, records_under, results_writable
 from runners.surroundings.machine import survey
-from runners.texts.loads import doubts, refusals, unknown_sweeps, with_frozen_rates
 from runners.texts.prompts import PromptFiles, few_prompts
 from warehouse.errors import RunnerError
 
@@ -202,7 +207,7 @@ def run(
 
     Example: draftboard run studies/laptop-lab.yaml --results results
     """
-    plan = make_plan(with_frozen_rates(read_study(study), results))
+    plan = make_plan(read_study(study), results)
     cells = select(plan, only, given["launch_id"], given["keys"])
     key = read_key(given["api_key_env"], given["api_key_file"])
     if key is not None and target_url is None:

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.options import filter_options, filters_from, json_option, reading, share_from
-from commands.output import Table, ended_by_signals, show, show_json
+from commands.terminal import (
+    Table,
+    ended_by_signals,
+    filter_options,
+    filters_from,
+    json_option,
+    reading,
+    share_from,
+    show,
+    show_json,
+)
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS
 from warehouse.storage.cache import named_warehouse, warehouse_path

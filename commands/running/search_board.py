@@ -15,8 +15,8 @@ import click
 from answers.search import words
 from answers.search.board import Board, as_text, board, lines
 from answers.search.values import LiveSearch
-from commands import output
-from commands.output import Table
+from commands import terminal as output
+from commands.terminal import Table
 from warehouse import beside
 from warehouse.errors import DraftboardError
 from warehouse.storage.current import current_name

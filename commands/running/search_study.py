@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import yaml
 from filelock import FileLock, Timeout
 
@@ -36,7 +37,7 @@ from answers.search.values import (
     Winner,
 )
 from answers.search.winner import LAUNCHES, answering_otherwise, proven
-from commands.intake import take_in
+from commands.keeping.ingest import take_in
 from commands.running.plan import measured_otherwise, server_by_hand
 from commands.running.plan import planned as costed
 from commands.running.search_board import Telling
@@ -80,7 +81,7 @@ class SearchTask:
 def laid_out(task: SearchTask) -> SearchPlan:
     """Return the study as a search takes it. Raises InvalidInput for one that cannot be searched, and
     whatever `draftboard plan` refuses."""
-    plan, costs, found = costed(task.study, task.results)
+    plan, costs, machine = costed(task.study, task.results)
     unlike = measured_otherwise(plan, task.results)
     if unlike:
         raise InvalidInput(
@@ -88,9 +89,9 @@ def laid_out(task: SearchTask) -> SearchPlan:
             f"measured now ({', '.join(unlike)}), and a search compares only what was measured "
             "alike; search into another folder of results."
         )
-    here = task.on == "local"
-    free = fitting(plan.study, plan.launches, found, os.environ) if here else 1
-    return planned(plan, costs, task.parallel or free, here)
+    is_local = task.on == "local"
+    fit = fitting(plan.study, plan.launches, machine, os.environ) if is_local else 1
+    return planned(plan, costs, task.parallel or fit, is_local)
 
 
 def planned(
@@ -109,8 +110,8 @@ def planned(
         ids[launch.variant.name] = (*ids.get(launch.variant.name, ()), launch.launch_id)
     usd, hours = costs.sequential_usd, costs.sequential_hours
     commands = {launch.variant.name: server_by_hand(plan, launch) for launch in first}
-    plain = (words for words in commands.values() if _CONFIG not in words)
-    usual: list[str] = next(plain, [])
+    # The command of the baseline: by what a drafting arm adds to it, arms are of one family.
+    plain: list[str] = next((words for words in commands.values() if _CONFIG not in words), [])
     arms = []
     for name, words in commands.items():
         if _CONFIG not in words:
@@ -124,7 +125,7 @@ def planned(
                 f"The arm {name} drafts no fixed number of tokens, so a search cannot place it; "
                 "state num_speculative_tokens."
             )
-        arms.append(SearchArm(name, family_of(config, words[:at] + words[at + 2 :], usual), int(k)))
+        arms.append(SearchArm(name, family_of(config, words[:at] + words[at + 2 :], plain), int(k)))
     arms.sort(key=lambda arm: (arm.family, arm.k))
     drafting = [arm for arm in arms if arm.k]
     if len(arms) - len(drafting) != 1 or not drafting:
@@ -164,8 +165,8 @@ def _places(first: Sequence[Launch]) -> tuple[SearchPlace, ...]:
                 f"{dataset} at {load.removeprefix('c')}: leave `arms` out of the study's datasets, or give "
                 "the search a study for each set of arms."
             )
-    found = {SearchPlace(dataset, float(load[1:])) for dataset, load in everywhere}
-    return tuple(sorted(found, key=lambda place: (place.traffic, place.load)))
+    places = (SearchPlace(dataset, float(load[1:])) for dataset, load in everywhere)
+    return tuple(sorted(places, key=lambda place: (place.traffic, place.load)))
 
 
 # --- The proof of a search: its winner and the runner-up as arms of their own, beside the baseline, in
@@ -182,16 +183,16 @@ def write_proof(study: Path, name: str, arms: Sequence[Winner], repeats: int) ->
 
     Raises RunnerError where the folder cannot be written.
     """
-    said = yaml.safe_load(study.read_text(encoding="utf-8"))
-    baseline = next(arm for arm in said["arms"] if not arm.get("speculative_config"))
-    wanted = [baseline, *(_proven_arm(said["arms"], one) for one in arms)]
+    stated = yaml.safe_load(study.read_text(encoding="utf-8"))
+    baseline = next(arm for arm in stated["arms"] if not arm.get("speculative_config"))
+    proven_arms = [baseline, *(_arm_of(winner, stated["arms"]) for winner in arms)]
     try:
-        path, ending, repeated = _place_of_proof(study, [arm["name"] for arm in wanted])
+        path, ending, repeated = _file_of_proof(study, [arm["name"] for arm in proven_arms])
         text = yaml.safe_dump(
-            said | {
-                "name": f"{name}-{ending}", "repeats": max(repeats, repeated), "arms": wanted,
+            stated | {
+                "name": f"{name}-{ending}", "repeats": max(repeats, repeated), "arms": proven_arms,
                 # Arms have other names here.
-                "datasets": [_without(dataset, "arms") for dataset in said["datasets"]],
+                "datasets": [_without(dataset, "arms") for dataset in stated["datasets"]],
             },
             sort_keys=False, allow_unicode=True,
         )  # fmt: skip
@@ -207,25 +208,25 @@ def write_proof(study: Path, name: str, arms: Sequence[Winner], repeats: int) ->
     return f"{name}-{ending}", path
 
 
-def _place_of_proof(study: Path, arms: list[str]) -> tuple[Path, str, int]:
+def _file_of_proof(study: Path, arms: list[str]) -> tuple[Path, str, int]:
     """Return the file of these arms' proof, the first that is free or is theirs, how its name ends, and
     the repeats that it has."""
-    for turn in itertools.count(1):
-        ending = "proof" if turn == 1 else f"proof-{turn}"
+    for number in itertools.count(1):
+        ending = "proof" if number == 1 else f"proof-{number}"
         path = study.with_name(f"{study.stem}-{ending}.yaml")
         if not path.exists():
             break
-        there = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if [arm["name"] for arm in there["arms"]] == arms:
-            return path, ending, int(there.get("repeats", 0))
+        stated = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if [arm["name"] for arm in stated["arms"]] == arms:
+            return path, ending, int(stated.get("repeats", 0))
     return path, ending, 0
 
 
-def _proven_arm(arms: list[dict[str, Any]], winner: Winner) -> dict[str, Any]:
-    """The arm of the study that the winner is of, with the winner's K."""
-    mine = [arm for arm in arms if arm.get("speculative_config")
-            and (winner.like == arm["name"] or winner.like.startswith(f"{arm['name']}-k"))]  # fmt: skip
-    own = max(mine, key=lambda arm: len(arm["name"]))
+def _arm_of(winner: Winner, arms: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the arm of the study that the winner is of, with the winner's K."""
+    alike = [arm for arm in arms if arm.get("speculative_config")
+             and (winner.like == arm["name"] or winner.like.startswith(f"{arm['name']}-k"))]  # fmt: skip
+    own = max(alike, key=lambda arm: len(arm["name"]))
     won = json.loads(winner.config or "{}")
     ks = {name: won[name] for name in ("num_speculative_tokens", TABLE) if name in won}
     return _without(own, "num_speculative_tokens") | {
@@ -234,8 +235,8 @@ def _proven_arm(arms: list[dict[str, Any]], winner: Winner) -> dict[str, Any]:
     }
 
 
-def _without(said: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in said.items() if key != name}
+def _without(stated: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: value for key, value in stated.items() if key != name}
 
 
 # --- The quality gate of a search: a command of the user's that looks at what an arm answered.
@@ -245,14 +246,23 @@ def _without(said: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 #: Hidden, so that no ingest takes it for a result.
-_NAME = ".check.json"
+_CHECKED = ".check.json"
 _TEXT = 300
+
+
+class CheckedArm(msgspec.Struct):
+    """What a command said of an arm, in the last line that it printed, and its exit status."""
+
+    command: str
+    status: int
+    said: str
 
 
 def check(folder: Path, command: str) -> None:
     """Look at the arm whose drops lie in ``folder``, unless this command did. Raises InvalidInput where
     the command cannot be started."""
-    if not folder.is_dir() or _said(folder).get("command") == command:
+    before = _checked(folder)
+    if not folder.is_dir() or (before is not None and before.command == command):
         return
     try:
         done = subprocess.run(
@@ -265,30 +275,38 @@ def check(folder: Path, command: str) -> None:
             "an arm's drops as its last word and ends with status 0 where the arm may be taken."
         ) from None
     lines = (done.stdout + done.stderr).strip().splitlines() or [f"status {done.returncode}"]
-    said = {"command": command, "status": done.returncode, "said": lines[-1][:_TEXT]}
-    (folder / _NAME).write_text(json.dumps(said), encoding="utf-8")
+    checked = CheckedArm(command, done.returncode, lines[-1][:_TEXT])
+    (folder / _CHECKED).write_bytes(msgspec.json.encode(checked))
 
 
 def refused(drops: Path, command: str) -> tuple[ExcludedArm, ...]:
     """Return the arms that the command puts out, by what it said of them."""
-    told = {path.parent.name: _said(path.parent) for path in sorted(drops.glob(f"*/{_NAME}"))}
+    folders = [path.parent for path in sorted(drops.glob(f"*/{_CHECKED}"))]
     return tuple(
-        ExcludedArm(arm, f"{command} refuses its answers: {said['said']}")
-        for arm, said in told.items()
-        if said.get("command") == command and said["status"]
+        ExcludedArm(folder.name, f"{command} refuses its answers: {checked.said}")
+        for folder in folders
+        if (checked := _checked(folder)) and checked.command == command and checked.status
     )
 
 
-def _said(folder: Path) -> dict[str, Any]:
-    """What was said of an arm; nothing where nobody looked, or the file was cut short."""
+def _checked(folder: Path) -> CheckedArm | None:
+    """Return what was said of an arm; None where nobody looked, or the file was cut short."""
     try:
-        found = json.loads((folder / _NAME).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return msgspec.json.decode((folder / _CHECKED).read_bytes(), type=CheckedArm)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 # --- What the drops of a search say before anything is ingested: good cells, and who is out, why.
+
+
+class FailedRecord(msgspec.Struct):
+    """What the record of a failed cell says of it, as far as a search asks."""
+
+    launch: str | None = None
+    failure: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
 
 
 def good_cells(folder: Path) -> set[str]:
@@ -303,35 +321,34 @@ def good_cells(folder: Path) -> set[str]:
 def given_up(folder: Path, attempts: int) -> tuple[ExcludedArm, ...]:
     """Return the arms that are out: a cell of theirs failed as often as the study allows, and was not
     measured since."""
-    done = good_cells(folder)
-    found: dict[str, ExcludedArm] = {}
+    good = good_cells(folder)
+    out: dict[str, ExcludedArm] = {}
     for record, cell, attempt in _failed(folder):
-        if attempt >= attempts and cell not in done:
+        if attempt >= attempts and cell not in good:
             arm, _, dataset, load = cell.split("/")
-            why = record.get("failure") or "it does not say why"
+            why = record.failure or "it does not say why"
             where = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}"
-            found[arm] = ExcludedArm(arm, f"{where}: {why}")
-    return tuple(found.values())
+            out[arm] = ExcludedArm(arm, f"{where}: {why}")
+    return tuple(out.values())
 
 
 def lost_min(folder: Path) -> float:
     """Return the minutes that failed cells took, from the start of the first one of a launch and attempt
     to the end of the last: they are spent like those of good ones."""
-    spans: dict[tuple[str, int], list[datetime]] = {}
+    spans: dict[tuple[str | None, int], list[datetime]] = {}
     for record, _, attempt in _failed(folder):
-        stated = (record.get("started_at"), record.get("ended_at"))
-        moments = [datetime.fromisoformat(text) for text in stated if isinstance(text, str)]
-        spans.setdefault((str(record.get("launch")), attempt), []).extend(moments)
+        moments = filter(None, (record.started_at, record.ended_at))
+        spans.setdefault((record.launch, attempt), []).extend(moments)
     return sum((max(span) - min(span)).total_seconds() / 60 for span in spans.values() if span)
 
 
-def _failed(folder: Path) -> Iterator[tuple[dict[str, Any], str, int]]:
+def _failed(folder: Path) -> Iterator[tuple[FailedRecord, str, int]]:
     """Yield the records of failed cells, which cells of the plan they are, and which attempts."""
     for path in sorted(folder.glob("*/tp*/*/c*.failed-*/record.json")):
         attempt = failed_of(path.parent.name)
         if attempt is not None:
             cell = "/".join((*path.parts[-5:-2], attempt[0]))
-            yield json.loads(path.read_bytes()), cell, attempt[1]
+            yield msgspec.json.decode(path.read_bytes(), type=FailedRecord), cell, attempt[1]
 
 
 # --- The search itself: what comes next follows from its drops.
@@ -347,34 +364,33 @@ def search_on(
 ) -> LiveSearch:
     """Measure until the search is over, and tell before every launch what is known. Raises
     RunnerError where a launch leaves nothing behind, and where the machine is not to be trusted."""
-    pauses, measured = 0, False
+    pauses, measured, drops = 0, False, task.results / study.study
     while True:
-        _alone(task.results / study.study)
-        _gated(task, study)
+        _wait_for_launches(drops)
+        _check_arms(task, study)
         now = look(task, study, terms)
         telling.next(now)
         if not now.orders:
-            return _proven(task, study, now, telling)
+            return _prove(task, study, now, telling)
         # What was measured before this command began was paused for then.
-        pauses = _paused(now.troubles, pauses) if measured else 0
-        drops = task.results / study.study
-        before = good_cells(drops)
+        pauses = _pause(now.troubles, pauses) if measured else 0
+        good = good_cells(drops)
         keys = {}
         for order in now.orders:
             # All loads of some datasets.
-            wanted = {(dataset, f"c{load}") for dataset in order.datasets for load in order.loads}
+            ordered = {(dataset, f"c{load}") for dataset in order.datasets for load in order.loads}
             own = study.cells[order.launch_id]
-            keys[order.launch_id] = [key for key in own if _dataset_and_load(key) in wanted]
+            keys[order.launch_id] = [key for key in own if _dataset_and_load(key) in ordered]
         status = _run(task, task.study, [key for own in keys.values() for key in own])
-        done = good_cells(drops) - before
-        out = {one.arm for one in given_up(drops, study.attempts)} - {study.arms[0].label}
+        new = good_cells(drops) - good
+        out = {arm.arm for arm in given_up(drops, study.attempts)} - {study.arms[0].label}
         for order in now.orders:
-            if done.isdisjoint(keys[order.launch_id]) and order.arm not in out:
+            if new.isdisjoint(keys[order.launch_id]) and order.arm not in out:
                 raise RunnerError(nothing_left(task, study.study, order.launch_id, status))
         measured = True
 
 
-def _gated(task: SearchTask, study: SearchPlan) -> None:
+def _check_arms(task: SearchTask, study: SearchPlan) -> None:
     """Let the user's command look at all arms that were measured and that it did not see yet, where
     there is one; also at those that were measured before this command began."""
     if task.check is not None:
@@ -384,7 +400,7 @@ def _gated(task: SearchTask, study: SearchPlan) -> None:
             check(drops / arm, task.check)
 
 
-def _paused(troubles: tuple[str, ...], pauses: int, pause_s: float = _PAUSE_S) -> int:
+def _pause(troubles: tuple[str, ...], pauses: int, pause_s: float = _PAUSE_S) -> int:
     """Wait where the machine throttled, drifted or was not alone; return how often in a row it did.
     Raises RunnerError where waiting did not help."""
     if not troubles:
@@ -407,25 +423,27 @@ def look(task: SearchTask, study: SearchPlan, terms: SearchTerms) -> LiveSearch:
         return live(None, study, terms, out, lost_min(drops))
     _ingest(drops, task.warehouse)
     with closing(Reader(task.warehouse)) as reader:
-        out += _refused(task, reader, study.study, study.arms[0].label)
+        out += _not_to_be_taken(task, reader, study.study, study.arms[0].label)
         return live(reader, study, terms, out, lost_min(drops))
 
 
-def _refused(task: SearchTask, reader: Reader, name: str, baseline: str) -> tuple[ExcludedArm, ...]:
+def _not_to_be_taken(
+    task: SearchTask, reader: Reader, name: str, baseline: str
+) -> tuple[ExcludedArm, ...]:
     """Return the arms of a study whose answers keep them from being taken."""
     out = () if task.check is None else refused(task.results / name, task.check)
     return out if task.any_outputs else out + answering_otherwise(reader, name, baseline)
 
 
-def _proven(task: SearchTask, study: SearchPlan, now: LiveSearch, telling: Telling) -> LiveSearch:
+def _prove(task: SearchTask, study: SearchPlan, now: LiveSearch, telling: Telling) -> LiveSearch:
     """Measure the winner beside the baseline and the runner-up in fresh launches, where there is one
     that drafts."""
     best = now.winner
-    arms = [one for one in (best, now.rival) if one is not None]
     if best is None or best.config is None:
         return now
+    arms = [best] if now.rival is None else [best, now.rival]
     name, file = write_proof(task.study, study.study, arms, LAUNCHES)
-    _alone(task.results / name)
+    _wait_for_launches(task.results / name)
     beside = "" if now.rival is None else f" and those of {now.rival.like}, the runner-up"
     telling.proving(
         now, f"Proof: {best.words}, {LAUNCHES} launches beside the baseline's{beside}.",
@@ -436,20 +454,20 @@ def _proven(task: SearchTask, study: SearchPlan, now: LiveSearch, telling: Telli
         check(task.results / name / best.name, task.check)
     _ingest(task.results / name, task.warehouse)
     with closing(Reader(task.warehouse)) as reader:
-        refusals = _refused(task, reader, name, study.arms[0].label)
-        told = proven(reader, study, now, name, refusals)
-    if told.proof is None:
+        out = _not_to_be_taken(task, reader, name, study.arms[0].label)
+        report = proven(reader, study, now, name, out)
+    if report.proof is None:
         raise RunnerError(
             "The winner is found and not proven: its fresh launches are not whole. What `draftboard "
             f"run` printed above says why, and {task.results / name / 'logs'} what its servers said; the same "
             "command goes on with the proof alone."
         )
-    now = replace(now, told=told)
+    now = replace(now, told=report)
     telling.over(now)
     return now
 
 
-def _alone(drops: Path) -> None:
+def _wait_for_launches(drops: Path) -> None:
     """Wait for launches that are still measured: where a search was killed, its last one goes on."""
     for path in sorted(drops.glob("logs/*.lock")):
         lock = FileLock(path)
@@ -471,8 +489,7 @@ def nothing_left(task: SearchTask, study: str, launch: str, status: int) -> str:
     """Say what became of a launch that ended and left no good cell here, where to look, and what to do
     next. ``status``: the exit status of its `draftboard run`."""
     again = "the same command goes on from here and measures only what is missing."
-    where = task.on
-    if where == "local":
+    if task.on == "local":
         return (
             f"{launch} left nothing that was measured, so the search cannot go on; what `draftboard run` "
             f"printed above says why, and {task.results / study / 'logs'} what its server said. Mend it; {again}"
@@ -480,11 +497,11 @@ def nothing_left(task: SearchTask, study: str, launch: str, status: int) -> str:
     logs = f"draftboard cluster logs {task.study} {launch} --results {task.results}"
     if status:
         return (
-            f"{launch} failed on {where}, so the search cannot go on; what `draftboard run` printed above "
+            f"{launch} failed on {task.on}, so the search cannot go on; what `draftboard run` printed above "
             f"says why, and `{logs}` what its job said. Mend it; {again}"
         )
     return (
-        f"{launch} ended on {where} without an error, and no result of it lies in {task.results / study}: "
+        f"{launch} ended on {task.on} without an error, and no result of it lies in {task.results / study}: "
         "its node writes to a folder that this machine does not see, or the shared file system is late. "
         f"`{logs}` shows what it measured, if the log is here; else look on the node. Name a folder with "
         "--results that the nodes and this machine share, or copy the node's folder here and bring it in "

@@ -26,8 +26,7 @@ from ingest.level import (
     is_number,
     reported_sections,
 )
-from ingest.model import Context, FileContent, Parsed
-from ingest.read import head_of_file, remembered
+from ingest.model import Context, FileContent, Parsed, head_of_file, remembered
 from ingest.stated import (
     count,
     decoded_lines,
@@ -125,20 +124,20 @@ def parse(content: FileContent, context: Context) -> Parsed:
     if is_line(head_of(content.data, _HEAD)):
         level = _of_requests(content.data)
         return Parsed(NAME, {}, iter([cell_of(level, context)]), former(content.data))
-    said, flags = json_object(content.data, "This AIPerf report")
+    report, flags = json_object(content.data, "This AIPerf report")
     found = _of_requests(content.beside[0].data) if content.beside else None
-    level = _of_summary(said, found)
-    config = {key: said[key] for key in ("input_config", "run_info", "metadata") if key in said}
+    level = _of_summary(report, found)
+    config = {key: report[key] for key in ("input_config", "run_info", "metadata") if key in report}
     level = replace(level, flags=(*flags, *level.flags))
     return Parsed(NAME, scrub(config), iter([cell_of(level, context)]))
 
 
-def _of_summary(said: dict[str, Any], found: LevelReport | None) -> LevelReport:
-    completed = count(section(said, "request_count"), "avg")
+def _of_summary(report: dict[str, Any], found: LevelReport | None) -> LevelReport:
+    completed = count(section(report, "request_count"), "avg")
     # It is left out where none failed.
     errored: int | None = 0
-    if "error_request_count" in said:
-        errored = count(section(said, "error_request_count"), "avg")
+    if "error_request_count" in report:
+        errored = count(section(report, "error_request_count"), "avg")
     if completed is None:
         raise InvalidInput(
             "This AIPerf report has no successful request: look at its error_summary and run it "
@@ -149,19 +148,19 @@ def _of_summary(said: dict[str, Any], found: LevelReport | None) -> LevelReport:
             f"This AIPerf report counts {completed} completed and {errored} failed requests, "
             f"the file of its requests {found.completed} and {found.errored}: they are of two runs."
         )
-    drafted = count(section(said, "total_draft_tokens"), "avg")
-    histogram = said.get("pooled_spec_decode_acceptance_histogram")
+    drafted = count(section(report, "total_draft_tokens"), "avg")
+    histogram = report.get("pooled_spec_decode_acceptance_histogram")
     acceptance = () if found is None else found.acceptance
     if isinstance(histogram, dict) and drafted is not None:
         pooled = _pooled({int(key): int(n) for key, n in histogram.items()}, drafted)
         acceptance = acceptance or pooled
-    length = section(said, "benchmark_duration")
+    length = section(report, "benchmark_duration")
     duration = number(length, "avg", "benchmark_duration")
     if duration is not None:
         duration *= seconds(length, "s", "benchmark_duration")
     flags = () if found is None else found.flags
-    if said.get("is_complete") is False or said.get("was_cancelled") is True:
-        why = said.get("incomplete_reason")
+    if report.get("is_complete") is False or report.get("was_cancelled") is True:
+        why = report.get("incomplete_reason")
         words = f" ({scrub_text(' '.join(str(why).split())[:200])})" if why else ""
         sentence = (
             f"The run ended before it was complete{words}: what it measured is a part of the load."
@@ -169,12 +168,12 @@ def _of_summary(said: dict[str, Any], found: LevelReport | None) -> LevelReport:
         flags = (*flags, Flag("stopped_early", "warning", sentence))
     return LevelReport(
         generator=NAME,
-        facts=facts_of(said),
-        reported=chain(reported_sections(said, _METRICS, "ms"), error_rate(completed, errored)),
+        facts=facts_of(report),
+        reported=chain(reported_sections(report, _METRICS, "ms"), error_rate(completed, errored)),
         completed=completed,
         errored=errored,
-        version=str(said["aiperf_version"]) if said.get("aiperf_version") else None,
-        started_at=_moment(said.get("start_time")) if found is None else found.started_at,
+        version=str(report["aiperf_version"]) if report.get("aiperf_version") else None,
+        started_at=_moment(report.get("start_time")) if found is None else found.started_at,
         duration=duration,
         acceptance=acceptance,
         flags=flags,
@@ -197,19 +196,19 @@ def _moment(text: Any) -> datetime | None:
 _ARRIVALS = {"constant": "constant", "poisson": "poisson", "gamma": "gamma"}
 
 
-def facts_of(said: dict[str, Any]) -> dict[str, Any]:
-    config = object_of(said.get("input_config"))
+def facts_of(report: dict[str, Any]) -> dict[str, Any]:
+    config = object_of(report.get("input_config"))
     endpoint = object_of(config.get("endpoint"))
     models = config.get("models") or config.get("model") or endpoint.get("model_names")
     if isinstance(models, dict):
         models = models.get("items")
     first = models[0] if isinstance(models, list) and models else models
-    seed = object_of(said.get("run_info")).get("random_seed")
+    seed = object_of(report.get("run_info")).get("random_seed")
     # The sampling settings that were sent with every request: an object, or pairs of name and value.
-    told = endpoint.get("extra")
-    if isinstance(told, list):
-        told = {pair[0]: pair[1] for pair in told if isinstance(pair, list) and len(pair) == 2}
-    extra = object_of(told)
+    extra = endpoint.get("extra")
+    if isinstance(extra, list):
+        extra = {pair[0]: pair[1] for pair in extra if isinstance(pair, list) and len(pair) == 2}
+    extra = object_of(extra)
     ignore = extra.get("ignore_eos")
     return {
         "model": text_of(first.get("name") if isinstance(first, dict) else first),
@@ -238,10 +237,10 @@ def _dataset(config: dict[str, Any]) -> str | None:
     prompts = object_of(first.get("prompts") or first.get("prompt"))
     lengths = []
     for names in (("isl", "input_tokens"), ("osl", "output_tokens")):
-        told = prompts.get(names[0]) or prompts.get(names[1])
-        said = told if isinstance(told, dict) else {"mean": told}
-        key = "mean" if "mean" in said else "value"
-        lengths.append(number(said, key, "the length of prompts or outputs"))
+        stated = prompts.get(names[0]) or prompts.get(names[1])
+        length = stated if isinstance(stated, dict) else {"mean": stated}
+        key = "mean" if "mean" in length else "value"
+        lengths.append(number(length, key, "the length of prompts or outputs"))
     return f"synthetic {lengths[0]:g}/{lengths[1]:g}" if all(lengths) else None
 
 
@@ -342,11 +341,11 @@ def _of_requests(data: memoryview) -> LevelReport:
         ("prompt_tokens", "usage_prompt_tokens", "input_sequence_length"),
         ("output_tokens", "usage_completion_tokens", "output_sequence_length"),
     ):
-        told = all(
+        by_server = all(
             usage in line.metrics
             for line, error in zip(lines, errors, strict=True) if error is None
         )  # fmt: skip
-        columns[name] = [line.number(usage if told else own) for line in lines]
+        columns[name] = [line.number(usage if by_server else own) for line in lines]
     drafts = [one for line in lines if (one := line.spec_decode_acceptance) is not None]
     acceptance: tuple[Acceptance, ...] = ()
     if drafts and all(one.num_draft_tokens is not None for one in drafts):

@@ -13,8 +13,7 @@ from ingest.formats import sglang_bench
 from ingest.formats.sglang_bench import facts_of
 from ingest.formats.vllm_bench import BenchFields, acceptance, latencies, load_of, means
 from ingest.level import LevelReport, cells_of, left_out, reported
-from ingest.model import Context, FileContent, Parsed
-from ingest.read import head_of_file
+from ingest.model import Context, FileContent, Parsed, head_of_file
 from ingest.stated import count, part, shown
 from warehouse.errors import InvalidInput
 from warehouse.rows import Measurement
@@ -67,14 +66,14 @@ def parse(content: FileContent, context: Context) -> Parsed:
     load, so that nothing tells which arm or repeat each is."""
     results = _results(content.data)
     loads: dict[str, int] = {}
-    for line, said in results:
-        before = loads.setdefault(repr(load_of(_bench(said))), line)
+    for line, fields in results:
+        before = loads.setdefault(repr(load_of(_bench(fields))), line)
         if before != line:
             raise InvalidInput(
                 f"This text holds results of the same load at lines {before} and {line}, and does not say "
                 "which arm or repeat each is: give each of them a file of its own."
             )
-    named = [(f"Line {line}", said) for line, said in results]
+    named = [(f"Line {line}", fields) for line, fields in results]
     return Parsed(NAME, {"results": len(results)}, cells_of(named, _level, context))
 
 
@@ -83,10 +82,10 @@ def is_repeated(path: Path, results: Sequence[Path]) -> bool:
     many output tokens."""
     known = {run for one in results for run in _runs_of(one)}
     try:
-        said = [one for _, one in _results(head_of_file(path, _FILE))]
+        printed = [fields for _, fields in _results(head_of_file(path, _FILE))]
     except (OSError, InvalidInput):
         return False
-    return all((one.get("duration"), one.get("total_output_tokens")) in known for one in said)
+    return all((run.get("duration"), run.get("total_output_tokens")) in known for run in printed)
 
 
 def _runs_of(path: Path) -> Iterator[tuple[float, float]]:
@@ -102,33 +101,33 @@ def _results(data: memoryview) -> list[tuple[int, dict[str, Any]]]:
     """Return the results of a text by the lines of their titles: what they print, under our names."""
     found: list[tuple[int, dict[str, Any]]] = []
     before: dict[str, Any] = {}
-    said: dict[str, Any] | None = None
+    fields: dict[str, Any] | None = None
     for place, line in enumerate(bytes(data).decode(errors="replace").splitlines(), start=1):
         if _TITLE.match(line):
-            said, before = before, {}
-            found.append((place, said))
-        elif said is not None and _END.match(line):
-            said = None
+            fields, before = before, {}
+            found.append((place, fields))
+        elif fields is not None and _END.match(line):
+            fields = None
         elif printed := _LINE.match(line):
             label = " ".join(printed[1].lower().split())
-            if said is not None:
+            if fields is not None:
                 with part(f"Line {place}"):
-                    _add(said, label, printed[2])
+                    _add(fields, label, printed[2])
             elif label in _BEFORE:
                 before[_BEFORE[label]] = _value(_BEFORE[label], printed[2].split(" (")[0])
     return found
 
 
-def _add(said: dict[str, Any], label: str, text: str) -> None:
+def _add(fields: dict[str, Any], label: str, text: str) -> None:
     if _POSITION.fullmatch(label):
-        rates = said.setdefault("spec_decode_per_position_acceptance_rates", [])
+        rates = fields.setdefault("spec_decode_per_position_acceptance_rates", [])
         rates.append((_value(label, text) or 0.0) / 100)
     elif latency := _LATENCY.fullmatch(label):
-        said["_".join(latency.groups()).replace(" ", "_")] = _value(label, text)
+        fields["_".join(latency.groups()).replace(" ", "_")] = _value(label, text)
     elif label in _LABELS:
-        said[_LABELS[label]] = _value(_LABELS[label], text)
+        fields[_LABELS[label]] = _value(_LABELS[label], text)
     elif re.fullmatch(r"[\d.,]+", text):
-        said.setdefault("others", {})[label] = _value(label, text)
+        fields.setdefault("others", {})[label] = _value(label, text)
 
 
 def _value(name: str, text: str) -> Any:
@@ -144,25 +143,25 @@ def _value(name: str, text: str) -> Any:
         ) from None
 
 
-def _bench(said: dict[str, Any]) -> BenchFields:
+def _bench(fields: dict[str, Any]) -> BenchFields:
     """Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is
     printed and no rate there was none.
     """
-    known: dict[str, Any] = {name: said.get(name) for name in BenchFields.__struct_fields__}
-    known |= {name: count(said, name) for name in _WHOLE}
-    if known["max_concurrency"] and "request_rate" not in said:
+    known: dict[str, Any] = {name: fields.get(name) for name in BenchFields.__struct_fields__}
+    known |= {name: count(fields, name) for name in _WHOLE}
+    if known["max_concurrency"] and "request_rate" not in fields:
         known["request_rate"] = "inf"
-    if "backend" in said:
+    if "backend" in fields:
         known["burstiness"] = 1.0
     return BenchFields(**known)
 
 
-def _level(said: dict[str, Any]) -> LevelReport:
-    bench = _bench(said)
+def _level(fields: dict[str, Any]) -> LevelReport:
+    bench = _bench(fields)
     is_sglang = bench.backend is not None
     facts = facts_of({"backend": bench.backend}) if is_sglang else {}
     facts |= {"load_profile": None, "concurrency": None} | load_of(bench)
-    drafts, values = tuple(acceptance(bench)), list(_reported(said, bench))
+    drafts, values = tuple(acceptance(bench)), list(_reported(fields, bench))
     if bench.completed != 0 and {one.metric for one in values} <= _NO_SPEED:
         raise InvalidInput("This result prints no throughput and no latency: copy the whole text.")
     return LevelReport(
@@ -173,18 +172,18 @@ def _level(said: dict[str, Any]) -> LevelReport:
         errored=bench.failed,
         duration=bench.duration,
         acceptance=drafts,
-        flags=(*left_out(said.get("others", {}), _DERIVED), *sglang_bench.as_asked_for(said)),
+        flags=(*left_out(fields.get("others", {}), _DERIVED), *sglang_bench.as_asked_for(fields)),
     )
 
 
-def _reported(said: dict[str, Any], bench: BenchFields) -> Iterator[Measurement]:
+def _reported(fields: dict[str, Any], bench: BenchFields) -> Iterator[Measurement]:
     for metric, value in (
         *means(bench, bench.failed).items(),
-        *((name, said.get(name)) for name in ("achieved_concurrency", "mean_acceptance_length")),
+        *((name, fields.get(name)) for name in ("achieved_concurrency", "mean_acceptance_length")),
     ):
         if value is not None:
             yield from reported(metric, value)
-    spread = bench.backend is not None and sglang_bench.spreads(said, "mean_acceptance_length")
-    for (metric, statistic), value in latencies(said, None).items():
+    spread = bench.backend is not None and sglang_bench.spreads(fields, "mean_acceptance_length")
+    for (metric, statistic), value in latencies(fields, None).items():
         if metric != "chunk_gap" or not spread:
             yield Measurement("reported", metric, statistic, value)

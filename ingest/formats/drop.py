@@ -39,7 +39,7 @@ from ingest.counters import (
 )
 from ingest.engine_settings import compiled, merged, of_vllm
 from ingest.formats.vllm_bench import LOCAL_TIME
-from ingest.read import head_of_file, open_content
+from ingest.model import head_of_file, open_content
 from ingest.settings import completed
 from ingest.stated import UNREADABLE, why
 from warehouse.contract import FACT_KEYS, Facts, Record

@@ -43,13 +43,13 @@ def sniff(data: memoryview) -> bool:
 
 def parse(content: FileContent, context: Context) -> Parsed:
     """Read a report, which is one cell. Raises InvalidInput."""
-    said, flags = json_object(content.data, "This GenAI-Perf report")
-    config = object_of(said.get("input_config"))
+    report, flags = json_object(content.data, "This GenAI-Perf report")
+    config = object_of(report.get("input_config"))
     level = LevelReport(
         generator=NAME,
         facts=_facts(config),
-        reported=reported_sections(said, _METRICS, "ms"),
-        completed=count(section(said, "request_count"), "avg"),
+        reported=reported_sections(report, _METRICS, "ms"),
+        completed=count(section(report, "request_count"), "avg"),
         flags=flags,
     )
     return Parsed(NAME, scrub({"input_config": config}), iter([cell_of(level, context)]))

@@ -17,8 +17,7 @@ import msgspec
 
 from ingest.clean import Body, prompt_text
 from ingest.level import LevelReport, LevelRequests, cell_of, error_rate, reported
-from ingest.model import Context, FileContent, Parsed
-from ingest.read import json_bytes
+from ingest.model import Context, FileContent, Parsed, json_bytes
 from ingest.stated import (
     UNREADABLE,
     count,
@@ -126,8 +125,8 @@ def parse(content: FileContent, context: Context) -> Parsed:
 
 
 def _of_report(content: FileContent, settings: dict[str, Any], stage: int | None) -> LevelReport:
-    said, flags = json_object(content.data, f"{content.path.name} of inference-perf")
-    successes, failures = section(said, "successes"), section(said, "failures")
+    report, flags = json_object(content.data, f"{content.path.name} of inference-perf")
+    successes, failures = section(report, "successes"), section(report, "failures")
     if "latency" not in successes:
         raise InvalidInput(
             "This is what inference-perf read from the server's own metrics, which are not those "
@@ -142,8 +141,8 @@ def _of_report(content: FileContent, settings: dict[str, Any], stage: int | None
             "this stage."
         )
         own, flags = None, (*flags, Flag("requests_not_divided", "info", not_divided))
-    length = number(said, "benchmark_time_seconds")
-    facts = facts_of(settings, object_of(said.get("load_summary")), stage)
+    length = number(report, "benchmark_time_seconds")
+    facts = facts_of(settings, object_of(report.get("load_summary")), stage)
     return LevelReport(
         generator=NAME,
         facts=facts if own is None else facts | dict(own.facts),
@@ -168,8 +167,8 @@ def _requests_of_stage(content: FileContent, stage: int | None) -> LevelReport |
     counts = {}
     for one in (content, *content.beside):
         if (found := _NAMES.fullmatch(one.path.name)) and found["stage"]:
-            said, _ = json_object(one.data, f"{one.path.name} of inference-perf")
-            ended = section(said, "successes"), section(said, "failures")
+            report, _ = json_object(one.data, f"{one.path.name} of inference-perf")
+            ended = section(report, "successes"), section(report, "failures")
             counts[int(found["stage"])] = sum(count(part, "count") or 0 for part in ended)
     before = sum(own for place, own in counts.items() if place < stage)
     return _of_requests(listed[0].data, (before, before + counts[stage]), sum(counts.values()))
@@ -184,16 +183,18 @@ def _reported(
     for metric, name in _RATES.items():
         yield from reported(metric, rates.get(name))
     for metric, names in _LENGTHS.items():
-        told = (successes[name] for name in names if section(successes, name))
-        yield from reported(metric, next(told, None))
+        sections = (successes[name] for name in names if section(successes, name))
+        yield from reported(metric, next(sections, None))
     yield from error_rate(completed, errored)
 
 
 # --- What the settings of a run and the load of a stage say of a cell.
 
 
-def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
-    """Return the facts; ``told`` is the report's own load. None for what neither says."""
+def facts_of(
+    settings: dict[str, Any], load_summary: dict[str, Any], stage: int | None
+) -> dict[str, Any]:
+    """Return the facts; ``load_summary`` is the report's own load. None for what neither says."""
     server, data = object_of(settings.get("server")), object_of(settings.get("data"))
     kind, ignore = server.get("type"), server.get("ignore_eos")
     dataset = text_of(data.get("type"))
@@ -214,19 +215,19 @@ def facts_of(settings: dict[str, Any], told: dict[str, Any], stage: int | None) 
         ),
         "dataset": dataset,
         "ignore_eos": ignore if isinstance(ignore, bool) else None,
-        **_load(object_of(settings.get("load")), told, stage),
+        **_load(object_of(settings.get("load")), load_summary, stage),
     }
 
 
-def _load(load: dict[str, Any], told: dict[str, Any], stage: int | None) -> dict[str, Any]:
+def _load(load: dict[str, Any], load_summary: dict[str, Any], stage: int | None) -> dict[str, Any]:
     stages = load.get("stages")
     listed = objects_of(stages) if isinstance(stages, list) else []
     place = 0 if stage is None and len(listed) == 1 else stage
     own = listed[place] if place is not None and place < len(listed) else {}
-    at_once = positive(told, "concurrency") or positive(own, "concurrency_level")
+    at_once = positive(load_summary, "concurrency") or positive(own, "concurrency_level")
     if at_once is not None:
         return {"load_profile": "concurrent", "concurrency": int(at_once)}
-    rate = positive(own, "rate") or positive(told, "requested_rate")
+    rate = positive(own, "rate") or positive(load_summary, "requested_rate")
     kind = load.get("type")
     arrivals = kind if kind in ("constant", "poisson") else None
     return {"load_profile": arrivals, "rate": rate} if rate is not None else {}

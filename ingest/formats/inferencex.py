@@ -21,8 +21,7 @@ import msgspec
 
 from analysis.flags.numbers import ended_otherwise
 from ingest.level import LevelReport, cells_of, left_out, reported, reported_flat
-from ingest.model import Context, FileContent, Parsed
-from ingest.read import json_bytes
+from ingest.model import Context, FileContent, Parsed, json_bytes
 from ingest.stated import (
     UNREADABLE,
     count,

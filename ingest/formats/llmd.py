@@ -48,8 +48,8 @@ from warehouse.secrets import scrub
 # --- What an llm-d benchmark report says of the servers and the load: its scenario.
 
 
-def facts_of(said: dict[str, Any]) -> dict[str, Any]:
-    scenario = object_of(said.get("scenario"))
+def facts_of(report: dict[str, Any]) -> dict[str, Any]:
+    scenario = object_of(report.get("scenario"))
     load = object_of(scenario.get("load"))
     if isinstance(scenario.get("stack"), list):
         stated = object_of(load.get("standardized"))
@@ -127,18 +127,18 @@ def _arguments(arguments: dict[str, dict[str, Any]]) -> dict[str, Any]:
     stand beside one another. The first that states a speculation tells the arm; of one that
     cannot be read no arm is told.
     """
-    told: dict[str, dict[str, Any]] = {}
+    by_engine: dict[str, dict[str, Any]] = {}
     for name, args in arguments.items():
         if args:
             try:
-                told[name] = of_arguments(args)
+                by_engine[name] = of_arguments(args)
             except UnknownKey:
-                told[name] = {"server_args": args}
+                by_engine[name] = {"server_args": args}
     facts: dict[str, Any] = {}
-    for one in reversed(told.values()):
-        facts |= one
-    servers = {name: one["server_args"] for name, one in told.items() if "server_args" in one}
-    if len(servers) == len(told) and len({repr(one) for one in servers.values()}) == 1:
+    for own in reversed(by_engine.values()):
+        facts |= own
+    servers = {n: own["server_args"] for n, own in by_engine.items() if "server_args" in own}
+    if len(servers) == len(by_engine) and len(set(map(repr, servers.values()))) == 1:
         return facts
     return facts | ({"server_args": servers} if servers else {})
 
@@ -226,31 +226,35 @@ def parse(content: FileContent, context: Context) -> Parsed:
     is_yaml = head_of(content.data)[:1] != b"{"
     flags: tuple[Flag, ...] = ()
     if is_yaml:
-        said = load_report(content.data, KIND)
+        report = load_report(content.data, KIND)
     else:
-        said, flags = json_object(content.data, "This llm-d benchmark report")
-    version = str(said.get("version"))
-    scenario, run = object_of(said.get("scenario")), object_of(said.get("run"))
+        report, flags = json_object(content.data, "This llm-d benchmark report")
+    version = str(report.get("version"))
+    scenario, run = object_of(report.get("scenario")), object_of(report.get("run"))
     load = object_of(scenario.get("load"))
     if version.startswith("0.1"):
         tool = load.get("name")
-        told = object_of(said.get("metrics"))
+        measured = object_of(report.get("metrics"))
     elif version.startswith("0.2"):
         tool = object_of(load.get("standardized")).get("tool")
         # inference-perf writes such a report itself, for others to add the servers.
         if not tool and str(run.get("uid")).startswith("inference-perf-"):
             tool = "inference-perf"
-        performance = object_of(object_of(said.get("results")).get("request_performance"))
-        told = object_of(performance.get("aggregate"))
+        performance = object_of(object_of(report.get("results")).get("request_performance"))
+        measured = object_of(performance.get("aggregate"))
     else:
         raise InvalidInput(
             f"This llm-d benchmark report has version {version[:20]}, 0.1 and 0.2 are read: export "
             "it in one of these, or give the report of its load generator."
         )
     # All converters write it, after the latencies and the requests.
-    if is_yaml and object_of(told.get("requests")) and not object_of(told.get("throughput")):
+    if (
+        is_yaml
+        and object_of(measured.get("requests"))
+        and not object_of(measured.get("throughput"))
+    ):
         raise cut_off(KIND)
-    requests = section(told, "requests")
+    requests = section(measured, "requests")
     if number(requests, "total") is None:
         raise InvalidInput(
             "This llm-d benchmark report has no results of requests: it describes the servers or a "
@@ -258,13 +262,13 @@ def parse(content: FileContent, context: Context) -> Parsed:
         )
     tool = str(tool or "").lower()
     cut = count(requests, "incomplete") or 0
-    time = object_of(told.get("time")) or object_of(run.get("time"))
-    total, failed = _counted(said, told, requests, tool)
+    time = object_of(measured.get("time")) or object_of(run.get("time"))
+    total, failed = _counted(report, measured, requests, tool)
     level = LevelReport(
         generator=NAME,
         definition=f"llm-d: {tool}" if tool else "unknown",
-        facts=facts_of(said),
-        reported=_reported(told, requests, tool, (total - cut, failed)),
+        facts=facts_of(report),
+        reported=_reported(measured, requests, tool, (total - cut, failed)),
         completed=total - cut,
         errored=failed,
         incomplete=cut,
@@ -272,17 +276,19 @@ def parse(content: FileContent, context: Context) -> Parsed:
         started_at=_moment(time.get("start")),
         duration=_duration(time),
         # A load may say Infinity, as of requests at once.
-        flags=(*flags, *held_by(told)),
+        flags=(*flags, *held_by(measured)),
     )
     config = scrub({"version": version, "scenario": scenario})
     return Parsed(NAME, config, iter([cell_of(level, context)]))
 
 
 def _reported(
-    told: dict[str, Any], requests: dict[str, Any], tool: str, counts: tuple[int, int | None]
+    measured: dict[str, Any], requests: dict[str, Any], tool: str, counts: tuple[int, int | None]
 ) -> Iterator[Measurement]:
-    rates = section(told, "throughput")
-    yield from reported_sections(section(told, "latency"), _METRICS.get(tool, _WITHOUT_FIRST), "")
+    rates = section(measured, "throughput")
+    yield from reported_sections(
+        section(measured, "latency"), _METRICS.get(tool, _WITHOUT_FIRST), ""
+    )
     for metric, names in _RATES.items():
         for name in names:
             rate = rates.get(name)
@@ -293,7 +299,7 @@ def _reported(
 
 
 def _counted(
-    said: dict[str, Any], told: dict[str, Any], requests: dict[str, Any], tool: str
+    report: dict[str, Any], measured: dict[str, Any], requests: dict[str, Any], tool: str
 ) -> tuple[int, int | None]:
     total, failed = count(requests, "total") or 0, count(requests, "failures")
     if failed is None:
@@ -301,11 +307,11 @@ def _counted(
         if tool not in ("vllm-benchmark", "inferencemax") or requests.get("failures") is not None:
             return total, None
         # Version 0.1 has of these what succeeded, and what was asked for elsewhere.
-        load = object_of(object_of(said.get("scenario")).get("load"))
+        load = object_of(object_of(report.get("scenario")).get("load"))
         prompts = count(object_of(load.get("args")), "num_prompts")
         return total, None if prompts is None else max(prompts - total, 0)
-    rate = object_of(told.get("throughput")).get("requests_per_sec")
-    length = object_of(told.get("time")).get("duration")
+    rate = object_of(measured.get("throughput")).get("requests_per_sec")
+    length = object_of(measured.get("time")).get("duration")
     if (
         tool == "aiperf" and failed and is_number(rate) and is_number(length)
         # The rate of successes says whether all of AIPerf's total succeeded: its failures are kinds of

@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 
 from ingest.level import LevelReport, LevelRequests, cell_of, reported
-from ingest.model import Context, FileContent, Parsed
-from ingest.read import json_bytes
+from ingest.model import Context, FileContent, Parsed, json_bytes
 from ingest.stated import (
     UNREADABLE,
     head_of,
@@ -74,23 +73,23 @@ def is_by_product(path: Path) -> bool:
 
 def parse(content: FileContent, context: Context) -> Parsed:
     """Read a summary with its requests, which is one cell. Raises InvalidInput."""
-    said, flags = json_object(content.data, "This LLMPerf result")
-    completed = _number(said, "results_num_completed_requests")
-    per_minute = _number(said, "results_num_completed_requests_per_min") or 0
+    report, flags = json_object(content.data, "This LLMPerf result")
+    completed = _number(report, "results_num_completed_requests")
+    per_minute = _number(report, "results_num_completed_requests_per_min") or 0
     length = completed / per_minute * _MINUTE if completed and per_minute > 0 else None
-    errors, ended = "results_number_errors", _number(said, "timestamp")
-    errored = _number(said, errors) if errors in said else 0
-    lengths = number(said, "mean_input_tokens"), number(said, "mean_output_tokens")
+    errors, ended = "results_number_errors", _number(report, "timestamp")
+    errored = _number(report, errors) if errors in report else 0
+    lengths = number(report, "mean_input_tokens"), number(report, "mean_output_tokens")
     level = LevelReport(
         generator=NAME,
         facts={
-            "model": said.get("model") or None,
+            "model": report.get("model") or None,
             "request_format": "chat_completions",
             "dataset": None if None in lengths else f"sonnet {lengths[0]:g}/{lengths[1]:g}",
             "load_profile": "concurrent",
-            "concurrency": positive(said, "num_concurrent_requests"),
+            "concurrency": positive(report, "num_concurrent_requests"),
         },
-        reported=_reported(said),
+        reported=_reported(report),
         completed=None if completed is None else int(completed),
         errored=None if errored is None else int(errored),
         started_at=moment_of(None if ended is None or length is None else ended - length),
@@ -98,26 +97,26 @@ def parse(content: FileContent, context: Context) -> Parsed:
         flags=flags,
         requests=_requests(content),
     )
-    config = {key: value for key, value in said.items() if not key.startswith("results_")}
+    config = {key: value for key, value in report.items() if not key.startswith("results_")}
     return Parsed(NAME, scrub(config), iter([cell_of(level, context)]))
 
 
-def _reported(said: dict[str, Any]) -> Iterator[Measurement]:
+def _reported(report: dict[str, Any]) -> Iterator[Measurement]:
     for metric, (name, factor) in _METRICS.items():
         own = {
-            key.removeprefix(f"results_{name}_").removeprefix("quantiles_"): _number(said, key)
-            for key in said
+            key.removeprefix(f"results_{name}_").removeprefix("quantiles_"): _number(report, key)
+            for key in report
             if key.startswith(f"results_{name}_")
         }
         yield from reported(metric, own, factor)
     for metric, (name, divisor) in _RATES.items():
-        if (rate := _number(said, name)) is not None:
+        if (rate := _number(report, name)) is not None:
             yield from reported(metric, rate / divisor)
 
 
-def _number(said: dict[str, Any], name: str) -> float | None:
+def _number(report: dict[str, Any], name: str) -> float | None:
     """Return a number; LLMPerf writes numpy's integers as texts."""
-    value = said.get(name)
+    value = report.get(name)
     with contextlib.suppress(ValueError):
         value = float(value) if isinstance(value, str) else value
     return number({name: value}, name)

@@ -81,8 +81,7 @@ def is_by_product(path: Path) -> bool:
         return next(path.parent.parent.rglob(_ONE_RUN), None) is not None
     if path.suffix == ".csv":
         return path.with_suffix(".json").is_file()
-    made = path.with_name("profile_export_genai_perf.json")
-    return path.name in _GENAI_PERF and made.is_file()
+    return path.name in _GENAI_PERF and path.with_name("profile_export_genai_perf.json").is_file()
 
 
 def is_summary(path: Path) -> bool:

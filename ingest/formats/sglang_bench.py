@@ -77,37 +77,39 @@ _SERVER_ARGUMENTS = (
 _NOT_GIVEN = (None, False, "", "auto", "none", "null", 0, 1)
 
 
-def facts_of(said: dict[str, Any]) -> dict[str, Any]:
+def facts_of(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the facts that a line states or implies, in the contract's words; None for what it
     does not."""
-    backend = str(said.get("backend") or "")
+    backend = str(fields.get("backend") or "")
     return {
         "engine": _ENGINES.get(backend.split("-")[0]),
         "request_format": _FORMATS.get(backend),
-        "dataset": _dataset(said),
-        "arm": said.get("tag") if isinstance(said.get("tag"), str) else None,
-        **_load(said),
-        **_server(said.get("server_info"), said.get("accept_length")),
+        "dataset": _dataset(fields),
+        "arm": fields.get("tag") if isinstance(fields.get("tag"), str) else None,
+        **_load(fields),
+        **_server(fields.get("server_info"), fields.get("accept_length")),
     }
 
 
-def _dataset(said: dict[str, Any]) -> str | None:
-    name = said.get("dataset_name")
+def _dataset(fields: dict[str, Any]) -> str | None:
+    name = fields.get("dataset_name")
     if not isinstance(name, str) or not name.startswith(("random", "image")):
         return name if isinstance(name, str) else None
-    ratio = number(said, "random_range_ratio")
+    ratio = number(fields, "random_range_ratio")
     spread = f", ratio {ratio:g}" if ratio is not None and ratio != 1 else ""
-    return f"{name} {count(said, 'random_input_len')}/{count(said, 'random_output_len')}{spread}"
+    return (
+        f"{name} {count(fields, 'random_input_len')}/{count(fields, 'random_output_len')}{spread}"
+    )
 
 
-def _load(said: dict[str, Any]) -> dict[str, Any]:
+def _load(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the load: requests at a rate come as a Poisson process, a trace brings its own times."""
-    limit, rate = positive(said, "max_concurrency"), said.get("request_rate")
+    limit, rate = positive(fields, "max_concurrency"), fields.get("request_rate")
     if rate == "trace":
-        return {"load_profile": "trace", "trace": said.get("dataset_name"), "concurrency": limit}
+        return {"load_profile": "trace", "trace": fields.get("dataset_name"), "concurrency": limit}
     # JSON has no infinity: Python writes it as a word, which is a text here, or unknown.
-    rate = None if rate == "inf" else number(said, "request_rate")
-    if min(rate or 1, number(said, "max_concurrency") or 1) < 0:
+    rate = None if rate == "inf" else number(fields, "request_rate")
+    if min(rate or 1, number(fields, "max_concurrency") or 1) < 0:
         raise InvalidInput(
             "This SGLang benchmark has a rate or a limit of requests below zero; run it again."
         )
@@ -116,72 +118,72 @@ def _load(said: dict[str, Any]) -> dict[str, Any]:
     return {"load_profile": "concurrent" if limit else "throughput", "concurrency": limit}
 
 
-def _server(told: Any, accepted: Any) -> dict[str, Any]:
+def _server(info: Any, accepted: Any) -> dict[str, Any]:
     """Return the server's own arguments, which SGLang's ``/server_info`` tells; of vLLM only what
     its engine made of them. ``accepted``: the mean length of acceptance.
     """
-    if not isinstance(told, dict) or not isinstance(told.get("model_path"), str):
-        config = told.get("vllm_config") if isinstance(told, dict) else None
+    if not isinstance(info, dict) or not isinstance(info.get("model_path"), str):
+        config = info.get("vllm_config") if isinstance(info, dict) else None
         settings = of_vllm(config) if isinstance(config, dict) else of_text(str(config or ""))
         return {"engine_settings": settings or None}
-    radix, dtype = told.get("disable_radix_cache"), told.get("dtype")
-    has_dp = told.get("enable_dp_attention") is True
+    radix, dtype = info.get("disable_radix_cache"), info.get("dtype")
+    has_dp = info.get("enable_dp_attention") is True
     # A replica of the model is as large as TP x PP, and data parallelism of the attention alone lies
     # within it.
-    replica, gpus = positive(told, "tp_size"), None
-    if replica is not None and told.get("device", "cuda") != "cpu":
-        copies = 1 if has_dp else positive(told, "dp_size") or 1
-        gpus = int(replica * (positive(told, "pp_size") or 1) * copies)
+    replica, gpus = positive(info, "tp_size"), None
+    if replica is not None and info.get("device", "cuda") != "cpu":
+        copies = 1 if has_dp else positive(info, "dp_size") or 1
+        gpus = int(replica * (positive(info, "pp_size") or 1) * copies)
     # Arguments that were given, or that SGLang chose in place of its default.
     given = {
-        name: told[name]
+        name: info[name]
         for name in (*_SERVER_ARGUMENTS, *(("dp_size",) if has_dp else ()))
-        if name in told and (told[name] is True or told[name] not in _NOT_GIVEN)
+        if name in info and (info[name] is True or info[name] not in _NOT_GIVEN)
     }
     return {
         "engine": "sglang",
-        "engine_version": text_of(told.get("version")),
-        "model": text_of(told.get("served_model_name")) or told["model_path"],
-        "model_revision": text_of(told.get("revision")),
-        "precision": text_of(told.get("quantization"))
+        "engine_version": text_of(info.get("version")),
+        "model": text_of(info.get("served_model_name")) or info["model_path"],
+        "model_revision": text_of(info.get("revision")),
+        "precision": text_of(info.get("quantization"))
         or (None if dtype == "auto" else text_of(dtype)),
         "gpu_count": gpus,
         "tensor_parallel_size": replica,
         "prefix_caching": None if not isinstance(radix, bool) else not radix,
         "server_args": given or None,
-        "engine_settings": of_sglang(told) or None,
-        **_speculation(told, accepted),
+        "engine_settings": of_sglang(info) or None,
+        **_speculation(info, accepted),
     }
 
 
-def _speculation(told: dict[str, Any], accepted: Any) -> dict[str, Any]:
+def _speculation(info: dict[str, Any], accepted: Any) -> dict[str, Any]:
     """Return the arm: a chain of drafts is as long as its steps; a tree is told by its whole size."""
-    if "speculative_algorithm" not in told:
+    if "speculative_algorithm" not in info:
         return {}
-    algorithm = told["speculative_algorithm"]
+    algorithm = info["speculative_algorithm"]
     if algorithm is None:
         return {"spec_method": "none"}
-    steps = positive(told, "speculative_num_steps")
-    tree = positive(told, "speculative_num_draft_tokens")
-    chain = number(told, "speculative_eagle_topk") in (None, 1)
+    steps = positive(info, "speculative_num_steps")
+    tree = positive(info, "speculative_num_draft_tokens")
+    chain = number(info, "speculative_eagle_topk") in (None, 1)
     # Of the tokens that are verified together one is the last accepted.
     k = steps if chain and steps else tree - 1 if tree else None
-    config = {key: told[key] for key in _SPECULATIVE if told.get(key) is not None}
+    config = {key: info[key] for key in _SPECULATIVE if info.get(key) is not None}
     # Below 1 they accept what the target model would not have said; 1 is what is not asked for.
     config |= {
-        key: told[key]
+        key: info[key]
         for key in ("speculative_accept_threshold_single", "speculative_accept_threshold_acc")
-        if (number(told, key) or 1) < 1
+        if (number(info, key) or 1) < 1
     }
     # A tree keeps its size whatever is asked for. The steps of a chain are only where it starts.
-    if told.get("speculative_adaptive") is True and chain:
+    if info.get("speculative_adaptive") is True and chain:
         config["speculative_adaptive"] = True
         k = max(k or 0, math.ceil(accepted) - 1 if is_number(accepted) else 0)
     return {
         "spec_method": _METHODS.get(str(algorithm).upper(), str(algorithm).lower()),
         "num_speculative_tokens": k or None,
-        "draft_model": text_of(told.get("speculative_draft_model_path")),
-        "draft_revision": text_of(told.get("speculative_draft_model_revision")),
+        "draft_model": text_of(info.get("speculative_draft_model_path")),
+        "draft_revision": text_of(info.get("speculative_draft_model_revision")),
         "speculative_config": config,
     }
 
@@ -231,8 +233,8 @@ def parse(content: FileContent, context: Context) -> Parsed:
     """Read a file; each line is a cell. Raises InvalidInput."""
     runs = list(decoded_lines(content.data, _decode, KIND))
     config = [
-        {key: value for key, value in said.items() if not key.endswith("_ms")}
-        for (said, _), _ in runs
+        {key: value for key, value in fields.items() if not key.endswith("_ms")}
+        for (fields, _), _ in runs
     ]
     names = (f"Line {number}" for number, _ in lines(content.data))
     cells = cells_of(list(zip(names, runs, strict=True)), _level, context)
@@ -249,8 +251,8 @@ def _decode(data: bytes | memoryview) -> _Decoded:
 
 
 def _level(run: tuple[_Decoded, tuple[Flag, ...]]) -> LevelReport:
-    (said, details), flags = run
-    completed, length = count(said, "completed"), number(said, "duration")
+    (fields, details), flags = run
+    completed, length = count(fields, "completed"), number(fields, "duration")
     if completed is None or length is None:
         raise InvalidInput(
             "This SGLang benchmark has no 'completed' or no 'duration', each a number: the run was cut "
@@ -260,20 +262,20 @@ def _level(run: tuple[_Decoded, tuple[Flag, ...]]) -> LevelReport:
     failed = None if requests is None else sum(error is not None for error in requests.errors)
     return LevelReport(
         generator=NAME,
-        facts=facts_of(said),
-        reported=_reported(said, completed, failed),
+        facts=facts_of(fields),
+        reported=_reported(fields, completed, failed),
         completed=completed,
         errored=failed or 0,
         duration=length,
-        flags=(*flags, *left_out(said, _KNOWN), *as_asked_for(said)),
+        flags=(*flags, *left_out(fields, _KNOWN), *as_asked_for(fields)),
         requests=requests,
     )
 
 
-def as_asked_for(said: dict[str, Any]) -> Iterator[Flag]:
+def as_asked_for(fields: dict[str, Any]) -> Iterator[Flag]:
     """Yield a flag where more output tokens are counted than the texts hold."""
-    counted, held = said.get("total_output_tokens"), said.get("total_output_tokens_retokenized")
-    if said.get("backend") in _OWN_INTERFACE or not is_number(counted) or not is_number(held):
+    counted, held = fields.get("total_output_tokens"), fields.get("total_output_tokens_retokenized")
+    if fields.get("backend") in _OWN_INTERFACE or not is_number(counted) or not is_number(held):
         return
     # Texts that are tokenised again give some tokens more or fewer than were generated.
     if held > 0 and counted > 1.2 * held:
@@ -286,21 +288,21 @@ def as_asked_for(said: dict[str, Any]) -> Iterator[Flag]:
         )
 
 
-def spreads(said: dict[str, Any], accepted: str) -> bool:
+def spreads(fields: dict[str, Any], accepted: str) -> bool:
     """Return whether the ITL of a run is a gap spread over the tokens of its chunk: that of SGLang's own
     interface, and with speculation."""
-    return said.get("backend") in _OWN_INTERFACE or bool(said.get(accepted))
+    return fields.get("backend") in _OWN_INTERFACE or bool(fields.get(accepted))
 
 
-def _reported(said: dict[str, Any], done: int, failed: int | None) -> Iterator[Measurement]:
+def _reported(fields: dict[str, Any], done: int, failed: int | None) -> Iterator[Measurement]:
     for metric, name in _RATES.items():
-        yield from reported(metric, said.get(name))
-    yield from reported_flat(said, _LATENCIES)
-    if not spreads(said, "accept_length"):
-        yield from reported("chunk_gap", flat(said, "itl_ms"))
+        yield from reported(metric, fields.get(name))
+    yield from reported_flat(fields, _LATENCIES)
+    if not spreads(fields, "accept_length"):
+        yield from reported("chunk_gap", flat(fields, "itl_ms"))
     # Left at 0 where rounds of a conversation follow one another.
-    totals = {"prompt_tokens": said.get("total_input_tokens") or None,
-              "output_tokens": said.get("total_output_tokens")}  # fmt: skip
+    totals = {"prompt_tokens": fields.get("total_input_tokens") or None,
+              "output_tokens": fields.get("total_output_tokens")}  # fmt: skip
     for metric, total in totals.items() if done > 0 else ():
         # What is no number goes on as it is, to be judged there.
         yield from reported(metric, total / done if is_number(total) else total)
@@ -313,11 +315,11 @@ def _requests(details: Details) -> LevelRequests | None:
         return None
     lengths = details.output_lens
     gaps = details.itls or [[] for _ in lengths]
-    told = details.errors or [None] * len(lengths)
-    if len({len(one) for one in (lengths, gaps, told, details.ttfts)}) > 1:
+    info = details.errors or [None] * len(lengths)
+    if len({len(one) for one in (lengths, gaps, info, details.ttfts)}) > 1:
         raise InvalidInput(DIFFER)
     first, ends, errors = [], [], []
-    for ttft, gap, error, length in zip(details.ttfts, gaps, told, lengths, strict=True):
+    for ttft, gap, error, length in zip(details.ttfts, gaps, info, lengths, strict=True):
         # A request that failed has no output; one that was cut off says so in words.
         failed = bool(error) or not length
         errors.append((error or "no output") if failed else None)

@@ -35,19 +35,19 @@ def sniff(data: memoryview) -> bool:
 
 def parse(content: FileContent, context: Context) -> Parsed:
     """Read a result, which is one cell. Raises InvalidInput."""
-    said, flags = json_object(content.data, "This vllm bench result")
-    level = _throughput(said, flags) if "elapsed_time" in said else _latency(said, flags)
-    config = {key: value for key, value in said.items() if key != "latencies"}
+    result, flags = json_object(content.data, "This vllm bench result")
+    level = _throughput(result, flags) if "elapsed_time" in result else _latency(result, flags)
+    config = {key: value for key, value in result.items() if key != "latencies"}
     return Parsed(NAME, scrub(config), iter([cell_of(level, context)]))
 
 
-def _throughput(said: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
-    requests, elapsed = count(said, "num_requests"), number(said, "elapsed_time")
+def _throughput(result: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
+    requests, elapsed = count(result, "num_requests"), number(result, "elapsed_time")
     if requests is None or elapsed is None or elapsed <= 0:
         raise InvalidInput(
             "This vllm bench throughput result lacks its number of requests or its time; run it again."
         )
-    tokens = count(said, "total_num_tokens")
+    tokens = count(result, "total_num_tokens")
     if tokens is not None and tokens < requests:
         raise InvalidInput(
             f"This vllm bench throughput result counts {tokens:,} tokens in {requests:,} requests, "
@@ -57,21 +57,21 @@ def _throughput(said: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
     return LevelReport(
         generator="vllm-throughput",
         facts={
-            "model": text_of(said.get("model_id")),
+            "model": text_of(result.get("model_id")),
             "engine": "vllm",
             "load_profile": "throughput",
         },
         reported=chain.from_iterable(
-            reported(metric, said.get(name)) for metric, name in _RATES.items()
+            reported(metric, result.get(name)) for metric, name in _RATES.items()
         ),
         completed=requests,
         duration=elapsed,
-        flags=(*flags, *contradicted("total_throughput", said.get("tokens_per_second"), counted)),
+        flags=(*flags, *contradicted("total_throughput", result.get("tokens_per_second"), counted)),
     )
 
 
-def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
-    batches, mean = said.get("latencies"), number(said, "avg_latency")
+def _latency(result: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
+    batches, mean = result.get("latencies"), number(result, "avg_latency")
     if not isinstance(batches, list) or not batches or not all(map(is_number, batches)):
         raise InvalidInput(
             "This vllm bench latency result lacks the time of some of its batches; run it again."
@@ -81,10 +81,10 @@ def _latency(said: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
             f"A batch of this vllm bench latency result took {min(batches):g} s, which cannot be: it "
             "was altered; copy it again from its source."
         )
-    percentiles = section(said, "percentiles")
+    percentiles = section(result, "percentiles")
     return LevelReport(
         generator="vllm-latency",
-        facts={"model": text_of(said.get("model_id")), "engine": "vllm"},
+        facts={"model": text_of(result.get("model_id")), "engine": "vllm"},
         reported=reported("request_latency", {"mean": mean, **percentiles}),
         completed=len(batches),
         flags=(

@@ -24,7 +24,6 @@ from runners.probes import interpreter
 from runners.serving.engines import PORT, Tool, engine_of, server_command, tool
 from runners.surroundings.machine import survey, visible
 from runners.surroundings.models import ModelFiles, find
-from runners.texts.loads import with_frozen_rates
 from warehouse.errors import RunnerError
 
 #: By the name under which a check speaks; in the order in which a reader mends things.
@@ -66,7 +65,7 @@ def run_check(name: str, situation: Situation) -> list[CheckFinding]:
 def look(study: Study | None, results: Path) -> Situation:
     """Find out everything that the checks need to know."""
     env = {**os.environ, **(study.environment if study is not None else {})}
-    plan = None if study is None else make_plan(with_frozen_rates(study, results))
+    plan = None if study is None else make_plan(study, results)
     served = "vllm" if study is None else engine_of(study).tool
     vllm, guidellm = tool(study, served), tool(study, "guidellm")
     node = survey()

@@ -14,12 +14,11 @@ from runners.checks.finding import (
 )
 from runners.measuring.guidellm import NEWEST, OLDEST
 from runners.planning.loads import Dataset, Hub
-from runners.planning.plan import Launch, Plan
+from runners.planning.plan import Launch, Plan, doubts, refusals
 from runners.planning.study_file import SWITCHES, Study, Switch
 from runners.probes import interpreter
 from runners.serving.engines import Kind, Tool, engine_of
 from runners.surroundings.models import hub_cache
-from runners.texts.loads import doubts, refusals
 from runners.texts.prompts import few_prompts, prompt_sets
 from warehouse.contract import TABLE
 from warehouse.errors import RunnerError, StudyError

@@ -10,20 +10,24 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
-from runners.executors import ExecutorJob, ExecutorOutcome, Update
-from runners.executors.settings import KubernetesSettings
-from runners.executors.waiting import (
+from runners.executors import (
+    CALL_S,
+    ExecutorJob,
+    ExecutorOutcome,
     Queue,
     Scheduler,
     Silent,
     Submitted,
+    Update,
+    call,
     good_cells,
     last_printed,
     run_launches,
 )
+from runners.executors.settings import KubernetesSettings
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan, gpus_needed
 from runners.surroundings.layout import Layout
@@ -52,8 +56,8 @@ _LONGEST = 63
 
 def instance(study: str, settings: KubernetesSettings) -> str:
     """Return the label that all Jobs of a study in one results folder share."""
-    place = json.dumps([study, settings.claim, settings.results])
-    return f"{_slug(study)[:40].strip('-')}-{_hash(place)}"
+    results = json.dumps([study, settings.claim, settings.results])
+    return f"{_slug(study)[:40].strip('-')}-{_hash(results)}"
 
 
 def manifest(
@@ -102,16 +106,17 @@ def _pod(
     launch_id: str, text: str, gpus: int, arguments: Sequence[str], settings: KubernetesSettings
 ) -> dict[str, Any]:
     claims = {settings.claim: settings.results, **settings.mounts}
-    places: list[tuple[dict[str, Any], str]] = [
-        ({"name": f"claim-{at}", "persistentVolumeClaim": {"claimName": name}}, path)
-        for at, (name, path) in enumerate(claims.items())
+    # Each volume with the path at which the pod sees it.
+    volumes: list[tuple[dict[str, object], str]] = [
+        ({"name": f"claim-{number}", "persistentVolumeClaim": {"claimName": name}}, path)
+        for number, (name, path) in enumerate(claims.items())
     ]
     if text:
         field = {"fieldRef": {"fieldPath": f"metadata.annotations['{_STUDY}']"}}
         sent = {"downwardAPI": {"items": [{"path": "study.yaml", **field}]}}
-        places.append(({"name": "study", **sent}, _FOLDER))
+        volumes.append(({"name": "study", **sent}, _FOLDER))
     shared = {"medium": "Memory", "sizeLimit": settings.shared_memory}
-    places += [
+    volumes += [
         ({"name": "tmp", "emptyDir": {}}, "/tmp"),
         ({"name": "shared-memory", "emptyDir": shared}, "/dev/shm"),
     ]
@@ -146,10 +151,10 @@ def _pod(
                 "capabilities": {"drop": ["ALL"]},
             },
             "volumeMounts": [
-                {"name": volume["name"], "mountPath": path} for volume, path in places
+                {"name": volume["name"], "mountPath": path} for volume, path in volumes
             ],
         }],
-        "volumes": [volume for volume, _ in places],
+        "volumes": [volume for volume, _ in volumes],
         **settings.pod,
     }  # fmt: skip
 
@@ -162,8 +167,8 @@ def label(text: str) -> str:
 
 
 def _slug(text: str) -> str:
-    found = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-    return found if found[:1].isalpha() else f"s-{found}".rstrip("-")
+    slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    return slug if slug[:1].isalpha() else f"s-{slug}".rstrip("-")
 
 
 def _hash(text: str) -> str:
@@ -174,7 +179,7 @@ def _hash(text: str) -> str:
 
 
 _LOG_LINES = 2000
-_TIMEOUT_S = 120.0
+_INSTALL = "install it and let it know the cluster (`kubectl get jobs` must answer)"
 _WORD = re.compile(r'^(error: |Error from server (\(\w+\))?:? ?)+(error when creating "STDIN": )?')
 
 
@@ -217,8 +222,9 @@ class Kubernetes:
         cells = [good_cells(plan, job, launch_id) for launch_id in outcome.done]
         if all(good == total for good, total in cells):
             return outcome
-        claim = f"the claim {self.settings.claim}, below {self.settings.results}"
-        return replace(outcome, results_at=claim)
+        return replace(
+            outcome, results_at=f"the claim {self.settings.claim}, below {self.settings.results}"
+        )
 
 
 @dataclass(frozen=True)
@@ -231,40 +237,40 @@ class KubernetesQueue(Queue):
         "context": (str, type(None)), "namespace": (str, type(None)), "instance": (str,),
     }  # fmt: skip
 
-    def place(self) -> tuple["Kubectl", str]:
-        """Return where the Jobs are, and their label. RunnerError where nothing was submitted."""
+    @property
+    def kubectl(self) -> "Kubectl":
+        """What asks for the Jobs. RunnerError where nothing was submitted."""
         written = self.read()
         if written is None:
             raise RunnerError(
                 f"Nothing of {self.layout.study} was submitted from {self.layout.results}."
             )
-        return Kubectl(written["context"], written["namespace"]), written["instance"]
+        return Kubectl(**written)
 
     def submitted(self) -> Mapping[str, Submitted]:
         """Return the Jobs that Kubernetes still knows, by launch."""
-        kubectl, label = self.place()
         try:
-            return seen(kubectl.objects(label))
+            return seen(self.kubectl.objects())
         except Silent as error:
             raise RunnerError(f"{error}; check `kubectl get jobs`.") from None
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """Delete Jobs with their pods."""
-        self.place()[0].delete(jobs)
+        self.kubectl.delete(jobs)
 
     def log(self, launch_id: str, lines: int) -> list[str] | None:
         """Return what the pod printed last, else what was kept of it."""
-        known = self.submitted().get(launch_id)
-        found = [] if known is None else self.place()[0].log(known.job, lines)
-        return found or super().log(launch_id, lines)
+        job = self.submitted().get(launch_id)
+        printed = [] if job is None else self.kubectl.log(job.job, lines)
+        return printed or super().log(launch_id, lines)
 
     def follow(self, launch_id: str) -> Iterator[str]:
         """Return an iterator over what the pod prints, until it ends. RunnerError where there is
         none."""
-        known = self.submitted().get(launch_id)
-        if known is None:
+        job = self.submitted().get(launch_id)
+        if job is None:
             raise RunnerError(f"There is no Job of {launch_id}, so nothing can be followed.")
-        return self.place()[0].followed(known.job)
+        return self.kubectl.followed(job.job)
 
 
 @dataclass(frozen=True)
@@ -277,36 +283,35 @@ class _KubernetesScheduler(KubernetesQueue, Scheduler):
     over: set[str] = field(default_factory=set)
     outlives: ClassVar[bool] = True
 
-    def place(self) -> tuple["Kubectl", str]:
-        kubectl = Kubectl(self.settings.context, self.settings.namespace)
-        return kubectl, instance(self.plan.study.name, self.settings)
+    @property
+    def kubectl(self) -> "Kubectl":
+        label = instance(self.plan.study.name, self.settings)
+        return Kubectl(self.settings.context, self.settings.namespace, label)
 
     def standing(self) -> Mapping[str, str]:
-        kubectl, label = self.place()
         try:
-            known = seen(kubectl.objects(label))
+            jobs = seen(self.kubectl.objects())
         except Silent as error:
             raise RunnerError(f"{error}; check `kubectl get jobs`, then run it again.") from None
         # Where this machine sees results they are asked, and not the Jobs.
         blind = not look(self.plan, self.layout, None, Now(self.job.software)).good
         standing = {}
         for launch in self.job.launches:
-            found = known.get(launch.launch_id)
-            if found is None:
+            if (job := jobs.get(launch.launch_id)) is None:
                 continue
-            same = found.job == self._manifest(launch)["metadata"]["name"]
-            if not found.over or (same and found.state == "done" and blind):
-                standing[launch.launch_id] = found.job
+            same = job.job == self._manifest(launch)["metadata"]["name"]
+            if not job.over or (same and job.state == "done" and blind):
+                standing[launch.launch_id] = job.job
             elif same:
-                self.over.add(found.job)
+                self.over.add(job.job)
         return standing
 
     def submit(self, launch: Launch) -> str:
-        kubectl, made = self.place()[0], self._manifest(launch)
+        made = self._manifest(launch)
         name = str(made["metadata"]["name"])
         if name in self.over:
-            kubectl.delete([name], wait=True)
-        kubectl.create(made)
+            self.kubectl.delete([name], wait=True)
+        self.kubectl.create(made)
         return name
 
     def _manifest(self, launch: Launch) -> dict[str, Any]:
@@ -314,35 +319,35 @@ class _KubernetesScheduler(KubernetesQueue, Scheduler):
         return manifest(study, launch.launch_id, self.text, gpus, self.job.arguments, self.settings)
 
     def note(self, jobs: Mapping[str, str]) -> None:
-        kubectl, label = self.place()
-        where = {"context": kubectl.context, "namespace": kubectl.namespace}
-        self.write({**where, "instance": label})
+        self.write(asdict(self.kubectl))
 
     def states(self, jobs: Mapping[str, str]) -> Iterator[Update]:
-        kubectl, label = self.place()
-        known = seen(kubectl.objects(label))
+        kubectl = self.kubectl
+        there = seen(kubectl.objects())
         for launch_id, name in jobs.items():
-            found = known.get(launch_id)
-            if found is None or found.job != name:
+            job = there.get(launch_id)
+            if job is None or job.job != name:
                 yield Update(launch_id, "failed", f"its Job {name} is gone: somebody deleted it")
-            elif found.over:
+            elif job.over:
                 lines = kubectl.log(name, _LOG_LINES)
                 if lines:  # The pod may be gone tomorrow.
-                    self.log_file(launch_id).write_text("\n".join(lines) + "\n", encoding="utf-8")
-                if found.state == "done":
+                    self.layout.log(launch_id, self.scheduler).write_text(
+                        "\n".join(lines) + "\n", encoding="utf-8"
+                    )
+                if job.state == "done":
                     yield Update(launch_id, "done", f"Job {name}")
                 else:
-                    why = f"{found.where}; its last line: {last_printed(lines)}"
+                    why = f"{job.where}; its last line: {last_printed(lines)}"
                     yield Update(launch_id, "failed", why)
-            elif found.never:
+            elif job.never:
                 kubectl.delete([name])
-                why = f"it can never start ({found.where}), so its Job was deleted"
+                why = f"it can never start ({job.where}), so its Job was deleted"
                 yield Update(launch_id, "failed", why)
-            elif found.state == "waiting":
-                yield Update(launch_id, "waiting", f"Job {name}: {found.where}")
+            elif job.state == "waiting":
+                yield Update(launch_id, "waiting", f"Job {name}: {job.where}")
             else:
                 last = next(iter(kubectl.log(name, 1)), "")
-                yield Update(launch_id, "running", f"on {found.where}: {last[:120]}".rstrip(": "))
+                yield Update(launch_id, "running", f"on {job.where}: {last[:120]}".rstrip(": "))
 
 
 # --- kubectl: what is asked of it, and how its answers read.
@@ -350,14 +355,15 @@ class _KubernetesScheduler(KubernetesQueue, Scheduler):
 
 @dataclass(frozen=True)
 class Kubectl:
-    """kubectl for one context and namespace, None for its own."""
+    """kubectl for one context and namespace, None for its own, and the label that a study's Jobs share."""
 
-    context: str | None = None
-    namespace: str | None = None
+    context: str | None
+    namespace: str | None
+    instance: str
 
     def create(self, manifest: Mapping[str, Any]) -> None:
         """Make one Job. RunnerError with Kubernetes' own words where it is refused."""
-        done = self._asked("create", "-f", "-", given=json.dumps(manifest))
+        done = self._insist("create", "-f", "-", given=json.dumps(manifest))
         if done.returncode != 0:
             raise RunnerError(
                 f"Kubernetes refused the Job {manifest['metadata']['name']}: {_words(done.stderr)}. "
@@ -365,10 +371,10 @@ class Kubectl:
                 "again."
             )
 
-    def objects(self, instance: str) -> list[Mapping[str, Any]]:
+    def objects(self) -> list[Mapping[str, Any]]:
         """Return the Jobs and pods of a study. Raises Silent."""
-        chosen = f"{APP}={NAME},{INSTANCE}={instance}"
-        done = self._call("get", "jobs,pods", "-l", chosen, "-o", "json")
+        chosen = f"{APP}={NAME},{INSTANCE}={self.instance}"
+        done = call(self._argv("get", "jobs,pods", "-l", chosen, "-o", "json"), _INSTALL)
         if done.returncode != 0:
             raise Silent(f"kubectl got no answer: {_words(done.stderr)}")
         try:
@@ -380,8 +386,8 @@ class Kubectl:
         """End Jobs and their pods; those that are gone already are left. Raises RunnerError."""
         if not names:
             return
-        waiting = ["--wait=true", f"--timeout={_TIMEOUT_S:g}s"] if wait else ["--wait=false"]
-        done = self._asked(
+        waiting = ["--wait=true", f"--timeout={CALL_S:g}s"] if wait else ["--wait=false"]
+        done = self._insist(
             "delete", "jobs", *names, "--ignore-not-found", "--cascade=foreground", *waiting
         )
         if done.returncode != 0:
@@ -393,7 +399,7 @@ class Kubectl:
     def log(self, job: str, lines: int) -> list[str]:
         """Return what a Job's newest pod printed last; nothing where it cannot be had."""
         try:
-            done = self._call("logs", f"job/{job}", f"--tail={lines}")
+            done = call(self._argv("logs", f"job/{job}", f"--tail={lines}"), _INSTALL)
         except Silent:
             return []
         return done.stdout.splitlines() if done.returncode == 0 else []
@@ -409,25 +415,12 @@ class Kubectl:
         where = {"--context": self.context, "--namespace": self.namespace}
         return ["kubectl", *(f"{k}={v}" for k, v in where.items() if v is not None), *words]
 
-    def _asked(self, *words: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+    def _insist(self, *words: str, given: str = "") -> "subprocess.CompletedProcess[str]":
+        """Return how kubectl ended. RunnerError where it does not answer: this is not asked again."""
         try:
-            return self._call(*words, given=given)
+            return call(self._argv(*words), _INSTALL, given)
         except Silent as error:
             raise RunnerError(f"{error}; check `kubectl get jobs`, then run it again.") from None
-
-    def _call(self, *words: str, given: str = "") -> "subprocess.CompletedProcess[str]":
-        try:
-            return subprocess.run(
-                self._argv(*words), input=given, capture_output=True, text=True,
-                timeout=_TIMEOUT_S + 10, check=False,
-            )  # fmt: skip
-        except FileNotFoundError:
-            raise RunnerError(
-                "There is no kubectl on this machine; install it and let it know the cluster "
-                "(`kubectl get jobs` must answer)."
-            ) from None
-        except subprocess.TimeoutExpired:
-            raise Silent(f"kubectl did not answer within {_TIMEOUT_S:g} s") from None
 
 
 def _words(text: str) -> str:
@@ -452,25 +445,26 @@ _KILLED = {
 def seen(objects: Sequence[Mapping[str, Any]]) -> dict[str, Submitted]:
     """Return launch -> what these Jobs and pods say of it: of several Jobs the one at work, else the
     newest."""
-    jobs = [each for each in objects if each.get("kind") == "Job"]
-    found: dict[str, Submitted] = {}
+    jobs = [thing for thing in objects if thing.get("kind") == "Job"]
+    by_launch: dict[str, Submitted] = {}
     for job in sorted(jobs, key=_made):
         meta = job.get("metadata", {})
         launch = meta.get("annotations", {}).get(LAUNCH)
-        if launch is None or meta.get("deletionTimestamp"):
-            continue  # It ends; what it measured lies in the results.
-        if launch not in found or found[launch].over:
-            found[launch] = _seen(job, [pod for pod in objects if _owner(pod) == meta.get("name")])
-    return found
+        # One that is being deleted ends; what it measured lies in the results.
+        ends = launch is None or meta.get("deletionTimestamp")
+        if not ends and (launch not in by_launch or by_launch[launch].over):
+            pods = [pod for pod in objects if _owner(pod) == meta.get("name")]
+            by_launch[launch] = _state_of(job, pods)
+    return by_launch
 
 
-def _seen(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Submitted:
+def _state_of(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Submitted:
     name, stated = str(job["metadata"]["name"]), job.get("status", {}).get("conditions") or []
     conditions = {str(each["type"]): each for each in stated if each.get("status") == "True"}
     if "Complete" in conditions:
         return Submitted(name, "done", over=True)
     if "Failed" in conditions:
-        return Submitted(name, "failed", _why(name, conditions["Failed"], pods), over=True)
+        return Submitted(name, "failed", _why_failed(name, conditions["Failed"], pods), over=True)
     if "Suspended" in conditions:
         return Submitted(name, "waiting", "suspended: a queue or somebody holds it")
     newest = max(pods, key=_made, default=None)
@@ -478,11 +472,11 @@ def _seen(job: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> Submitte
         return Submitted(name, "waiting", "its pod is not made yet")
     if newest.get("status", {}).get("phase") == "Running":
         return Submitted(name, "running", str(newest.get("spec", {}).get("nodeName")))
-    reason, message = _waits(newest)
+    reason, message = _why_waiting(newest)
     return Submitted(name, "waiting", f"{reason}: {message}".rstrip(": "), never=reason in _NEVER)
 
 
-def _why(name: str, condition: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> str:
+def _why_failed(name: str, condition: Mapping[str, Any], pods: Sequence[Mapping[str, Any]]) -> str:
     killed = [str(pod.get("status", {}).get("reason", "")) for pod in pods]
     killed += [
         str(container.get("state", {}).get("terminated", {}).get("reason", ""))
@@ -497,7 +491,7 @@ def _why(name: str, condition: Mapping[str, Any], pods: Sequence[Mapping[str, An
     return _REASONS.get(str(condition.get("reason")), usual).replace("{job}", name)
 
 
-def _waits(pod: Mapping[str, Any]) -> tuple[str, str]:
+def _why_waiting(pod: Mapping[str, Any]) -> tuple[str, str]:
     status = pod.get("status", {})
     for container in status.get("containerStatuses", []):
         waiting = container.get("state", {}).get("waiting")

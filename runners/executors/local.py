@@ -9,11 +9,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from runners.executors import ExecutorJob, ExecutorOutcome, Update
+from runners.executors import (
+    ExecutorJob,
+    ExecutorOutcome,
+    Scheduler,
+    Update,
+    last_printed,
+    run_launches,
+)
 from runners.executors.settings import LocalSettings
-from runners.executors.waiting import Scheduler, last_printed, run_launches
 from runners.measuring.resume import Now, look
 from runners.planning.estimate import Node, allowed, pack
 from runners.planning.plan import Launch, Plan, gpus_needed
@@ -41,28 +46,23 @@ class Local:
         RunnerError where one needs more GPUs than there are. However this ends, nothing that it
         started is left.
         """
-        gpus = list(self._gpus(plan, job))
-        parallel = self.settings.parallel or len(job.launches)
-        return run_launches(_SideBySide(plan, job, parallel, gpus), job, _LOOK_S)
-
-    def _gpus(self, plan: Plan, job: ExecutorJob) -> Sequence[str]:
         if plan.study.cpus is not None:
             raise RunnerError(
                 f"The study {plan.study.name} pins its servers to the same cores, so they cannot "
                 "run side by side; leave --parallel out."
             )
         needed = max((gpus_needed(plan.study, launch) for launch in job.launches), default=0)
-        if needed == 0:
-            return ()
-        found = self.settings.gpus
-        if found is None:
-            found = tuple(name for name, _ in offered(survey(), os.environ))
-        if len(found) < needed:
+        gpus = self.settings.gpus
+        if needed and gpus is None:
+            gpus = tuple(name for name, _ in offered(survey(), os.environ))
+        free = list(gpus or ()) if needed else []
+        if len(free) < needed:
             raise RunnerError(
-                f"A launch needs {needed} GPUs and this machine offers {len(found)}; name them with "
+                f"A launch needs {needed} GPUs and this machine offers {len(free)}; name them with "
                 "--gpus, or run it elsewhere (--on slurm, --on ray)."
             )
-        return found
+        parallel = self.settings.parallel or len(job.launches)
+        return run_launches(_SideBySide(plan, job, parallel, free), job, _LOOK_S)
 
 
 @dataclass
@@ -105,20 +105,20 @@ class _SideBySide(Scheduler):
             self.waiting.pop(0)
         if time.monotonic() - self.looked_at >= _EVERY_S:
             self._tell_good_cells()
-        for each in [r for r in self.running if r.process.poll() is not None]:
-            yield self._close(each)
+        for ended in [run for run in self.running if run.process.poll() is not None]:
+            yield self._close(ended)
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """End all running launches at the same time."""
         with ThreadPoolExecutor(max_workers=self.parallel) as threads:
-            list(threads.map(lambda each: each.process.stop(_GRACE_S), self.running))
+            list(threads.map(lambda run: run.process.stop(_GRACE_S), self.running))
 
     def _start(self, launch: Launch, needed: int) -> Update:
         taken, self.free = self.free[:needed], self.free[needed:]
         marks = {EXECUTOR: "local", PARALLEL: str(self.parallel)}
         if taken:
             marks["CUDA_VISIBLE_DEVICES"] = ",".join(taken)
-        log = self._log(launch)
+        log = self._layout.log(launch.launch_id, "run")
         process = Guarded.start(self.job.command(launch), {**os.environ, **marks}, log)
         self.running.append(_Running(launch, process, taken))
         return Update(launch.launch_id, "running", f"on GPU {', '.join(taken)}" if taken else "")
@@ -132,7 +132,7 @@ class _SideBySide(Scheduler):
         self.free = sorted(self.free + left)
         if status == 0:
             return Update(name, "done")
-        last = last_printed(self._log(ended.launch))
+        last = last_printed(self._layout.log(name, "run"))
         return Update(name, "failed", f"it ended with exit status {status}; last line: {last}")
 
     def _tell_good_cells(self) -> None:
@@ -145,18 +145,14 @@ class _SideBySide(Scheduler):
         found = look(self.plan, self._layout, untold, Now(self.job.software))
         for cell in found.good:
             self.good.add(cell.key)
-            folder = found.states[cell.key].folder
-            record = None if folder is None else json_object(folder / RECORD)
-            timeline = (record or {}).get("timeline")
+            folder = found.states[cell.key].folder or self._layout.root
+            timeline = (json_object(folder / RECORD) or {}).get("timeline")
             seconds = timeline.get("total", 0.0) if isinstance(timeline, dict) else 0.0
             self.job.measured(cell, float(seconds))
 
     @property
     def _layout(self) -> Layout:
         return Layout(self.job.results.absolute(), self.plan.study.name)
-
-    def _log(self, launch: Launch) -> Path:
-        return self._layout.root / "logs" / f"{launch.launch_id}.run.log"
 
 
 def spread(

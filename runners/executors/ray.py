@@ -14,9 +14,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runners.executors import ExecutorJob, ExecutorOutcome, Update, ray_task
+from runners.executors import (
+    ExecutorJob,
+    ExecutorOutcome,
+    Scheduler,
+    Update,
+    good_cells,
+    last_printed,
+    ray_task,
+    run_launches,
+)
 from runners.executors.settings import RaySettings
-from runners.executors.waiting import Scheduler, good_cells, last_printed, run_launches
 from runners.planning.plan import Launch, Plan, gpus_needed
 from runners.surroundings.layout import Layout
 from runners.surroundings.machine import EXECUTOR
@@ -176,8 +184,7 @@ class _RayScheduler(Scheduler):
 
     def log(self, launch_id: str) -> Path:
         """Return the file with what a launch printed, where the results folder is shared."""
-        layout = Layout(self.job.results.absolute(), self.plan.study.name)
-        return layout.root / "logs" / f"{launch_id}.ray.log"
+        return Layout(self.job.results.absolute(), self.plan.study.name).log(launch_id, "ray")
 
     def _closed(self, launch_id: str, reference: Any) -> Update:
         try:

@@ -131,27 +131,27 @@ def read_settings(path: Path | None, flags: dict[str, dict[str, Any]]) -> Cluste
     ``flags`` holds the given ones by executor: ``{"slurm": {"partition": "gpu"}}``. Raises
     RunnerError.
     """
-    said: Any = None
+    stated: Any = None
     if path is not None:
         try:
             if path.stat().st_size > _LIMIT:
                 raise RunnerError(
                     f"{path} is larger than 1 MB, so it is no file of cluster options."
                 )
-            said = yaml.safe_load(path.read_text(encoding="utf-8"))
+            stated = yaml.safe_load(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
             words = " ".join(str(error).split())
             raise RunnerError(f"The cluster options {path} cannot be read: {words}.") from None
-    said = {} if said is None else said
-    if not isinstance(said, dict):
+    stated = {} if stated is None else stated
+    if not isinstance(stated, dict):
         raise RunnerError(
             f"{path} holds no cluster options; docs/clusters.md shows what it may say."
         )
     for executor, given in flags.items():
-        part = said.get(executor) or {}
-        said[executor] = part | given if isinstance(part, dict) else part
+        part = stated.get(executor) or {}
+        stated[executor] = part | given if isinstance(part, dict) else part
     try:
-        return ClusterSettings.model_validate(said)
+        return ClusterSettings.model_validate(stated)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -6,29 +6,31 @@ results folder, and a job that starts again goes on with the cells that are miss
 """
 
 import shlex
-import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from runners.executors import ExecutorJob, ExecutorOutcome, Update
-from runners.executors.settings import SlurmSettings
-from runners.executors.waiting import (
+from runners.executors import (
+    ExecutorJob,
+    ExecutorOutcome,
     Queue,
     Scheduler,
     Silent,
     Submitted,
+    Update,
+    call,
     good_cells,
     last_printed,
     run_launches,
 )
+from runners.executors.settings import SlurmSettings
 from runners.planning.plan import Launch, Plan, gpus_needed
 from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 
-_TIMEOUT_S = 120.0
+_INSTALL = "run this on a node of the Slurm cluster from which jobs are submitted"
 #: States after which a job does nothing any more (squeue's long names).
 _OVER = {
     "BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY",
@@ -49,8 +51,7 @@ _FAILURES = {
 }
 
 
-@dataclass(frozen=True)
-class SlurmJob:
+class SlurmJob(NamedTuple):
     """One job as squeue shows it."""
 
     job_id: str
@@ -79,8 +80,7 @@ class SlurmQueue(Queue):
 
     def numbers(self) -> dict[str, str]:
         """Return launch -> job number, of all that were submitted."""
-        written = self.read()
-        jobs = {} if written is None else written["jobs"]
+        jobs = (self.read() or {"jobs": {}})["jobs"]
         return {str(launch): str(job) for launch, job in jobs.items()}
 
     def name(self, launch_id: str) -> str:
@@ -89,7 +89,8 @@ class SlurmQueue(Queue):
 
     def known(self) -> dict[str, SlurmJob]:
         """Return the jobs that Slurm still knows, by launch. Raises Silent."""
-        done = _call(["squeue", "--me", "--states=all", "--noheader", "--format=%i|%T|%N|%r|%j"])
+        words = ("squeue", "--me", "--states=all", "--noheader", "--format=%i|%T|%N|%r|%j")
+        done = call(words, _INSTALL)
         if done.returncode != 0:
             raise Silent(f"squeue did not answer: {_words(done.stderr)}")
         # Those that ended a few minutes ago included.
@@ -121,7 +122,7 @@ class SlurmQueue(Queue):
         if not jobs:
             return
         try:
-            done = _call(["scancel", *jobs])
+            done = call(["scancel", *jobs], _INSTALL)
         except Silent as error:
             raise RunnerError(f"{error}; the jobs go on.") from None
         if done.returncode != 0:
@@ -166,7 +167,10 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
 
     def submit(self, launch: Launch) -> str:
         gpus, name = gpus_needed(self.plan.study, launch), self.name(launch.launch_id)
-        log, folder = self.log_file(launch.launch_id), self.job.study.absolute().parent
+        log, folder = (
+            self.layout.log(launch.launch_id, self.scheduler),
+            self.job.study.absolute().parent,
+        )
         return submit(name, self.job.command(launch), gpus, log, folder, self.settings)
 
     def note(self, jobs: Mapping[str, str]) -> None:
@@ -202,7 +206,10 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
             yield Update(launch_id, "done", f"{good} of {total} cells")
         elif settled or state not in ("", "COMPLETED"):
             usual = f"its job {{job}} ended with {total - good} of {total} cells missing"
-            why, log = _FAILURES.get(state, usual).format(job=number), self.log_file(launch_id)
+            why, log = (
+                _FAILURES.get(state, usual).format(job=number),
+                self.layout.log(launch_id, self.scheduler),
+            )
             why = f"{why}; the last line of {log}: {last_printed(log)}"
             yield Update(launch_id, "failed", why)
 
@@ -217,7 +224,8 @@ def submit(
     own words if it is refused.
     """
     try:
-        done = _call(sbatch(name, gpus, log, folder, settings), script(command, settings.setup))
+        words = sbatch(name, gpus, log, folder, settings)
+        done = call(words, _INSTALL, script(command, settings.setup))
     except Silent as error:
         raise RunnerError(f"{error}; check the cluster with `sinfo`, then run it again.") from None
     if done.returncode != 0:
@@ -255,20 +263,6 @@ def sbatch(name: str, gpus: int, log: Path, folder: Path, settings: SlurmSetting
 def script(command: Sequence[str], setup: Iterable[str]) -> str:
     """Return the batch script. ``exec``: Slurm's signals reach the launch itself."""
     return "\n".join(["#!/bin/bash", *setup, f"exec {shlex.join(command)}", ""])
-
-
-def _call(argv: list[str], given: str = "") -> subprocess.CompletedProcess[str]:
-    try:
-        return subprocess.run(
-            argv, input=given, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
-    except FileNotFoundError:
-        raise RunnerError(
-            f"There is no {argv[0]} on this machine; run this on a node of the Slurm cluster from "
-            "which jobs are submitted."
-        ) from None
-    except subprocess.TimeoutExpired:
-        raise Silent(f"{argv[0]} did not answer within {_TIMEOUT_S:g} s") from None
 
 
 def _words(text: str) -> str:

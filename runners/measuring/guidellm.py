@@ -1,9 +1,5 @@
-"""GuideLLM's command line, by release family: 0.5, 0.6, 0.7 and 0.8 each say the same otherwise.
-
-Every family gets the same load: one level, the prompts in the order of their file, the answer's
-natural end with a cap, a JSON report and nothing else. A column of output tokens is mapped for a
-trace alone, because GuideLLM then forces ``ignore_eos`` unless the body says otherwise; HTML is
-never asked for, because it wants the network.
+"""GuideLLM on one load point: what is asked of it, its command line in each release, what is looked at meanwhile, and
+whether its report is good.
 """
 
 import contextlib
@@ -18,7 +14,13 @@ from typing import Any, Self
 import msgspec
 
 from runners.planning.loads import LoadLevel
-from runners.planning.plan import PlannedCell
+from runners.planning.plan import (
+    CONVERSES,
+    LACKS_CONVERSATIONS,
+    LACKS_REPLAY,
+    PlannedCell,
+    release_numbers,
+)
 from runners.planning.study_file import Study
 from runners.serving import endpoint
 from runners.serving.agreement import served_model
@@ -26,7 +28,6 @@ from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import ROUTES, RequestFormat
 from runners.serving.engines import tool
 from runners.serving.processes import Guarded
-from runners.texts.loads import CONVERSES, LACKS_CONVERSATIONS, LACKS_REPLAY, release_numbers
 from runners.texts.prompts import MESSAGES, MOST, PROMPT, WHEN
 from warehouse.contract import ENGINES, one_name
 from warehouse.errors import RunnerError
@@ -95,14 +96,21 @@ def load_request(
 
 def sampling(study: Study) -> dict[str, Any]:
     """Return the body fields that the study sets; what it leaves out is not sent."""
-    given = study.request
-    fields = {"temperature": given.temperature, "top_p": given.top_p, "seed": given.seed}
-    body = {name: value for name, value in fields.items() if value is not None}
+    request = study.request
     # Not every engine knows ignore_eos, so "no" is said by leaving it out.
-    return body | ({"ignore_eos": True} if given.ignore_eos else {}) | given.extra_body
+    fields = {
+        "temperature": request.temperature, "top_p": request.top_p, "seed": request.seed,
+        "ignore_eos": request.ignore_eos or None,
+    }  # fmt: skip
+    return {name: value for name, value in fields.items() if value is not None} | request.extra_body
 
 
 # --- GuideLLM's command line, by release family: 0.5, 0.6, 0.7 and 0.8 each say the same otherwise.
+#
+# Every family gets the same load: one level, the prompts in the order of their file, the answer's
+# natural end with a cap, a JSON report and nothing else. A column of output tokens is mapped for a
+# trace alone, because GuideLLM then forces ``ignore_eos`` unless the body says otherwise; HTML is
+# never asked for, because it wants the network.
 
 
 #: The releases that were driven; newer ones get the newest command line.
@@ -136,8 +144,8 @@ def command(executable: str, version: str, request: LoadRequest) -> list[str]:
             f"GuideLLM {version} is older than the oldest release that Draftboard drives "
             f"({'.'.join(map(str, OLDEST))}); install a newer one."
         )
-    family = _benchmark_run if numbers < (0, 7) else _run
-    return [executable, *family(numbers, request), "--disable-console-interactive"]
+    words = _words_before_07 if numbers < (0, 7) else _words_since_07
+    return [executable, *words(numbers, request), "--disable-console-interactive"]
 
 
 def key_environment(version: str, request: LoadRequest, key: str) -> dict[str, str]:
@@ -180,9 +188,8 @@ def planned_command(
     return command(executable, release, load_request(study, cell, url, prompts, report))
 
 
-def _benchmark_run(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
-    # The words of 0.5 and 0.6. Raises RunnerError for a trace, and for a sweep's rate that
-    # nobody found yet.
+def _words_before_07(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
+    # Raises RunnerError for a trace, and for a sweep's rate that nobody found yet.
     report, level = Path(request.output), request.level
     if level.profile == "trace":
         raise RunnerError(f"{LACKS_REPLAY.format('0.5 and 0.6')}.")
@@ -210,8 +217,7 @@ def _benchmark_run(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
     return [*words, "--request-formatter-kwargs", json.dumps(_body(request))]
 
 
-def _run(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
-    # The words of 0.7 and 0.8.
+def _words_since_07(numbers: tuple[int, ...], request: LoadRequest) -> list[str]:
     backend = {
         "kind": "openai_http",
         "target": request.url,
@@ -257,16 +263,14 @@ def _profile(level: LoadLevel) -> dict[str, Any]:
 
 
 def _columns(request: LoadRequest) -> dict[str, str]:
-    texts = {"raw_messages_column": MESSAGES}
-    columns = texts if request.conversations else {"text_column": PROMPT}
-    if request.level.trace is None:
-        return columns
-    return columns | {"relative_timestamp_column": WHEN, "output_tokens_count_column": MOST}
+    times = {"relative_timestamp_column": WHEN, "output_tokens_count_column": MOST}
+    texts = {"raw_messages_column": MESSAGES} if request.conversations else {"text_column": PROMPT}
+    return texts if request.level.trace is None else texts | times
 
 
 def _body(request: LoadRequest) -> dict[str, Any]:
-    body: dict[str, Any] = {"extras": {"body": request.sampling}}
-    return body | ({} if request.max_tokens is None else {"max_tokens": request.max_tokens})
+    cap = {} if request.max_tokens is None else {"max_tokens": request.max_tokens}
+    return {"extras": {"body": request.sampling}, **cap}
 
 
 def _phases(request: LoadRequest) -> dict[str, Any]:
@@ -274,13 +278,6 @@ def _phases(request: LoadRequest) -> dict[str, Any]:
     # is hours.
     shares = {"warmup": request.warmup, "cooldown": request.cooldown}
     return {name: {"percent": share, "mode": "requests"} for name, share in shares.items() if share}
-
-
-# --- One load point: GuideLLM is run, watched, and its report is counted.
-#
-# That GuideLLM ends well says nothing of the requests: a server killed in the middle leaves a report
-# that looks normal. So the completed requests are counted, and a load is good only if nearly all of
-# the planned ones are there.
 
 
 # --- An engine that hangs: requests are running, and nothing is generated any more.
@@ -406,12 +403,15 @@ def _totals(lines: Iterable[str]) -> dict[str, float]:
     totals: dict[str, float] = {}
     for line in lines:
         with contextlib.suppress(ValueError):
-            value = float(line.rpartition(" ")[2])
-            totals[_name(line)] = totals.get(_name(line), 0.0) + value
+            totals[_name(line)] = totals.get(_name(line), 0.0) + float(line.rpartition(" ")[2])
     return totals
 
 
 # --- One load point: GuideLLM is run, watched, and its report is counted.
+#
+# That GuideLLM ends well says nothing of the requests: a server killed in the middle leaves a report
+# that looks normal. So the completed requests are counted, and a load is good only if nearly all of
+# the planned ones are there.
 
 
 #: How long GuideLLM may take beyond the load's own time limit: its start, and writing the report.

@@ -177,13 +177,13 @@ def next_step(plan: Plan, failed: Sequence[FailedCell], layout: Layout, study: P
     launch_of = {cell.key: x.launch_id for x in plan.launches for cell in x.cells}
     unstarted = [each for each in failed if each.no_server]
     launch_id = launch_of.get((unstarted or failed)[0].cell.key, "")
-    log = layout.server_log(launch_id)
+    log = layout.log(launch_id)
     if unstarted:
         return (
             f"Next: `draftboard doctor {study}` looks for what keeps its server from starting, and "
             f"{log} holds what it printed; {_AGAIN}."
         )
-    return f"Next: look into {layout.load_log(launch_id)} and {log}; {_AGAIN}."
+    return f"Next: look into {layout.log(launch_id, 'guidellm')} and {log}; {_AGAIN}."
 
 
 def next_step_elsewhere(launches: Sequence[str], layout: Layout, where: str, study: Path) -> str:

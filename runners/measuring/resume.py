@@ -16,7 +16,6 @@ from runners.planning.plan import Launch, Plan, PlannedCell, make_plan
 from runners.serving.engines import Software, software_of_record
 from runners.surroundings.layout import RECORD, Layout, json_object
 from runners.surroundings.models import is_path
-from runners.texts.loads import with_frozen_rates
 from runners.texts.prompts import PromptFiles
 
 # --- What a record was asked, held against what the study asks now: which facts differ.
@@ -314,7 +313,7 @@ class StudyRun:
 
     def replanned(self) -> "StudyRun":
         """Return the same run with the rates that sweeps found by now."""
-        plan = make_plan(with_frozen_rates(self.plan.study, self.layout.results))
+        plan = make_plan(self.plan.study, self.layout.results)
         keys = {cell.key for cell in self.cells}
         cells = tuple(cell for cell in plan.cells if cell.key in keys)
         return replace(self, plan=plan, cells=cells, given=self.prompts)

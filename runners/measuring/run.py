@@ -36,7 +36,7 @@ from runners.measuring.record import (
 )
 from runners.planning.estimate import BYTES_PER_CELL, BYTES_PER_REQUEST
 from runners.planning.loads import SWEEP, Dataset
-from runners.planning.plan import Launch, PlannedCell
+from runners.planning.plan import Launch, PlannedCell, ends_of_report, freeze, unknown_sweeps
 from runners.planning.study_file import LEAST_WARM_UP, Study
 from runners.serving.agreement import served_model, wrong_arm
 from runners.serving.diagnosis import Diagnosis
@@ -64,16 +64,9 @@ from runners.surroundings.layout import (
 )
 from runners.surroundings.machine import placement
 from runners.texts import prompts
-from runners.texts.loads import ends_of_report, freeze, unknown_sweeps
 from runners.texts.prompts import messages_of, origin
 from runners.watching.watch import MachineSampler, Watch, watching
 from warehouse.errors import RunnerError
-
-# --- One cell: warm-up, an empty prefix cache, counters, the load, counters again, the record.
-#
-# It is measured in a hidden folder and renamed when it is whole; a failed attempt is renamed too, to
-# a name of its own. Whatever interrupts this leaves nothing that looks like a result.
-
 
 # --- Requests before a level: they fill kernels and caches of the engine, and are not measured.
 #
@@ -116,8 +109,7 @@ def _bodies(study: Study, cell: PlannedCell, given: prompts.PromptFile) -> Itera
     if not texts and not given.conversations:
         for text in prompts.read(given.path):
             words = text.split()
-            random.Random(text).shuffle(words)
-            texts.append(" ".join(words))
+            texts.append(" ".join(random.Random(text).sample(words, len(words))))
     texts = texts or ["Count upwards in words."]
     most = study.dataset(cell.dataset).max_tokens or study.request.max_tokens or _MAX_TOKENS
     shared = {
@@ -135,6 +127,9 @@ def _bodies(study: Study, cell: PlannedCell, given: prompts.PromptFile) -> Itera
 
 
 # --- One cell: warm-up, an empty prefix cache, counters, the load, counters again, the record.
+#
+# It is measured in a hidden folder and renamed when it is whole; a failed attempt is renamed too, to
+# a name of its own. Whatever interrupts this leaves nothing that looks like a result.
 
 
 _LOG_LINES = 40
@@ -179,7 +174,7 @@ class LaunchBench:
         request = guidellm.load_request(self.study, cell, url, file, str(report), key is not None)
         argv = guidellm.command(executable, version, request)
         env = {**self.env, **guidellm.arrival_environment(request)}
-        log = self.run.layout.load_log(self.launch.launch_id)
+        log = self.run.layout.log(self.launch.launch_id, "guidellm")
         env |= {} if key is None else guidellm.key_environment(version, request, key)
         try:
             return tuple(argv), run_load(argv, env, log, limit_s, self.cpus, watch)
@@ -236,8 +231,7 @@ def _measure(
         return Diagnosis("request_refused", f"The server refuses a request: {error.reason}")
     except _SERVER_GONE as error:
         return Diagnosis("server_silent", f"The server stopped answering: {error}.")
-    limits = study.limits
-    return problem or judge(folder / REPORT, cell.prompts, limits.max_error_rate)
+    return problem or judge(folder / REPORT, cell.prompts, study.limits.max_error_rate)
 
 
 def keep_counters(url: str, path: Path) -> str:
@@ -318,7 +312,7 @@ def run_here(run: resume.StudyRun, progress: Progress) -> list[FailedCell]:
                if each.no_server and each.problem.cause in PASSING}  # fmt: skip
     again = [launch for launch in run.missing_launches()
              if any(cell.key in passing for cell in launch.cells)]  # fmt: skip
-    if not again or len(again) == len(launches):
+    if len(again) in (0, len(launches)):
         return failed  # With no other launch in between, nothing can have passed.
     names = ", ".join(launch.launch_id for launch in again)
     progress.say(f"{names}: no server came up; once more, now that the others are done")
@@ -334,19 +328,20 @@ def _run_launches(
     # that failed.
     failed = []
     for launch in launches:
-        with _opened(run, launch, progress) as (bench, host):
+        with _launched(run, launch, progress) as (bench, host):
             # Another run may have measured some of them while this one waited for its turn.
-            found = resume.look(run.plan, run.layout, launch.cells, run.now)
-            changed = (found.states[cell.key].folder for cell in found.changed)
+            held = resume.look(run.plan, run.layout, launch.cells, run.now)
+            changed = (held.states[cell.key].folder for cell in held.changed)
             resume.set_aside(changed, run.layout)
-            for cell in found.to_run:
-                problem = _settle(bench, host, cell)
+            for cell in held.to_run:
+                problem = _try_cell(bench, host, cell)
                 if problem is not None:
                     failed.append(FailedCell(cell, problem, host.given_up is not None))
     return failed
 
 
-def _settle(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | None:
+def _try_cell(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | None:
+    # As often as the study allows. Return what is wrong in the end.
     problem = None
     for tries_left in reversed(range(bench.study.limits.retries + 1)):
         began = time.monotonic()
@@ -362,7 +357,7 @@ def _settle(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | No
 
 
 @contextmanager
-def _opened(
+def _launched(
     run: resume.StudyRun, launch: Launch, progress: Progress
 ) -> Iterator[tuple[LaunchBench, Host]]:
     # Hold a launch, watch the machine, and ask what it is while the server starts.
@@ -444,7 +439,7 @@ def _with_rates(run: resume.StudyRun, progress: Progress) -> resume.StudyRun:
                 f"tensor parallel size {size}; add an arm without speculative_config, or name rates "
                 "yourself."
             )
-        with _opened(run, baseline, progress) as (bench, host):
+        with _launched(run, baseline, progress) as (bench, host):
             for dataset in (dataset for dataset, n in missing if n == size):
                 _find_rates(bench, host, dataset)
     return run.replanned()

@@ -35,7 +35,7 @@ SWITCHES: dict[Switch, tuple[dict[str, Any], dict[str, str]]] = {
     "model-runner": ({}, {"VLLM_USE_V2_MODEL_RUNNER": "0"}),
 }
 #: The arm that is served so.
-NAME = "baseline-equal-engine"
+EQUAL_ENGINE_ARM = "baseline-equal-engine"
 
 
 # --- A table of K by batch size as vLLM reads it: what is wrong with one, before a server is started.
@@ -64,7 +64,7 @@ def table_problem(config: dict[str, Any]) -> str | None:
     return None
 
 
-# --- What a study says: models, arms, datasets, load. ``studies/*.yaml`` as pydantic models.
+# --- The parts of a study: model, arms, requests, limits, price, executables.
 
 
 class TargetModel(StudyPart):
@@ -100,28 +100,27 @@ class StudyArm(StudyPart):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.speculative_config is None and self.num_speculative_tokens is not None:
+        k, config = self.num_speculative_tokens, self.speculative_config or {}
+        inside = config.get("num_speculative_tokens")
+        whole = isinstance(inside, int) and not isinstance(inside, bool)
+        if k is not None and self.speculative_config is None:
             raise ValueError("num_speculative_tokens needs a speculative_config beside it")
-        stated = self.speculative_config or {}
-        count = stated.get("num_speculative_tokens")
-        whole = isinstance(count, int) and not isinstance(count, bool)
-        if count is not None and not (whole and count >= 1):
+        if inside is not None and not (whole and inside >= 1):
             raise ValueError(
-                f"num_speculative_tokens is {count!r} in the speculative_config; write 1 or more, or "
+                f"num_speculative_tokens is {inside!r} in the speculative_config; write 1 or more, or "
                 "leave the speculative_config out for a baseline"
             )
-        if "num_speculative_tokens" in stated and self.num_speculative_tokens is not None:
+        if k is not None and "num_speculative_tokens" in config:
             raise ValueError("num_speculative_tokens stands twice: keep the one of the arm")
-        if self.num_speculative_tokens is None and (problem := table_problem(stated)) is not None:
+        if k is None and (problem := table_problem(config)) is not None:
             raise ValueError(problem)
-        if stated.get(TABLE) is not None and self.num_speculative_tokens is not None:
+        if k is not None and config.get(TABLE) is not None:
             raise ValueError(
                 f"an arm with {TABLE} has its num_speculative_tokens inside speculative_config"
             )
-        if isinstance(self.num_speculative_tokens, list):
-            if not self.num_speculative_tokens:
-                raise ValueError("num_speculative_tokens is an empty list")
-            unique("draft-token counts", self.num_speculative_tokens)
+        if k == []:
+            raise ValueError("num_speculative_tokens is an empty list")
+        unique("draft-token counts", k if isinstance(k, list) else [])
         return self
 
 
@@ -217,8 +216,11 @@ class Cpus(StudyPart):
     client: list[Annotated[int, Field(ge=0)]]
 
 
-def _switches(said: Any) -> Any:
-    return tuple(SWITCHES) if said is True else said or ()
+def _switches(stated: Any) -> Any:
+    return tuple(SWITCHES) if stated is True else stated or ()
+
+
+# --- The study itself.
 
 
 class Study(StudyPart):
@@ -295,8 +297,8 @@ class Study(StudyPart):
             switches = [SWITCHES[switch] for switch in self.equal_engine]
             variants.append(
                 Variant(
-                    name=NAME,
-                    arm=NAME,
+                    name=EQUAL_ENGINE_ARM,
+                    arm=EQUAL_ENGINE_ARM,
                     speculative_config=None,
                     engine_args={k: v for arguments, _ in switches for k, v in arguments.items()},
                     tensor_parallel_sizes=None,
@@ -392,9 +394,9 @@ class Study(StudyPart):
                     f"dataset {dataset.name} holds conversations, which only chats can be; write "
                     "request: {format: chat_completions}"
                 )
-            known = {v.name for v in self.variants} | {arm.name for arm in self.arms}
+            names = {v.name for v in self.variants} | {arm.name for arm in self.arms}
             for name in dataset.arms or ():
-                if name not in known:
+                if name not in names:
                     raise ValueError(
                         f"dataset {dataset.name} names the arm {name}, which the study does not have; "
                         f"it has {', '.join(v.name for v in self.variants)}"
@@ -484,16 +486,16 @@ def _note_lines(path: Path, node: yaml.Node, where: Where, lines: dict[Where, in
 
 
 def _sentence(path: Path, error: ValidationError, lines: dict[Where, int]) -> str:
-    found = error.errors(include_url=False, include_input=False)
+    errors = error.errors(include_url=False, include_input=False)
     # A misspelt key is two errors; the one that stands in the file helps.
-    first, *others = sorted(found, key=lambda each: each["type"] != "extra_forbidden")
-    place: Where = ()
+    first, *others = sorted(errors, key=lambda each: each["type"] != "extra_forbidden")
+    where: Where = ()
     for part in first["loc"]:  # Unions add names of their own, which do not stand in the file.
-        place = next(((*place, key) for key in (part, str(part)) if (*place, key) in lines), place)
-    name = ".".join(str(part) for part in place) or "the study"
+        where = next(((*where, key) for key in (part, str(part)) if (*where, key) in lines), where)
+    name = ".".join(str(part) for part in where) or "the study"
     wrong = {
         "extra_forbidden": "a study has no such key; docs/studies.md lists them",
         "missing": f"{first['loc'][-1]} is missing" if first["loc"] else "",
     }.get(first["type"], str(first["msg"]).removeprefix("Value error, ").rstrip("."))
     more = f" ({len(others)} more after that)" if others else ""
-    return f"{path} line {lines.get(place, 1)}: {name}: {wrong}{more}."
+    return f"{path} line {lines.get(where, 1)}: {name}: {wrong}{more}."

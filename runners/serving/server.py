@@ -33,10 +33,11 @@ _RANKS = "--tensor-parallel-size"
 
 @dataclass(frozen=True)
 class ServerSpec:
-    """How a server is started. ``argv`` contains ``{port}``; ``env`` is its whole environment.
+    """How a server is started. ``argv`` contains ``{port}``, which becomes a free one; ``env`` is its
+    whole environment.
 
-    ``port`` None means a free one. Where cores are given, the engine and its workers run on
-    ``engine_cpus``, the API server on ``api_cpus``; ``cpus`` keeps all of them there from the start.
+    Where cores are given, the engine and its workers run on ``engine_cpus``, the API server on
+    ``api_cpus``; ``cpus`` keeps all of them there from the start.
     """
 
     argv: tuple[str, ...]
@@ -47,7 +48,6 @@ class ServerSpec:
     engine_cpus: frozenset[int] | None = None
     api_cpus: frozenset[int] | None = None
     cpus: frozenset[int] | None = None
-    port: int | None = None
     request_format: endpoint.RequestFormat = "chat_completions"
 
 
@@ -65,7 +65,7 @@ def server_spec(study: Study, launch: Launch, layout: Layout) -> ServerSpec:
         argv=tuple(engine.command(study, launch.variant, launch.tensor_parallel_size)),
         env={**engine.always, **os.environ, **study.environment, **launch.variant.environment},
         model=served_model(study),
-        log=layout.server_log(launch.launch_id).absolute(),
+        log=layout.log(launch.launch_id).absolute(),
         ready_timeout_s=study.limits.server_ready_s,
         engine_cpus=None if cpus is None else frozenset(cpus.engine),
         api_cpus=None if cpus is None else frozenset(cpus.client),
@@ -182,27 +182,16 @@ def start(spec: ServerSpec) -> LocalServer:
     # A port that was free a moment ago may be taken when the server gets to it.
     for tries_left in reversed(range(3)):
         try:
-            return _start_on(spec, _port(spec))
+            return _start(spec)
         except ServerFailed as error:
-            lost_race = error.diagnosis.cause == "port_taken" and spec.port is None
-            if not lost_race or not tries_left:
+            if error.diagnosis.cause != "port_taken" or not tries_left:
                 raise
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def _port(spec: ServerSpec) -> int:
-    # A free port, or the wanted one if it is free. Raises ServerFailed.
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((_HOST, spec.port or 0))
-        except OSError as error:
-            sentence = f"Port {spec.port} cannot be used: {error.strerror}; take another one."
-            raise ServerFailed(Diagnosis("port_taken", sentence), []) from None
-        return int(probe.getsockname()[1])
-
-
-def _start_on(spec: ServerSpec, port: int) -> LocalServer:
+def _start(spec: ServerSpec) -> LocalServer:
+    with socket.create_server((_HOST, 0)) as free:
+        port = int(free.getsockname()[1])
     began = time.monotonic()
     log_start = spec.log.stat().st_size if spec.log.exists() else 0
     argv = [word.replace("{port}", str(port)) for word in spec.argv]

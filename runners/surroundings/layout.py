@@ -112,14 +112,11 @@ class Layout:
         kept = [path for path in found if _REPLACED not in path.name]
         return sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True)
 
-    def server_log(self, launch_id: str) -> Path:
-        """Return the file with what a launch's server prints, all its starts one after the
-        other."""
-        return self.root / "logs" / f"{launch_id}.log"
-
-    def load_log(self, launch_id: str) -> Path:
-        """Return the file with what GuideLLM prints for a launch's cells."""
-        return self.root / "logs" / f"{launch_id}.guidellm.log"
+    def log(self, launch_id: str, of: str = "") -> Path:
+        """Return the file with what a launch's server prints, all its starts one after the other; with
+        ``of`` what GuideLLM prints for its cells ("guidellm"), or what the launch itself does where it
+        runs side by side with others ("run") or on a cluster ("slurm" …)."""
+        return self.root / "logs" / f"{launch_id}.{of and f'{of}.'}log"
 
     @property
     def nodes(self) -> Path:

@@ -196,22 +196,26 @@ def prompt_texts(study: Study, name: str) -> list[str]:
     Raises StudyError where the dataset cannot be read or no row has a text in the field.
     """
     dataset = study.dataset(name)
-    given, wanted = dataset.generator, dataset.filter
-    if given is not None:
-        texts: Iterable[str] = generators.prompts(given.kind, given.min_chars, given.max_chars)
-    else:
+    generator, bounds = dataset.generator, dataset.filter
+    if generator is None:
         texts = _texts(dataset, rows(study, dataset))
+    else:
+        lengths = generator.min_chars, generator.max_chars
+        texts = iter(generators.prompts(generator.kind, *lengths))
     usable: dict[str, None] = {}
     for text in texts:
-        size = len(text)
-        if dataset.conversations:
-            size = sum(len(message["content"]) for message in messages_of(text))
-        if (wanted.min_chars or 0) <= size <= (wanted.max_chars or size):
+        said = (
+            [message["content"] for message in messages_of(text)]
+            if dataset.conversations
+            else [text]
+        )
+        size = sum(map(len, said))
+        if (bounds.min_chars or 0) <= size <= (bounds.max_chars or size):
             usable[text] = None
     return list(usable)
 
 
-def at(row: Any, path: str) -> Any:
+def value_at(row: Any, path: str) -> Any:
     """Return the value at a dotted path, ``conversations.0.value``; None where there is none."""
     for part in path.split("."):
         if isinstance(row, dict):
@@ -229,11 +233,12 @@ def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[str]:
         seen += 1
         # CSV has only texts, so values are compared as texts as well.
         if not all(
-            (value := at(row, column)) == expected or str(value).lower() == str(expected).lower()
+            (value := value_at(row, column)) == expected
+            or str(value).lower() == str(expected).lower()
             for column, expected in dataset.filter.where.items()
         ):
             continue
-        value = at(row, dataset.field)
+        value = value_at(row, dataset.field)
         single = (value,) if isinstance(value, str) and value.strip() else ()
         for text in turns(value) if dataset.conversations else single:
             empty = False
@@ -297,16 +302,16 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
     Random(dataset.shuffle_seed).shuffle(texts)
     texts *= math.ceil(needed / len(texts))  # more than once only where they are sent again
     starts = _starts(texts, counts, kept or {})
-    style, spoken = study.request.format, dataset.conversations
+    form, conversations = study.request.format, dataset.conversations
     used = max(start + counts[level] for level, start in starts.items())
     most = max(level.at_once or counts[name] for name, level in levels.items())
     warm_up = tuple(texts[used : used + study.window.warm_up_at(most)])
     sets = {}
     for name, level in levels.items():
-        taken, when = texts[starts[name] :][: counts[name]], _arrivals(study, dataset, level)
-        hashed = prompt_set_hash([prompt_hash(text, style, spoken) for text in taken])
+        own, arrivals = texts[starts[name] :][: counts[name]], _arrivals(study, dataset, level)
+        hashed = prompt_set_hash([prompt_hash(text, form, conversations) for text in own])
         assert hashed is not None  # a level sends at least one prompt
-        sets[name] = PromptSet(arranged(taken, when), warm_up, hashed, when, spoken)
+        sets[name] = PromptSet(arranged(own, arrivals), warm_up, hashed, arrivals, conversations)
     return sets
 
 
@@ -369,12 +374,10 @@ def arranged(prompts: Sequence[str], arrivals: Sequence[Arrival]) -> tuple[str, 
 
 def prompt_hash(text: str, request_format: str, conversation: bool = False) -> str:
     """Return the hash of a prompt, which is that of the request as ingest finds it in a report."""
-    messages = [("user", text)]
-    if conversation:
-        messages = [(each["role"], each["content"]) for each in messages_of(text)]
-    elif request_format != "chat_completions":
+    if not conversation and request_format != "chat_completions":
         return hash_text(text)
-    return hash_text(flatten_messages(messages))
+    messages = messages_of(text) if conversation else [{"role": "user", "content": text}]
+    return hash_text(flatten_messages([(each["role"], each["content"]) for each in messages]))
 
 
 def few_prompts(plan: Plan) -> list[str]:
@@ -406,8 +409,7 @@ def few_prompts(plan: Plan) -> list[str]:
 def read(path: Path) -> tuple[str, ...]:
     """Return the texts of a set that was written before; none where there is no such file."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        return tuple(json.loads(line)[PROMPT] for line in lines)
+        return tuple(row[PROMPT] for row in _parsed(path))
     except (OSError, ValueError, KeyError, TypeError):
         return ()
 
@@ -459,16 +461,16 @@ class PromptFiles:
 
     def of(self, cell: PlannedCell) -> PromptFile:
         """Return the prompts of a cell; the files of all levels of its dataset are written."""
-        dataset, key = cell.dataset, (cell.dataset, cell.load)
+        dataset = cell.dataset
         if self._given is not None:
             return self._given
-        if key not in self._files:
+        if (dataset, cell.load) not in self._files:
             for level, prompts in self._read(dataset).items():
                 path = self._layout.prompts(dataset, level).absolute()
                 write(prompts, path)
                 file = PromptFile(path, prompts.hash, prompts.warm_up, prompts.conversations)
                 self._files[dataset, level] = file
-        return self._files[key]
+        return self._files[dataset, cell.load]
 
     def hash_of(self, cell: PlannedCell) -> str | None:
         """Return the hash of a cell's prompts, nothing written; None where they cannot be had."""

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from analysis.matching.reference import BASELINE
 from answers import code_hash
 from answers.ground import Ground, derive, ground, ground_of, rows_of
-from commands import intake
+from commands.keeping import ingest as intake
 from draftboard import cli
 from warehouse.beside import derived_upto
 from warehouse.filters import Filters

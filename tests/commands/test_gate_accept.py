@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from commands.gate import gate
-from commands.notes import note
+from commands.keeping.runs import note
 from warehouse import annotations
 from warehouse.errors import UnknownKey
 

@@ -12,10 +12,9 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from commands.compare import compare
-from commands.decide import verdict
+from commands.decide import compare, verdict
 from commands.gate import gate
-from commands.notes import exclude, include, note
+from commands.keeping.runs import exclude, include, note
 from warehouse.annotations import excluded_runs
 from warehouse.errors import DraftboardError
 from warehouse.rows import Measurement

@@ -8,7 +8,7 @@ import pytest
 from click import unstyle
 from click.testing import CliRunner
 
-from commands.output import end_of_path, ends_of_paths
+from commands.terminal import end_of_path, ends_of_paths
 from draftboard import cli
 from tests.conftest import RECORDED
 

@@ -15,7 +15,7 @@ from answers.search.values import SearchPlan
 from commands.running.plan import planned as costed
 from commands.running.search_study import (
     SearchTask,
-    _gated,
+    _check_arms,
     lost_min,
     nothing_left,
     planned,
@@ -150,7 +150,7 @@ def test_the_gate_sees_also_arms_that_an_earlier_command_measured(tmp_path: Path
         drop.mkdir(parents=True)
         (drop / "record.json").write_text("{}")
     arms = (SearchArm("baseline", "", 0), SearchArm("draft", "{}", 1))
-    _gated(place, SearchPlan("mine", arms, (), {}, 1.0))
+    _check_arms(place, SearchPlan("mine", arms, (), {}, 1.0))
     (out,) = refused(place.results / "mine", "false")
     assert out.arm == "draft"
 

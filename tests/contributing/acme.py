@@ -4,8 +4,7 @@ import json
 from datetime import UTC, datetime
 
 from ingest.level import LevelReport, LevelRequests, cell_of
-from ingest.model import Context, FileContent, Parsed
-from ingest.read import json_bytes
+from ingest.model import Context, FileContent, Parsed, json_bytes
 
 NAME, KIND = "acme", "an Acme log"
 _COLUMNS = ("start", "first_token", "last_token", "end", "prompt_tokens", "output_tokens")

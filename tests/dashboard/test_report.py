@@ -156,7 +156,7 @@ def test_what_cannot_be_reported_is_one_sentence() -> None:
 
 
 def test_the_command_writes_the_file(filled: Path, tmp_path: Path) -> None:
-    from dashboard.report_cli import report as command
+    from commands.share import report as command
 
     out = tmp_path / "report.html"
     words = ["--warehouse", str(filled), "--gpu", "H200", "--usd-per-hour", "4", "--out", str(out)]

@@ -15,7 +15,7 @@ import pytest
 
 from ingest.discovery import recognised
 from ingest.formats import FORMATS
-from ingest.read import open_content
+from ingest.model import open_content
 from tests.fuzz import sums
 from tests.fuzz.mutate import mutated
 from tests.fuzz.samples import SAMPLES, changed, unchanged

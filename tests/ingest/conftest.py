@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ingest.cli import ingest
+from commands.keeping.ingest import ingest
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.storage.current import current_generation

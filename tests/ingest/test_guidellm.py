@@ -9,8 +9,7 @@ import zstandard
 
 from ingest.discovery import sniff
 from ingest.formats import guidellm
-from ingest.model import Context, FileContent
-from ingest.read import hashed, open_content
+from ingest.model import Context, FileContent, hashed, open_content
 from warehouse.errors import InvalidInput
 from warehouse.loads import load_of
 from warehouse.rows import Cell

@@ -365,7 +365,7 @@ def test_a_process_that_reads_imports_only_what_reading_needs() -> None:
 def test_an_ingest_of_good_reports_imports_no_pandas_anywhere(write: Any, bench: Any) -> None:
     path = write("in/a.json", bench(True))
     script = (
-        "import sys; from ingest.cli import ingest; "
+        "import sys; from commands.keeping.ingest import ingest; "
         "ingest.main(sys.argv[1:], standalone_mode=False); print('pandas' in sys.modules)"
     )
     words = [sys.executable, "-c", script, str(path), "--warehouse", str(path.parents[1] / "w")]

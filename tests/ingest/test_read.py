@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from ingest.discovery import sniff
-from ingest.read import open_content
+from ingest.model import open_content
 from warehouse.errors import InvalidInput
 
 TEXT = b'{"benchmarks": []}'

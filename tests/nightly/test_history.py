@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nightly.nights import markdown, outcome_of, write
+from nightly.nights import markdown, outcome_of, write_summary
 from warehouse import beside
 from warehouse.beside import Changed, Failure, NightCells, NightSummary, Regression, Stage, Verdict
 
@@ -36,23 +36,23 @@ def night(**changes: object) -> NightSummary:
 def test_what_is_written_is_read_again_newest_first(tmp_path: Path) -> None:
     later = night(started=BEGAN + timedelta(days=1), night="2026-11-22")
     for one in (later, night()):
-        write(tmp_path, one)
+        write_summary(tmp_path, one)
 
     assert beside.nights(tmp_path) == [later, night()]
     assert (tmp_path / "nights" / "lab" / "2026-11-21T22-00-00Z.json").exists()
 
 
 def test_a_night_that_goes_on_replaces_its_own_entry(tmp_path: Path) -> None:
-    write(tmp_path, night(outcome="unfinished", exit_status=None))
+    write_summary(tmp_path, night(outcome="unfinished", exit_status=None))
     before = beside.nights_version(tmp_path)
-    write(tmp_path, night())
+    write_summary(tmp_path, night())
 
     assert [one.outcome for one in beside.nights(tmp_path)] == ["regression"]
     assert beside.nights_version(tmp_path) != before
 
 
 def test_the_markdown_says_when_what_how_long_and_how_bad(tmp_path: Path) -> None:
-    text = write(tmp_path, night()).with_suffix(".md").read_text()
+    text = write_summary(tmp_path, night()).with_suffix(".md").read_text()
 
     for said in (
         "# lab, night 2026-11-21: regression",
@@ -75,7 +75,7 @@ def test_markup_in_what_a_stage_said_stays_text() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"study": "lab"}', b"\xff\xfe", b"[]"])
 def test_a_damaged_file_is_passed_over_and_named(tmp_path: Path, content: bytes) -> None:
-    write(tmp_path, night())
+    write_summary(tmp_path, night())
     bad = tmp_path / "nights" / "lab" / "2026-11-20T22-00-00Z.json"
     bad.write_bytes(content)
 
@@ -87,7 +87,7 @@ def test_a_damaged_file_is_passed_over_and_named(tmp_path: Path, content: bytes)
 
 
 def test_other_files_are_not_taken_for_nights(tmp_path: Path) -> None:
-    write(tmp_path, night())
+    write_summary(tmp_path, night())
     for name in (".outbox.json", ".tmp-2026-11-21T22-00-00Z.json", "notes.json"):
         (tmp_path / "nights" / "lab" / name).write_text("{")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from commands.running.collect import collect, collect_command
+from commands.running.cluster import collect, collect_command
 from runners.surroundings.layout import records_under
 from warehouse.errors import RunnerError
 
@@ -171,7 +171,7 @@ def test_killed_at_any_moment_it_goes_on_where_it_stopped(tmp_path: Path) -> Non
     for number in range(40):
         folder = cell(tmp_path / "one", f"baseline/tp1/code/c{number}-r0", concurrency=number)
         (folder / "guidellm.json").write_bytes(b"x" * 3_000_000)
-    script = "from commands.running.collect import collect_command; collect_command()"
+    script = "from commands.running.cluster import collect_command; collect_command()"
     argv = [
         sys.executable,
         "-c",

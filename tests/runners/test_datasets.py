@@ -13,7 +13,7 @@ import pytest
 from ingest.clean import flatten
 from runners.planning.study_file import Study
 from runners.texts import generators
-from runners.texts.prompts import at, prompt_hash, prompt_texts, python_with
+from runners.texts.prompts import prompt_hash, prompt_texts, python_with, value_at
 from tests.runners.conftest import lab_executable
 from warehouse.contract import hash_text
 from warehouse.errors import StudyError
@@ -137,8 +137,8 @@ def test_a_hub_that_cannot_be_reached_is_said_for_its_dataset(
 
 
 def test_what_does_not_stand_at_a_path_is_none() -> None:
-    assert at({"a": [{"b": "c"}]}, "a.0.b") == "c"
-    assert [at({"a": [1]}, path) for path in ("a.1", "b", "a.x", "a.0.b")] == [None] * 4
+    assert value_at({"a": [{"b": "c"}]}, "a.0.b") == "c"
+    assert [value_at({"a": [1]}, path) for path in ("a.1", "b", "a.x", "a.0.b")] == [None] * 4
 
 
 @pytest.mark.slow

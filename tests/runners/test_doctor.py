@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from commands.running.doctor import doctor as command
+from commands.running.plan import doctor as command
 from runners.checks import doctor
 from runners.checks.doctor import run_check
 from runners.checks.finding import CheckFinding, Situation, VllmAbilities

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import kubernetes_validate
 import pytest
 
+from runners.executors import Submitted
 from runners.executors.kubernetes import LAUNCH, instance, label, manifest, seen
 from runners.executors.settings import KubernetesSettings
-from runners.executors.waiting import Submitted
 
 #: The oldest in which all of it is stable, and the newest that there are schemas of.
 VERSIONS = ("1.31", "1.37")

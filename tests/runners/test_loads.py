@@ -10,17 +10,18 @@ import pytest
 from runners.checks.doctor import run_check
 from runners.measuring.guidellm import arrival_environment, command, load_request
 from runners.measuring.record import asked_for
-from runners.planning.plan import Plan, make_plan
-from runners.planning.study_file import Study, read_study
-from runners.texts.loads import (
+from runners.planning.plan import (
+    Plan,
     SweepEnds,
     doubts,
     ends_of_report,
     freeze,
+    make_plan,
     refusals,
     unknown_sweeps,
     with_frozen_rates,
 )
+from runners.planning.study_file import Study, read_study
 from runners.texts.prompts import prompt_sets, write
 from tests.runners.test_doctor import GUIDELLM, situation
 from warehouse.errors import RunnerError, StudyError
@@ -314,7 +315,7 @@ def test_a_sweeps_rates_are_frozen_and_the_same_for_every_arm(
     found = ends_of_report(report_of(tmp_path / "r.json", 3.0, 9.0), "baseline", "s")
     freeze(study, tmp_path, "code", 1, found)
 
-    plan = make_plan(with_frozen_rates(loaded({"sweep": 3}), tmp_path))
+    plan = make_plan(loaded({"sweep": 3}), tmp_path)
     assert unknown_sweeps(study, tmp_path) == []
     assert [[cell.level.rate for cell in launch.cells] for launch in plan.launches] == [
         [5.0, 7.0, 9.0]

@@ -7,11 +7,10 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from commands.running.reproduce import reproduce
+from commands.running.reproduce import plan_again, prompts_again, read_original, reproduce
 from runners.measuring.record import write_keepsakes
 from runners.planning.plan import make_plan
 from runners.planning.study_file import read_study
-from runners.repeating import plan_again, prompts_again, read_original
 from runners.surroundings.layout import Layout
 from runners.texts.prompts import PromptFiles, origin
 from tests.runners.conftest import MINIMAL

@@ -72,7 +72,7 @@ class Case:
         return [json.loads(line) for line in path.read_text().splitlines()]
 
     def log(self, launch_id: str) -> str:
-        path = self.book.log_file(launch_id)
+        path = self.book.layout.log(launch_id, "slurm")
         return path.read_text() if path.exists() else ""
 
     def queue(self) -> list[str]:

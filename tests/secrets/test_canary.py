@@ -18,7 +18,7 @@ from ingest.pipeline import IngestOutcome
 from ingest.watch import WatchLog
 from nightly import messages
 from nightly.messages import events
-from nightly.nights import write as write_night
+from nightly.nights import write_summary as write_night
 from runners.surroundings.machine import public
 from tests.nightly.test_history import night
 from tests.secrets.forms import FORMS, STRUCTURED, ordinary

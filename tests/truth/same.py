@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from answers.decide.values import MapLevel
 from commands.decide import verdict
-from ingest.cli import ingest
+from commands.keeping.ingest import ingest
 from tests.truth import decisions
 from tests.truth.deciding import Decided, decided
 from tests.truth.drops import write_studies

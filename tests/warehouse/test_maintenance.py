@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from commands.keeping.warehouse import warehouse
 from warehouse import queries
-from warehouse.cli import warehouse
 from warehouse.filters import Filters
 from warehouse.maintenance import check
 from warehouse.store import Reader, open_writer

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from commands.keeping.warehouse import warehouse
 from warehouse import queries
-from warehouse.cli import warehouse
 from warehouse.filters import Filters
 from warehouse.maintenance import check, compact
 from warehouse.store import Reader, open_writer

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ingest.discovery import sniff, with_companions
-from ingest.model import Context
-from ingest.read import open_content
+from ingest.model import Context, open_content
 from warehouse.loads import load_of
 from warehouse.rows import Cell
 

@@ -11,8 +11,7 @@ import pytest
 
 from ingest.discovery import find_units, of_first, run_of, with_companions
 from ingest.formats import aiperf
-from ingest.model import Context, ReadingLimits, Unit
-from ingest.read import open_content
+from ingest.model import Context, ReadingLimits, Unit, open_content
 from ingest.watch import Memory, Sighting
 from tests.ingest.readers import test_aiperf, test_inference_perf, test_llmperf
 from tests.ingest.readers.reading import FIXTURES, written

@@ -339,8 +339,7 @@ def test_a_count_beyond_all_bounds_is_written_short(run: Any, tmp_path: Path) ->
 
 def test_its_secrets_stay_out_of_what_is_kept(tmp_path: Path) -> None:
     from ingest.formats import sglang_bench
-    from ingest.model import Context
-    from ingest.read import open_content
+    from ingest.model import Context, open_content
 
     path = written(tmp_path / "r.jsonl", line(server_info=SERVER), lines=True)
     parsed = sglang_bench.parse(open_content(path), Context(lambda: "a" * 64))

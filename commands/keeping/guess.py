@@ -24,7 +24,7 @@ from analysis.matching.guess_drafts import (
     words_apart,
 )
 from analysis.matching.guess_paths import concurrency, datasets, named, rate, repeat, without_sizes
-from commands.output import ends_of_paths, progress, show_table
+from commands.terminal import ends_of_paths, progress, show_table
 from ingest.clean import clean_text
 from ingest.discovery import find_units
 from ingest.model import IngestOptions, Unit

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from commands.output import progress, working
+from commands.terminal import json_option, progress, working
 from warehouse import maintenance
 from warehouse.annotations import excluded_runs
 from warehouse.errors import DraftboardError, InvalidInput
@@ -31,7 +31,6 @@ WAREHOUSE = click.option(
     callback=lambda ctx, param, value: warehouse_path(value),
     help="Folder or s3://BUCKET/PREFIX [DRAFTBOARD_WAREHOUSE, else data/warehouse]",
 )
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 class _Group(click.Group):
@@ -72,7 +71,7 @@ def _tell_excluded(root: Path) -> None:
 
 @warehouse.command()
 @WAREHOUSE
-@JSON
+@json_option
 def info(root: Path, as_json: bool) -> None:
     """What the warehouse holds."""
     held = maintenance.info(root)
@@ -85,7 +84,7 @@ def info(root: Path, as_json: bool) -> None:
 
 @warehouse.command()
 @WAREHOUSE
-@JSON
+@json_option
 @click.pass_context
 def check(ctx: click.Context, root: Path, as_json: bool) -> None:
     """Verify hashes, orphans (unless a writer is at work) and references; exits 1 on a finding."""

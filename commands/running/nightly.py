@@ -10,8 +10,7 @@ from typing import Any
 import click
 import yaml
 
-from commands.options import judging_options
-from commands.output import ended_by_signals, show_table
+from commands.terminal import ended_by_signals, judging_options, show_table, whole_warehouse_option
 from warehouse.catalogue import duration
 from warehouse.errors import DraftboardError, StudyError
 from warehouse.json_text import json_text
@@ -49,11 +48,7 @@ Messages go to DRAFTBOARD_NOTIFY_URLS: addresses as Apprise knows them, separate
     show_default=True,
     help="Folder of the results; each night has its own under nights/.",
 )
-@click.option(
-    "--warehouse",
-    type=click.Path(path_type=Path),
-    help="Folder of the warehouse [DRAFTBOARD_WAREHOUSE, else data/warehouse].",
-)
+@whole_warehouse_option
 @click.option("--max-hours", type=click.FloatRange(min=0), help="Stop measuring after so long.")
 @click.option(
     "--max-usd",
@@ -85,8 +80,8 @@ def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> N
         if study is None or history:
             _list(study, given["warehouse"], as_json)
             return
-        from nightly.conduct import conduct
         from nightly.messages import Settings
+        from nightly.stages import conduct
         from warehouse.beside import NightLimits
 
         name = name_of(study)

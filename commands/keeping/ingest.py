@@ -1,26 +1,25 @@
-"""``draftboard ingest``: the command line of the pipeline, of guessing and of watching."""
+"""``draftboard ingest``, results that another command takes in itself, and what is derived when results change."""
 
 import os
-import sys
-from contextlib import nullcontext
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from commands.terminal import progress, whole_warehouse_option, working
 from warehouse.errors import DraftboardError, UnknownKey
+
+if TYPE_CHECKING:
+    from ingest.model import IngestOptions
+    from ingest.pipeline import IngestOutcome
+    from warehouse.storage.tables import KnownSource
 
 # What reads and writes is imported where it is used: those that read import it meanwhile, and a
 # container asks for --health twice a minute, which needs none of it.
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
-    from ingest.model import IngestOptions
-    from ingest.pipeline import IngestOutcome
-    from warehouse.storage.tables import KnownSource
 
 _EPILOG = """\b
 Example:
@@ -66,11 +65,7 @@ With --health: 0 if the watcher works, 1 if it does not.
     help="Show what names and contents say of each file, ask for the rest, then take it in.",
 )
 @click.option("--yes", is_flag=True, help="With --guess: take it in as guessed, without asking.")
-@click.option(
-    "--warehouse",
-    type=click.Path(path_type=Path),
-    help="Folder of the warehouse [DRAFTBOARD_WAREHOUSE, else data/warehouse].",
-)
+@whole_warehouse_option
 @click.option("--keep-text", is_flag=True, help="Store prompt and output texts too.")
 @click.option("--no-wait", is_flag=True, help="Refuse when another process is writing.")
 @click.option("--replace", is_flag=True, help="Take known results in again, e.g. with other --set.")
@@ -134,7 +129,7 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
             return
         agreed: dict[str, dict[str, Any]] | None = {}
         if given["guess"]:
-            from ingest.guess_cli import agree
+            from commands.keeping.guess import agree
 
             agreed = agree(paths, options, given)
         if agreed is None:
@@ -249,10 +244,9 @@ def _run(
     paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, Any],
     agreed: dict[str, dict[str, Any]],
 ) -> "IngestOutcome":  # fmt: skip
-    from commands.intake import derive_new_facts
     from ingest.discovery import find_units
     from ingest.model import Unit
-    from ingest.pipeline import ingest_each, read_again, with_facts
+    from ingest.pipeline import ingest_units, read_again, with_facts
     from warehouse.storage.cache import warehouse_path
     from warehouse.store import open_writer
 
@@ -264,34 +258,25 @@ def _run(
         sources = known_sources(root)
     passed_over: list[Path] = []
     units = list(find_units(paths or [source.path for source in sources], passed_over))
-    total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
-    if options.facts is not None:
-        for pattern in options.facts.unused(u.path for u in units if isinstance(u, Unit)):
-            click.echo(f"--facts: {pattern} fits no path that was found.", err=True)
+    read = [unit for unit in units if isinstance(unit, Unit)]
+    for pattern in options.facts.unused(unit.path for unit in read) if options.facts else ():
+        click.echo(f"--facts: {pattern} fits no path that was found.", err=True)
+    total = sum(unit.bytes for unit in read)
     writer = open_writer(
         root,
         wait=not given["no_wait"],
         on_wait=lambda message: click.echo(message, err=True),
         rebuild=given["rebuild"],
     )
-    with writer as store, _progress(total) as done:
+    with writer as store, progress("ingest", total) as done:
         if not paths:
             outcome = read_again(sources, store, options, lambda unit: done(unit.bytes))
         else:
-            told = ((unit, with_facts(options, unit, agreed)) for unit in units)
-            outcome = ingest_each(told, store, lambda unit: done(unit.bytes))
+            own = partial(with_facts, options, facts=agreed)
+            outcome = ingest_units(units, store, own, lambda unit: done(unit.bytes))
     derive_new_facts(root)
     outcome.passed_over = passed_over
     return outcome
-
-
-def _progress(total: int) -> "AbstractContextManager[Callable[[int], None]]":
-    if not sys.stderr.isatty():
-        # What draws takes a tenth of an ingest to import.
-        return nullcontext(lambda done: None)
-    from commands.output import progress
-
-    return progress("ingest", total)
 
 
 def table(outcome: "IngestOutcome") -> str:
@@ -308,3 +293,64 @@ def table(outcome: "IngestOutcome") -> str:
     for rejection in outcome.rejected:
         lines += [f"  {rejection.path}", f"      {rejection.reason}"]
     return "\n".join(lines)
+
+
+# --- Results that a command takes into a warehouse itself, and what is derived when results change.
+
+
+#: With fewer cells computing the facts anew costs less than importing what derives them.
+LEAST_CELLS = 1000
+
+
+def take_in(
+    paths: Sequence[Path], root: Path, *, keep_text: bool = False, rebuild: bool = False
+) -> "IngestOutcome":
+    """Take what lies in ``paths`` into the warehouse at ``root``, as `draftboard ingest` does without
+    other options. ``rebuild``: what the warehouse held before counts no more."""
+    from ingest.discovery import find_units
+    from ingest.model import IngestOptions
+    from ingest.pipeline import ingest_units
+    from warehouse.store import open_writer
+
+    with open_writer(
+        root, on_wait=lambda told: click.echo(told, err=True), rebuild=rebuild
+    ) as store:
+        outcome = ingest_units(find_units(paths), store, IngestOptions(keep_text=keep_text))
+    derive_new_facts(root)
+    return outcome
+
+
+def derive_facts(root: Path) -> None:
+    """Derive the facts of the studies that changed, where the warehouse is large."""
+    from warehouse.storage.current import cells_held
+
+    if cells_held(root) < LEAST_CELLS:
+        return
+    from answers.ground import derive
+
+    try:
+        with working("deriving what pages show"):
+            derive(root)
+    except (DraftboardError, OSError):
+        # Nothing is lost: facts that are not kept are computed by whoever asks for them.
+        return
+
+
+def derive_new_facts(root: Path) -> None:
+    """Do the same after an ingest, once the studies that have grown since the last time are large."""
+    from warehouse.storage.current import cells_held
+
+    if cells_held(root) < LEAST_CELLS:
+        return
+    from answers import code_hash
+    from warehouse.beside import derived_upto
+    from warehouse.queries import cells_of_grown_studies
+    from warehouse.store import Reader
+
+    try:
+        with Reader(root) as reader:
+            grown = cells_of_grown_studies(reader, derived_upto(root, code_hash()))
+    except (DraftboardError, OSError):
+        return
+    if grown >= LEAST_CELLS:
+        derive_facts(root)
