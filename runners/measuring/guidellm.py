@@ -1,17 +1,13 @@
-"""GuideLLM on one load point: what is asked of it, its command line in each release, what is looked at meanwhile, and
-whether its report is good.
-"""
+"""GuideLLM on one load point: what is asked of it, its command line in each release, and what is looked at meanwhile."""
 
 import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
-
-import msgspec
 
 from runners.planning.loads import LoadLevel
 from runners.planning.plan import (
@@ -27,7 +23,6 @@ from runners.serving.agreement import served_model
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import ROUTES, RequestFormat
 from runners.serving.engines import tool
-from runners.serving.processes import Guarded
 from runners.texts.prompts import MESSAGES, MOST, PROMPT, WHEN
 from warehouse.contract import ENGINES, one_name
 from warehouse.errors import RunnerError
@@ -405,97 +400,3 @@ def _totals(lines: Iterable[str]) -> dict[str, float]:
         with contextlib.suppress(ValueError):
             totals[_name(line)] = totals.get(_name(line), 0.0) + float(line.rpartition(" ")[2])
     return totals
-
-
-# --- One load point: GuideLLM is run, watched, and its report is counted.
-#
-# That GuideLLM ends well says nothing of the requests: a server killed in the middle leaves a report
-# that looks normal. So the completed requests are counted, and a load is good only if nearly all of
-# the planned ones are there.
-
-
-#: How long GuideLLM may take beyond the load's own time limit: its start, and writing the report.
-_GRACE_S = 300.0
-_LAST_LINES = 5
-
-
-def run_load(
-    argv: Sequence[str],
-    env: Mapping[str, str],
-    log: Path,
-    max_seconds: float,
-    cpus: frozenset[int] | None,
-    watch: Callable[[], Diagnosis | None],
-) -> Diagnosis | None:
-    """Run GuideLLM to its end. Return None if it ended by itself with status 0, else what went
-    wrong.
-
-    ``watch`` is called several times a second; what it finds ends the load at once.
-    """
-    ends_at = time.monotonic() + max_seconds + _GRACE_S
-    with Guarded.start(argv, env, log, cpus=cpus) as process:
-        while (status := process.poll()) is None:
-            problem = watch()
-            if problem is not None:
-                return problem
-            if time.monotonic() >= ends_at:
-                return Diagnosis(
-                    "load_hangs",
-                    f"GuideLLM did not end within {_GRACE_S:.0f} s of its limit of "
-                    f"{max_seconds:g} s; it was stopped.",
-                )
-            time.sleep(0.2)
-    if status == 0:
-        return None
-    with log.open("rb") as file:
-        file.seek(max(0, file.seek(0, 2) - 400 * _LAST_LINES))
-        lines = file.read().decode("utf-8", "replace").splitlines()[-_LAST_LINES:]
-    output = " / ".join(line.strip() for line in lines if line.strip())
-    sentence = f"GuideLLM ended with exit status {status}; it said: {output[-500:]}"
-    return Diagnosis("load_failed", sentence)
-
-
-class _Request(msgspec.Struct, gc=False):
-    info: dict[str, Any] = {}
-
-
-class _Requests(msgspec.Struct, gc=False):
-    errored: list[_Request] | None = None
-
-
-class _Scheduled(msgspec.Struct, gc=False):
-    requests_made: dict[str, int | None]
-
-
-class _Benchmark(msgspec.Struct, gc=False):
-    scheduler_metrics: _Scheduled
-    requests: _Requests
-
-
-class _Report(msgspec.Struct, gc=False):
-    benchmarks: list[_Benchmark]
-
-
-def judge(report: Path, planned: int, max_error_rate: float) -> Diagnosis | None:
-    """Count the requests of a report with one level, warm-up and cool-down included. Return None if
-    at most ``max_error_rate`` of the planned ones are missing or failed, else what is wrong."""
-    try:
-        levels = msgspec.json.decode(report.read_bytes(), type=_Report).benchmarks
-    except FileNotFoundError:
-        return Diagnosis("no_report", "GuideLLM ended without writing a report.")
-    except (OSError, msgspec.DecodeError) as error:
-        return Diagnosis("no_report", f"GuideLLM's report cannot be read: {error}.")
-    if len(levels) != 1:
-        return Diagnosis("no_report", f"GuideLLM's report has {len(levels)} levels instead of one.")
-    made = levels[0].scheduler_metrics.requests_made
-    names = ("successful", "errored", "incomplete")
-    successful, errored, incomplete = (made.get(name) or 0 for name in names)
-    if planned - successful <= max_error_rate * planned:
-        return None
-    why = f"{errored} failed, {incomplete} were cut off"
-    errors = (request.info.get("error") for request in levels[0].requests.errored or [])
-    if first := next((error for error in errors if error), None):
-        why += f"; the first error: {first[:200]}"
-    return Diagnosis(
-        "incomplete", f"Only {successful} of {planned} requests were completed ({why})."
-    )

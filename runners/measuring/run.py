@@ -7,7 +7,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,8 +21,9 @@ from urllib.parse import urlsplit
 from filelock import FileLock, Timeout
 
 from runners.measuring import guidellm, resume
-from runners.measuring.guidellm import Sampler, Stall, judge, run_load
+from runners.measuring.guidellm import Sampler, Stall
 from runners.measuring.hosts import PASSING, Host, LocalHost, meet
+from runners.measuring.loading import Loader, judge
 from runners.measuring.progress import FailedCell, Progress
 from runners.measuring.record import (
     Attempt,
@@ -38,6 +39,7 @@ from runners.planning.estimate import BYTES_PER_CELL, BYTES_PER_REQUEST
 from runners.planning.loads import SWEEP, Dataset
 from runners.planning.plan import Launch, PlannedCell, ends_of_report, freeze, unknown_sweeps
 from runners.planning.study_file import LEAST_WARM_UP, Study
+from runners.probes.interpreter import named_in
 from runners.serving.agreement import served_model, wrong_arm
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import ROUTES, BadStatus, empty_prefix_cache, fetch, scrub, send
@@ -144,8 +146,7 @@ class LaunchBench:
     """What all cells of a launch are measured with.
 
     ``setting``: what the machine is, which is found out while the server starts. ``guidellm``:
-    executable and version. ``env``: the load generator's environment; ``cpus``: its cores, None: any.
-    ``watch``: the machine, looked at during each load. ``study_text``: as the run has put it beside
+    executable and version. ``loader``: what runs it. ``watch``: the machine, looked at during each load. ``study_text``: as the run has put it beside
     its results.
     """
 
@@ -155,8 +156,7 @@ class LaunchBench:
     watch: Watch
     setting: Future[LaunchSetting]
     guidellm: tuple[str, str]
-    env: Mapping[str, str]
-    cpus: frozenset[int] | None = None
+    loader: Loader
     study_text: str = ""
 
     @property
@@ -173,14 +173,13 @@ class LaunchBench:
         file = str(self.run.prompts.of(cell).path)
         request = guidellm.load_request(self.study, cell, url, file, str(report), key is not None)
         argv = guidellm.command(executable, version, request)
-        env = {**self.env, **guidellm.arrival_environment(request)}
-        log = self.run.layout.log(self.launch.launch_id, "guidellm")
+        env = guidellm.arrival_environment(request)
         env |= {} if key is None else guidellm.key_environment(version, request, key)
         try:
-            return tuple(argv), run_load(argv, env, log, limit_s, self.cpus, watch)
+            return tuple(argv), self.loader.run(argv, env, limit_s, watch)
         finally:
             if key is not None:
-                scrub((report, log), key)
+                scrub((report, self.loader.log), key)
 
 
 def run_cell(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | None:
@@ -385,15 +384,18 @@ def _launched(
         env = {**os.environ, **study.environment}
         direct = ",".join(filter(None, [env.get("NO_PROXY") or env.get("no_proxy"), _LOOPBACK]))
         executable = study.executable("guidellm") or study.executables.guidellm
+        loader = Loader(
+            named_in(Path(executable)), env | {"NO_PROXY": direct, "no_proxy": direct},
+            layout.log(launch.launch_id, "guidellm"),
+            # The study's, else those of the server that it talks to.
+            cores if study.cpus is None else frozenset(study.cpus.client),
+        )  # fmt: skip
         try:
-            yield LaunchBench(
-                run, launch, progress, watch, setting,
-                guidellm=(executable, guidellm.version(study)),
-                env=env | {"NO_PROXY": direct, "no_proxy": direct},
-                # The study's, else those of the server that it talks to.
-                cpus=cores if study.cpus is None else frozenset(study.cpus.client),
-                study_text=copy.read_text(encoding="utf-8") if copy.exists() else "",
-            ), host  # fmt: skip
+            with loader:
+                yield LaunchBench(
+                    run, launch, progress, watch, setting, (executable, guidellm.version(study)),
+                    loader, copy.read_text(encoding="utf-8") if copy.exists() else "",
+                ), host  # fmt: skip
         finally:
             host.stop()
 

@@ -19,7 +19,7 @@ def python_of(executable: Path) -> Path | None:
 
     None where there is none, e.g. for a wrapper around a container.
     """
-    named = _named_in(executable)
+    named = named_in(executable)
     beside = [executable.parent / name for name in ("python3", "python")]
     for python in ([named] if named is not None else []) + beside:
         if python.is_file() and os.access(python, os.X_OK):
@@ -27,7 +27,7 @@ def python_of(executable: Path) -> Path | None:
     return None
 
 
-def _named_in(script: Path) -> Path | None:
+def named_in(script: Path) -> Path | None:
     """Return the Python that a script names. pip writes it into the first line or, where that is
     too long, behind an exec."""
     try:
