@@ -340,7 +340,7 @@ def deeds(root: Path) -> tuple[Deed, ...]:
 
 
 @dataclass(frozen=True)
-class DecisionSubject:
+class RecordedSubject:
     """What a decision is about; the engine's version is not part of it, since it moves on.
     ``traffic`` in words."""
 
@@ -361,7 +361,7 @@ class RecordedDecision:
     ``gain``: the improvement at the operating load (ratio)."""
 
     at: Annotated[datetime, msgspec.Meta(tz=True)]
-    about: DecisionSubject
+    about: RecordedSubject
     engine_version: str | None
     answer: str
     arm: str

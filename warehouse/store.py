@@ -400,7 +400,12 @@ class Writer:
         """Publish what was collected; where another machine published first, on top of what it did.
         Return the generation number (0: there is still no warehouse)."""
         with full_disk_explained(self.root):
-            while self._has_changed():
+            while (
+                self._pending
+                or self._forgotten
+                or self._rebuild
+                or self._rejections != self._base.rejections
+            ):
                 private = {
                     draft.requests: draft.tables["request_files"].column("file")[0].as_py()
                     for draft in self._pending.values()
@@ -444,14 +449,6 @@ class Writer:
 
     def _is_held(self, source_id: str) -> bool:
         return source_id in self._base.sources and source_id not in self._forgotten
-
-    def _has_changed(self) -> bool:
-        return bool(
-            self._pending
-            or self._forgotten
-            or self._rebuild
-            or self._rejections != self._base.rejections
-        )
 
     def _batch(self) -> Batch:
         tables = {

@@ -12,26 +12,24 @@ from analysis.matching.arms import ArmLevels, arm_levels, means
 from analysis.matching.names import arm_names, setting_names
 from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of, hardware_of
-from analysis.service.largest_load import (
+from analysis.service.slo import (
+    COLUMNS,
     GROUP,
     METRICS_READ,
     STATISTICS_READ,
+    ArmReach,
+    Goodput,
     Keys,
     Level,
-    Reach,
-    largest_loads,
-    points,
-    unplaced,
-)
-from analysis.service.slo import (
-    COLUMNS,
-    Goodput,
     Pooled,
     Slo,
     goodput,
+    largest_loads,
     parse,
     per_request,
+    points,
     pooled,
+    unplaced,
     window,
 )
 from answers.cost.values import DecisionCost
@@ -94,13 +92,14 @@ def _bounds(rows: pd.DataFrame, metric: str, statistic: str, shares: Sequence[fl
 # --- Arms that are looked at each on its own: their setting, their name, their hardware.
 
 
-def kept_to(one: Decision, chosen: Filters) -> Filters:
+def kept_to(decision: Decision, chosen: Filters) -> Filters:
     """Return the chosen filters, kept to a decision's subject and datasets; arms keep the
     baseline."""
     return replace(
-        narrowed(one.subject, chosen),
-        dataset=tuple(name for name, _ in one.traffic.mix) or (known(one.traffic.dataset),),
-        tensor_parallel_size=(known(one.subject.tensor_parallel_size),),
+        narrowed(decision.subject, chosen),
+        dataset=tuple(name for name, _ in decision.traffic.mix)
+        or (known(decision.traffic.dataset),),
+        tensor_parallel_size=(known(decision.subject.tensor_parallel_size),),
     )
 
 
@@ -272,7 +271,7 @@ class ArmCapacity:
     million of them (None: no load, or unknown; ``unpriced`` says why there is no price)."""
 
     place: ArmPlace
-    reach: Reach
+    reach: ArmReach
     loads: tuple[LoadService, ...]
     output: float | None
     usd: float | None

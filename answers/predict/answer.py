@@ -26,9 +26,8 @@ from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of
 from analysis.prediction.reach import FAR, Question, Range
 from analysis.prediction.rows import Points, Positions, points_of, positions_of
-from analysis.prediction.trials import COMPARED, LeftOut, Withheld
 from analysis.prediction.usual import PREDICTED
-from analysis.prediction.whatif import Forecast, Model, build, forecast
+from analysis.prediction.whatif import COMPARED, Forecast, LeftOut, Model, Withheld, build, forecast
 from answers.predict.acceptance import ABOUT, DraftAcceptance
 from answers.predict.values import (
     AskableQuestions,
@@ -202,10 +201,10 @@ def _names_apart(firsts: Sequence[ForecastSubject]) -> list[str]:
 
 
 def acceptance_of_family(
-    found: Sequence[DraftAcceptance], family: DraftFamily
+    acceptance: Sequence[DraftAcceptance], family: DraftFamily
 ) -> tuple[DraftAcceptance, ...]:
     """Return the acceptance of one family on all its datasets."""
-    return tuple(x for x in found if (x.family, x.about) == (family.family, family.about))
+    return tuple(x for x in acceptance if (x.family, x.about) == (family.family, family.about))
 
 
 def measured(found: Sequence[ForecastSubject]) -> TextTable:
@@ -228,13 +227,15 @@ def measured(found: Sequence[ForecastSubject]) -> TextTable:
 
 
 def predict(
-    reader: Reader, filters: Filters, asked: ForecastQuestion, paying: Paying
+    reader: Reader, filters: Filters, question: ForecastQuestion, paying: Paying
 ) -> Iterator[ForecastAnswer | RefusedForecast]:
     """Yield the answer of every family and dataset that the filters keep, or why there is none;
     with its cost where ``paying`` names a price."""
     for subject in subjects(reader, filters):
         try:
-            yield forecast_answer(fitted(subject, lengths=asked.prompt is not None), asked, paying)
+            yield forecast_answer(
+                fitted(subject, lengths=question.prompt is not None), question, paying
+            )
         except InvalidInput as error:
             yield RefusedForecast(subject.place, str(error))
 
@@ -284,15 +285,15 @@ def _cost(
     return ForecastCost(basis, after, None if before is None else usd_per_million(before, basis))
 
 
-def forecast_lines(found: FittedPlace, asked: ForecastQuestion) -> ForecastLines:
+def forecast_lines(found: FittedPlace, question: ForecastQuestion) -> ForecastLines:
     """Return predictions around one question, none beside its baseline. Raises InvalidInput as
     ``forecast_answer`` does."""
     offer = found.offer
-    plain = ForecastQuestion(0, 0, prompt=asked.prompt, output=asked.output)
+    plain = ForecastQuestion(0, 0, prompt=question.prompt, output=question.output)
     return ForecastLines(
-        _steps(found, [replace(asked, load=load) for load in offer.loads]),
+        _steps(found, [replace(question, load=load) for load in offer.loads]),
         _steps(found, [replace(plain, load=load) for load in offer.loads if 0 in offer.ks]),
-        _steps(found, [replace(asked, k=k) for k in offer.ks]),
+        _steps(found, [replace(question, k=k) for k in offer.ks]),
     )
 
 
@@ -308,19 +309,21 @@ def _steps(found: FittedPlace, asked: list[ForecastQuestion]) -> tuple[ForecastS
     )  # fmt: skip
 
 
-def _question(asked: ForecastQuestion) -> Question:
+def _question(question: ForecastQuestion) -> Question:
     """Return the question behind what was asked; for a rate, its mean length is 1 + K x rate.
     Raises InvalidInput for a rate outside 0-1."""
-    if asked.rate is not None and not 0 <= asked.rate <= 1:
-        raise InvalidInput(f"An acceptance rate is a share between 0 and 1, not {asked.rate:g}.")
-    length = asked.length if asked.rate is None else 1 + asked.k * asked.rate
-    return Question(asked.k, asked.load, length if asked.k else None, asked.prompt, asked.output)
+    if question.rate is not None and not 0 <= question.rate <= 1:
+        raise InvalidInput(f"An acceptance rate is a share between 0 and 1, not {question.rate:g}.")
+    length = question.length if question.rate is None else 1 + question.k * question.rate
+    return Question(
+        question.k, question.load, length if question.k else None, question.prompt, question.output
+    )
 
 
 def _figures(
-    found: FittedPlace, asked: ForecastQuestion, one: Forecast
+    found: FittedPlace, question: ForecastQuestion, one: Forecast
 ) -> tuple[ForecastFigure, ...]:
-    here = [p for p in found.points if (p.k, p.load) == (asked.k, asked.load)]
+    here = [p for p in found.points if (p.k, p.load) == (question.k, question.load)]
     figures = []
     for metric in PREDICTED:
         band = one.prediction.bands.get(metric)
