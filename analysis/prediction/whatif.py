@@ -186,7 +186,7 @@ def widening(width: float, beyond: Mask) -> Floats:
 
 @dataclass(frozen=True)
 class Band:
-    """Between ``low`` and ``high`` lie as many measurements as ``posterior.LEVEL`` says."""
+    """Between ``low`` and ``high`` lie as many measurements as ``step_time.LEVEL`` says."""
 
     low: float
     high: float

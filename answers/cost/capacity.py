@@ -232,7 +232,7 @@ def _cells_by_load(levels: ArmLevels) -> Mapping[Any, tuple[str, ...]]:
     return found
 
 
-def trade_json(found: UserGpuTrade, front: bool = False) -> dict[str, Any]:
+def trade_json(trade_points: UserGpuTrade, front: bool = False) -> dict[str, Any]:
     """Return every point, or those of the ``front`` alone; ``group`` numbers those that compete."""
     return {
         "points": [
@@ -243,11 +243,11 @@ def trade_json(found: UserGpuTrade, front: bool = False) -> dict[str, Any]:
                 "tokens_per_second_per_gpu": point.gpu,
                 "dominated": point.dominated_by is not None, "dominated_by": point.dominated_by,
             }
-            for number, group in enumerate(found.groups)
+            for number, group in enumerate(trade_points.groups)
             for point in group
             if not (front and point.dominated_by)
         ],
-        "left_out": found.left_out,
+        "left_out": trade_points.left_out,
     }  # fmt: skip
 
 
@@ -314,10 +314,10 @@ class ServiceCapacity:
         return False if False in found else True if found == {True} else None
 
 
-def capacity_json(found: ServiceCapacity) -> dict[str, Any]:
+def capacity_json(service: ServiceCapacity) -> dict[str, Any]:
     """Return every arm's largest load under the service level, and each of its loads."""
     return {
-        "slo": found.slo.text,
+        "slo": service.slo.text,
         "arms": [
             {
                 **arm.place.as_json(),
@@ -331,19 +331,19 @@ def capacity_json(found: ServiceCapacity) -> dict[str, Any]:
                     for at in arm.loads
                 ],
             }
-            for arm in found.arms
+            for arm in service.arms
         ],
     }  # fmt: skip
 
 
-def within(row: DecisionCost, found: ServiceCapacity) -> DecisionCost:
+def within(row: DecisionCost, service: ServiceCapacity) -> DecisionCost:
     """Return the money with each point of its curve marked: whether it keeps the service level."""
     curve = []
     for point in row.curve:
         here = [cell for cell in row.decision.arms if cell.load == point.load]
         mine = here if point.arm is None else [cell for cell in here if cell.arm == point.arm]
         ids = {pair[point.arm is not None] for cell in mine for pair in cell.pairs}
-        curve.append(replace(point, meets=found.meets(ids)))
+        curve.append(replace(point, meets=service.meets(ids)))
     return replace(row, curve=tuple(curve))
 
 

@@ -254,22 +254,22 @@ def fitted(subject: ForecastSubject, lengths: bool = False) -> FittedPlace:
 
 
 def forecast_answer(
-    found: FittedPlace, asked: ForecastQuestion, paying: Paying | None = None
+    fitted_place: FittedPlace, question: ForecastQuestion, paying: Paying | None = None
 ) -> ForecastAnswer:
     """Return the answer to one question.
 
     Raises InvalidInput where the question is too far from what was measured.
     """
-    model, question = found.model, _question(asked)
-    one = forecast(model, question)
-    figures = _figures(found, asked, one)
+    model, inner = fitted_place.model, _question(question)
+    answer = forecast(model, inner)
+    figures = _figures(fitted_place, question, answer)
     step = model.step_time
-    fit, checks = (step.residual, step.worst), tuple(_checks(found.withheld))
+    fit, checks = (step.residual, step.worst), tuple(_checks(fitted_place.withheld))
     return ForecastAnswer(
-        found.place, asked, forecast_headline(asked, figures[0]), figures, one.prediction.mean_length,
-        one.break_even_length, one.prediction.warnings,
-        trust(checks, step.choices, fit, model.why_no_band(question)),
-        step.choices, *fit, checks, found.withheld, _cost(found.place, figures[0], paying),
+        fitted_place.place, question, forecast_headline(question, figures[0]), figures, answer.prediction.mean_length,
+        answer.break_even_length, answer.prediction.warnings,
+        trust(checks, step.choices, fit, model.why_no_band(inner)),
+        step.choices, *fit, checks, fitted_place.withheld, _cost(fitted_place.place, figures[0], paying),
     )  # fmt: skip
 
 
@@ -285,27 +285,27 @@ def _cost(
     return ForecastCost(basis, after, None if before is None else usd_per_million(before, basis))
 
 
-def forecast_lines(found: FittedPlace, question: ForecastQuestion) -> ForecastLines:
+def forecast_lines(fitted_place: FittedPlace, question: ForecastQuestion) -> ForecastLines:
     """Return predictions around one question, none beside its baseline. Raises InvalidInput as
     ``forecast_answer`` does."""
-    offer = found.offer
+    offer = fitted_place.offer
     plain = ForecastQuestion(0, 0, prompt=question.prompt, output=question.output)
     return ForecastLines(
-        _steps(found, [replace(question, load=load) for load in offer.loads]),
-        _steps(found, [replace(plain, load=load) for load in offer.loads if 0 in offer.ks]),
-        _steps(found, [replace(question, k=k) for k in offer.ks]),
+        _steps(fitted_place, [replace(question, load=load) for load in offer.loads]),
+        _steps(fitted_place, [replace(plain, load=load) for load in offer.loads if 0 in offer.ks]),
+        _steps(fitted_place, [replace(question, k=k) for k in offer.ks]),
     )
 
 
-def _steps(found: FittedPlace, asked: list[ForecastQuestion]) -> tuple[ForecastStep, ...]:
-    model, questions = found.model, [_question(one) for one in asked]
-    predicted = zip(asked, questions, model.predict_all(questions), strict=True)
+def _steps(fitted_place: FittedPlace, wanted: list[ForecastQuestion]) -> tuple[ForecastStep, ...]:
+    model, questions = fitted_place.model, [_question(each) for each in wanted]
+    predicted = zip(wanted, questions, model.predict_all(questions), strict=True)
     return tuple(
         ForecastStep(
-            one.k, one.load, _figures(found, one, Forecast(what, None)),
+            each.k, each.load, _figures(fitted_place, each, Forecast(prediction, None)),
             bool(model.reach.beyond(question)),
         )
-        for one, question, what in predicted
+        for each, question, prediction in predicted
     )  # fmt: skip
 
 
@@ -321,18 +321,18 @@ def _question(question: ForecastQuestion) -> Question:
 
 
 def _figures(
-    found: FittedPlace, question: ForecastQuestion, one: Forecast
+    fitted_place: FittedPlace, question: ForecastQuestion, answer: Forecast
 ) -> tuple[ForecastFigure, ...]:
-    here = [p for p in found.points if (p.k, p.load) == (question.k, question.load)]
+    here = [p for p in fitted_place.points if (p.k, p.load) == (question.k, question.load)]
     figures = []
     for metric in PREDICTED:
-        band = one.prediction.bands.get(metric)
+        band = answer.prediction.bands.get(metric)
         figures.append(ForecastFigure(
-            metric, getattr(one.prediction, metric),
+            metric, getattr(answer.prediction, metric),
             None if band is None else band.low, None if band is None else band.high,
             getattr(here[0], metric, None) if here else None,
-            None if one.baseline is None else getattr(one.baseline, metric),
-            one.improvement(metric), metric in COMPARED,
+            None if answer.baseline is None else getattr(answer.baseline, metric),
+            answer.improvement(metric), metric in COMPARED,
         ))  # fmt: skip
     return tuple(figures)
 
@@ -375,6 +375,6 @@ def _askable(model: Model, points: tuple[MeasuredPoint, ...]) -> AskableQuestion
     )
 
 
-def _span(known: Range, usual: float) -> AskableSpan:
-    lowest = max(ceil(known.low / FAR), 1)
-    return AskableSpan(lowest, max(floor(known.high * FAR), lowest + 1), max(round(usual), lowest))
+def _span(reach: Range, usual: float) -> AskableSpan:
+    lowest = max(ceil(reach.low / FAR), 1)
+    return AskableSpan(lowest, max(floor(reach.high * FAR), lowest + 1), max(round(usual), lowest))

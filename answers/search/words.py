@@ -191,16 +191,16 @@ def cost_so_far(report: SearchReport) -> str:
     )
 
 
-def terms(one: SearchTerms) -> str:
+def terms(agreed: SearchTerms) -> str:
     """Return what a search is for and when it is done: ``throughput, stake 2.0 %, error 5.0 %``."""
-    mix = ", ".join(f"{name} {percent(share, sign=False)}" for name, share in one.mix)
-    told = (
-        "latency" if one.latency else "throughput",
-        f"stake {percent(one.stake, sign=False)}", f"error {percent(one.error, sign=False)}",
-        None if one.budget_min is None else f"budget {one.budget_min:.0f} minutes",
-        None if one.slo is None else f"within {one.slo}", f"for a mix of {mix}" if mix else None,
+    mix = ", ".join(f"{name} {percent(share, sign=False)}" for name, share in agreed.mix)
+    parts = (
+        "latency" if agreed.latency else "throughput",
+        f"stake {percent(agreed.stake, sign=False)}", f"error {percent(agreed.error, sign=False)}",
+        None if agreed.budget_min is None else f"budget {agreed.budget_min:.0f} minutes",
+        None if agreed.slo is None else f"within {agreed.slo}", f"for a mix of {mix}" if mix else None,
     )  # fmt: skip
-    return ", ".join(part for part in told if part)
+    return ", ".join(part for part in parts if part)
 
 
 def candidate_rows(candidates: Sequence[SearchCandidate]) -> TextRows:
@@ -224,41 +224,37 @@ def because(step: LaunchStep) -> str:
     return f"{step.where}, about {step.minutes:.1f} minutes: {why}"
 
 
-def proof(one: WinnerProof) -> str:
+def proof(winner: WinnerProof) -> str:
     """Return in a few sentences whether the winner is to be taken, what it gains, and why not."""
-    if one.refused is not None:
-        return f"The winner ({one.words}) is not recommended: {one.refused}."
-    if not one.kept:
+    if winner.refused is not None:
+        return f"The winner ({winner.words}) is not recommended: {winner.refused}."
+    if not winner.kept:
         # Both lists are against what was promised; the baseline's comes first.
-        worst = min((*one.places, *one.ahead), key=lambda place: place.surprise)
-        against = "the baseline" if worst in one.places else f"the runner-up ({one.rival})"
+        worst = min((*winner.places, *winner.ahead), key=lambda place: place.surprise)
+        against = "the baseline" if worst in winner.places else f"the runner-up ({winner.rival})"
         return (
-            f"The winner ({one.words}) did not keep its promise: at {worst.load:g} on "
+            f"The winner ({winner.words}) did not keep its promise: at {worst.load:g} on "
             f"{worst.dataset} {_between(worst.promised_low, worst.promised_high)} against {against} was promised and "
             f"{percent(worst.proven)} is proven ({_between(worst.low, worst.high)}). So it is not shown to be the best "
             "choice and not recommended; search on with a smaller --stake, or on a quieter machine."
         )
-    beside = f", also against the runner-up ({one.rival})" if one.ahead else ""
-    if one.rival is not None and not one.ahead:
-        beside = (
-            f"; nothing is proven against the runner-up ({one.rival}), whose launches are not whole"
-        )
-    more = "" if one.answer != "open" else (
-        f" To settle it {'raise `repeats`' if one.repeats is None else f'write `repeats: {one.repeats}`'} "
-        f"into the study of the proof{f' ({one.study})' * bool(one.study)} and give this command again."
+    beside = f", also against the runner-up ({winner.rival})" if winner.ahead else ""
+    if winner.rival is not None and not winner.ahead:
+        beside = f"; nothing is proven against the runner-up ({winner.rival}), whose launches are not whole"
+    more = "" if winner.answer != "open" else (
+        f" To settle it {'raise `repeats`' if winner.repeats is None else f'write `repeats: {winner.repeats}`'} "
+        f"into the study of the proof{f' ({winner.study})' * bool(winner.study)} and give this command again."
     )  # fmt: skip
-    return (
-        f"The winner ({one.words}) kept its promise in fresh launches{beside}. {one.decision}{more}"
-    )
+    return f"The winner ({winner.words}) kept its promise in fresh launches{beside}. {winner.decision}{more}"
 
 
-def proof_rows(one: WinnerProof) -> TextRows:
+def proof_rows(winner: WinnerProof) -> TextRows:
     """A line per dataset and load: the gain as promised and as proven, against the baseline and
     against the runner-up."""
     return ["against", "dataset", "load", "promised, 95 %", "proven", "95 %"], [
         [name, place.dataset, f"{place.load:g}", _between(place.promised_low, place.promised_high), percent(place.proven),
          _between(place.low, place.high)]
-        for name, places in (("baseline", one.places), ("runner-up", one.ahead))
+        for name, places in (("baseline", winner.places), ("runner-up", winner.ahead))
         for place in places
     ]  # fmt: skip
 
