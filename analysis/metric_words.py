@@ -21,7 +21,7 @@ _STATISTIC = re.compile(r"\bp(\d{2,3})\b")
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedMetric:
     """A metric of the catalogue as a foreign table named it; ``peak``: its best level, no mean."""
 
     metric: str
@@ -34,7 +34,7 @@ class Named:
         return METRICS[self.metric].better
 
 
-def read_metric(name: str) -> Named | None:
+def read_metric(name: str) -> NamedMetric | None:
     """Return the metric that a foreign name means, such as ``ttft_p95_s`` or ``Request latency
     median (s)``; None where it is unknown."""
     words = re.sub(r"[^a-z0-9]+", " ", name.casefold()).strip()
@@ -46,4 +46,4 @@ def read_metric(name: str) -> Named | None:
     if re.search(r"\bmedian\b", words):
         statistic = "p50"
     known = METRICS[metric].distribution and statistic in QUANTILES
-    return Named(metric, statistic if known else "mean", "peak" in words)
+    return NamedMetric(metric, statistic if known else "mean", "peak" in words)

@@ -283,14 +283,14 @@ def _join_sql(name: str, amount: Measure) -> str:
 
 
 def _chosen_sql(filters: Filters) -> str:
-    told = [
+    arguments = [
         f"{name}_in := [{', '.join(map(quoted, values))}]"
         for name in FILTER_FIELDS
         if (values := getattr(filters, name))
     ]
     days = {"since": filters.since, "until": filters.until}
-    told += [f"{name} := {quoted(day)}::date" for name, day in days.items() if day]
-    return f"chosen({', '.join(told)})"
+    arguments += [f"{name} := {quoted(day)}::date" for name, day in days.items() if day]
+    return f"chosen({', '.join(arguments)})"
 
 
 # --- What a free chart says: its headline, the best of a panel, and what could not be drawn.
@@ -308,10 +308,10 @@ def _headline(panels: Sequence[ChartPanel], pick: Pick) -> str:
     if len(panels) == 1 and _one_subject(panels[0].marks):
         return f"{pick.y.label}: {panels[0].answer}"
     marks = [mark for panel in panels for mark in panel.marks]
-    told = f"{counted(len({mark.subject for mark in marks}), 'setting')}, each for itself"
+    scope = f"{counted(len({mark.subject for mark in marks}), 'setting')}, each for itself"
     if any(mark.subjects > 1 for mark in marks):
-        told = "a mark pools several settings, so none is the best"
-    return f"{pick.y.label} over {axis_title(pick.x)}: {told}"
+        scope = "a mark pools several settings, so none is the best"
+    return f"{pick.y.label} over {axis_title(pick.x)}: {scope}"
 
 
 def _one_subject(marks: Sequence[Mark]) -> bool:
@@ -347,18 +347,18 @@ def axis_title(x: Key | Measure) -> str:
     return x.label if x.label.isupper() else x.label[:1].lower() + x.label[1:]
 
 
-def titles(found: Marks, pick: Pick) -> tuple[str, ...]:
+def titles(drawn: Marks, pick: Pick) -> tuple[str, ...]:
     """Return a title for each panel, with the badges: what tells it from the other panels, else its
     name."""
-    badges = bracketed(*found.badges)
+    badges = bracketed(*drawn.badges)
     if pick.panel is None:
         return (f"{pick.y.label}, {pick.y.unit}{badges}",)
-    names = [panel.name for panel in found.panels]
+    names = [panel.name for panel in drawn.panels]
     parts = [name.split(", ") for name in names]
-    if len(names) > 1 and len({len(one) for one in parts}) == 1:
+    if len(names) > 1 and len({len(name_parts) for name_parts in parts}) == 1:
         # Without the parts that all of them have in the same place.
         differ = [at for at, column in enumerate(zip(*parts, strict=True)) if len({*column}) > 1]
-        names = [", ".join(one[at] for at in differ) for one in parts]
+        names = [", ".join(name_parts[at] for at in differ) for name_parts in parts]
     return tuple(f"{name}{badges}" for name in names)
 
 
@@ -412,10 +412,10 @@ def marks(reader: Reader, pick: Pick, filters: Filters, most: int) -> Marks:
 
 def placed(rows: Sequence[Mark], pick: Pick, most: int) -> Marks:
     """Choose the marks that can be drawn, and say what is left out."""
-    known = [mark for mark in rows if mark.x is not None and mark.y is not None]
+    located = [mark for mark in rows if mark.x is not None and mark.y is not None]
     # Of the panels, then of the series, those that have most marks.
-    panels = {name for name, _ in Counter(mark.panel for mark in known).most_common(most)}
-    kept = [mark for mark in known if mark.panel in panels]
+    panels = {name for name, _ in Counter(mark.panel for mark in located).most_common(most)}
+    kept = [mark for mark in located if mark.panel in panels]
     lines = {name for name, _ in Counter(mark.series for mark in kept).most_common(MOST_SERIES)}
     kept = [mark for mark in kept if mark.series in lines]
     drawn = kept[:MOST_MARKS]
@@ -426,9 +426,9 @@ def placed(rows: Sequence[Mark], pick: Pick, most: int) -> Marks:
         ChartPanel(name, _best_value(own, pick), tuple(own))
         for name, own in sorted(by_panel.items(), key=lambda one: -len(one[1]))
     )
-    unplaced, pooled = len(rows) - len(known), max((mark.settings for mark in drawn), default=1)
+    unplaced, pooled = len(rows) - len(located), max((mark.settings for mark in drawn), default=1)
     (every_panel, panel), (every_line, line) = (
-        [len({getattr(mark, what) for mark in marks}) for marks in (known, drawn)]
+        [len({getattr(mark, what) for mark in marks}) for marks in (located, drawn)]
         for what in ("panel", "series")
     )
     notes = {
@@ -446,9 +446,9 @@ def placed(rows: Sequence[Mark], pick: Pick, most: int) -> Marks:
     }  # fmt: skip
     kinds = {kind for mark in drawn for kind in mark.evidence.split(", ")}
     by_hand = any(mark.synthetic for mark in drawn)
-    told = tuple(sorted({text for kind in kinds for text in badges(kind, by_hand)}))
+    shown_badges = tuple(sorted({text for kind in kinds for text in badges(kind, by_hand)}))
     holding = tuple(text for text, holds in notes.items() if holds)
-    return Marks(charts, _headline(charts, pick), holding, told)
+    return Marks(charts, _headline(charts, pick), holding, shown_badges)
 
 
 def cells(
@@ -465,7 +465,7 @@ def cells(
         reader, f"{cells_sql(pick, filters)}\norder by panel, series, x, y, cells.cell_id"
     )
     along = "load" if isinstance(pick.x, Measure) else "x"
-    wanted = {(one.panel, one.series, _along(one.along)) for one in clicked}
+    wanted = {(click.panel, click.series, _along(click.along)) for click in clicked}
     every = rows.slice(0, None if clicked else most).to_pylist()
     if clicked:
         every = [x for x in every if (x["panel"], x["series"], _along(x[along])) in wanted]

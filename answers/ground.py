@@ -34,9 +34,8 @@ from analysis.evidence.words import LIKELY, LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.flags.lints_across import JUDGED_ACROSS
 from analysis.frames import among, listed, objects, records
-from analysis.matching.arms import ATTAINED
+from analysis.matching.arms import ATTAINED, BASELINE, against
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
-from analysis.matching.reference import BASELINE, against
 from answers import code_hash
 from answers.decide.values import ExcludedCell
 from answers.wording import percent
@@ -59,30 +58,32 @@ _ARM = ["setting", "arm_id"]
 @dataclass(frozen=True)
 class BrokenAnswers:
     """An arm whose answers break at a load more often than the baseline's. ``settled``: so surely that
-    the arm is no candidate, else it is likely. ``sentence`` has no full stop, ``told`` is the same with
-    arm and load."""
+    the arm is no candidate, else it is likely. ``deviation``: how many answers do what;
+    ``sentence``: the same with arm and load. Neither has a full stop."""
 
     arm_id: int
     arm: str
     load: Load
     settled: bool
+    deviation: str
     sentence: str
-    told: str
 
 
 #: Setting -> what breaks there, settled ones first.
 Broken = dict[int, tuple[BrokenAnswers, ...]]
 
 
-def suspects(reader: Reader, found: Comparison, texts: pd.DataFrame, filters: Filters) -> set[str]:
+def suspects(
+    reader: Reader, comparison: Comparison, texts: pd.DataFrame, filters: Filters
+) -> set[str]:
     """Return the cells of those arms, and of their baselines, whose answers may be broken by the ends of
     their lengths, or are by their texts: most need not be read. ``texts``: as ``by_texts`` returns
     them; ``filters`` keep at least the cells compared."""
-    known = queries.measurements(reader, filters, ["output_tokens"], _ENDS).to_pandas()
-    ends = known.astype({"cell_id": object}).pivot(
+    measured = queries.measurements(reader, filters, ["output_tokens"], _ENDS).to_pandas()
+    ends = measured.astype({"cell_id": object}).pivot(
         index="cell_id", columns="statistic", values="value"
     )
-    pairs = _pairs(found)
+    pairs = _pairs(comparison)
     old, new = (ends.reindex(index=pairs[name], columns=_ENDS).reset_index() for name in IDS)
     longest = np.fmax(old["max"], new["max"])
     none_short = new["min"] >= np.maximum(FEWEST, SHARE * old["p50"])
@@ -93,22 +94,22 @@ def suspects(reader: Reader, found: Comparison, texts: pd.DataFrame, filters: Fi
     return {*read[IDS[0]], *read[IDS[1]]}
 
 
-def _pairs(found: Comparison) -> pd.DataFrame:
-    pairs = found.pairs.loc[found.pairs["load"] >= 0, [*BY, *IDS]].drop_duplicates()
+def _pairs(comparison: Comparison) -> pd.DataFrame:
+    pairs = comparison.pairs.loc[comparison.pairs["load"] >= 0, [*BY, *IDS]].drop_duplicates()
     return pd.DataFrame(pairs.astype(dict.fromkeys(IDS, object)))
 
 
-def broken(found: Comparison, texts: pd.DataFrame, answers: pd.DataFrame) -> Broken:
+def broken(comparison: Comparison, texts: pd.DataFrame, answers: pd.DataFrame) -> Broken:
     """Return what breaks. ``texts``: as ``by_texts`` returns them; ``answers``: as the query of that
     name does; arms without are taken as sound, and count among what a study compares."""
     if answers.empty:
         return {}
-    pairs = _pairs(found)
+    pairs = _pairs(comparison)
     every = pairs[BY].drop_duplicates().merge(pd.DataFrame({"kind": KINDS}), how="cross")
     lengths = every.merge(compared(pairs, answers), on=[*BY, "kind"], how="left")
-    told = compared_texts(texts, answers)
-    rows = pd.concat([lengths, told], ignore_index=True).fillna({"p": 1.0, "tokens": 0})
-    study = np.array(rows["setting"].map(study_numbers(found.keys)), dtype=np.int64)
+    by_text = compared_texts(texts, answers)
+    rows = pd.concat([lengths, by_text], ignore_index=True).fillna({"p": 1.0, "tokens": 0})
+    study = np.array(rows["setting"].map(study_numbers(comparison.keys)), dtype=np.int64)
     p = rows["p"].to_numpy()
     more = rows["share"] - rows["share_baseline"]
     rows = rows.assign(
@@ -126,13 +127,15 @@ def broken(found: Comparison, texts: pd.DataFrame, answers: pd.DataFrame) -> Bro
             REPEATING: "repeat themselves", UNPARSED: "are no JSON",
         }[row["kind"]]  # fmt: skip
         rest = f"{percent(base, sign=False)} of" if base else "none of"
-        said = f"{percent(row['share'], sign=False)} of the answers {does}, {rest} the baseline's"
-        arm = str(found.keys["arm_label"].loc[(row["setting"], row["arm_id"])])
-        load = found.loads[row["load"]]
-        text = f"{arm} breaks answers: at {load.text} {said}"
+        sentence = (
+            f"{percent(row['share'], sign=False)} of the answers {does}, {rest} the baseline's"
+        )
+        arm = str(comparison.keys["arm_label"].loc[(row["setting"], row["arm_id"])])
+        load = comparison.loads[row["load"]]
+        text = f"{arm} breaks answers: at {load.text} {sentence}"
         breaks[row["setting"]] = (
             *breaks.get(row["setting"], ()),
-            BrokenAnswers(row["arm_id"], arm, load, row["settled"], said, text),
+            BrokenAnswers(row["arm_id"], arm, load, row["settled"], sentence, text),
         )
     return breaks
 
@@ -184,17 +187,19 @@ class Ground:
     def with_answers(self, answers: pd.DataFrame) -> "Ground":
         """Return the same with what requests say of the answers (rows of the query ``answers``), and
         with a flag on each pair whose arm's answers break."""
-        found, breaks = self.found, broken(self.found, self.texts, answers)
+        comparison, breaks = self.found, broken(self.found, self.texts, answers)
         if not breaks:
             return self
         flags: dict[tuple[int, int, Load], list[Flag]] = {}
-        for setting, one in ((setting, one) for setting, ones in breaks.items() for one in ones):
-            flag = Flag("broken_answers", "error" if one.settled else "warning", f"{one.sentence}.")
-            flags.setdefault((setting, one.arm_id, one.load), []).append(flag)
-        rows = listed(found.pairs, *BY, "flags")
-        both = [(*flags.get((s, arm, found.loads[at]), ()), *old) for s, arm, at, old in rows]
-        pairs = found.pairs.assign(flags=objects(both, found.pairs.index))
-        return replace(self, found=replace(found, pairs=pairs), broken=breaks)
+        for setting, arm in ((setting, arm) for setting, arms in breaks.items() for arm in arms):
+            flag = Flag(
+                "broken_answers", "error" if arm.settled else "warning", f"{arm.deviation}."
+            )
+            flags.setdefault((setting, arm.arm_id, arm.load), []).append(flag)
+        rows = listed(comparison.pairs, *BY, "flags")
+        both = [(*flags.get((s, arm, comparison.loads[at]), ()), *old) for s, arm, at, old in rows]
+        pairs = comparison.pairs.assign(flags=objects(both, comparison.pairs.index))
+        return replace(self, found=replace(comparison, pairs=pairs), broken=breaks)
 
     @cached_property
     def shown_pairs(self) -> pd.DataFrame:
@@ -251,12 +256,12 @@ class Ground:
             name: self.hours.reindex(once[f"{name}_id"].astype(object)).to_numpy()
             for name in ("baseline", "speculative")
         }
-        told = once[["setting", "arm_id"]].assign(**at).dropna()
-        by_arm = told.groupby(["setting", "arm_id"]).agg(["min", "max", "median"])
-        one, other = by_arm["baseline"], by_arm["speculative"]
-        in_turn = (one["max"] >= other["min"]) & (other["max"] >= one["min"])
+        started = once[["setting", "arm_id"]].assign(**at).dropna()
+        by_arm = started.groupby(["setting", "arm_id"]).agg(["min", "max", "median"])
+        baseline, arm = by_arm["baseline"], by_arm["speculative"]
+        in_turn = (baseline["max"] >= arm["min"]) & (arm["max"] >= baseline["min"])
         repeated = launches.reindex(by_arm.index, fill_value=0) > 1
-        gaps = (one["median"] - other["median"]).abs()[~in_turn & repeated]
+        gaps = (baseline["median"] - arm["median"]).abs()[~in_turn & repeated]
         largest = gaps.groupby(level="setting").max()
         return dict(zip(largest.index.tolist(), largest.tolist(), strict=True))
 
@@ -286,18 +291,18 @@ def ground(
     def made(reader: Reader) -> Ground:
         whole = _only_studies(_dates(filters), cells)
         rows = rows_of(reader, cells, whole, also)
-        known = ground_of(rows, ids, allow, reference, reader.root)
+        compared = ground_of(rows, ids, allow, reference, reader.root)
         if reference != BASELINE:
-            return known
-        doubtful = suspects(reader, known.found, known.texts, whole)
-        return known.with_answers(queries.answers(reader, doubtful).to_pandas())
+            return compared
+        doubtful = suspects(reader, compared.found, compared.texts, whole)
+        return compared.with_answers(queries.answers(reader, doubtful).to_pandas())
 
     if len(cells) > MOST_KEPT:
         return made(reader)
     # Every page asks for it, and what is shown of the same studies changes nothing of it.
     key = f"ground of {studies_key(filters, cells)} {(allow, sorted(set(also)), reference)}"
-    known: Ground = reader.kept.get(key, made, reader)
-    return replace(known, shown=ids)
+    compared: Ground = reader.kept.get(key, made, reader)
+    return replace(compared, shown=ids)
 
 
 def cells_kept(reader: Reader, filters: Filters) -> int:
@@ -314,14 +319,14 @@ def whole_studies(reader: Reader, filters: Filters) -> tuple[pd.DataFrame, froze
     """Return all cells of every study that the filters touch, and the ids of those they keep."""
     dates = _dates(filters)
 
-    def numbered(one: Reader) -> tuple[pd.DataFrame, NDArray[np.int64]]:
-        rows = queries.cells(one, dates).to_pandas()
+    def numbered(reader: Reader) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+        rows = queries.cells(reader, dates).to_pandas()
         return rows, pd.factorize(objects(studies_of(rows), rows.index))[0]
 
-    every: tuple[pd.DataFrame, NDArray[np.int64]] = reader.kept.get(
+    kept: tuple[pd.DataFrame, NDArray[np.int64]] = reader.kept.get(
         f"cells of {dates}", numbered, reader
     )
-    cells, study = every
+    cells, study = kept
     if filters == dates:
         return cells, frozenset(cells["cell_id"].astype(object))
     ids = frozenset(queries.cells(reader, filters).column("cell_id").to_pylist())
@@ -363,18 +368,20 @@ def ground_of(
     ``root``: the warehouse that may hold facts derived from these rows."""
     excluded = excluded_cells(rows.cells, rows.flags)
     deciding = against(rows.cells[~among(rows.cells["cell_id"], excluded)], reference)
-    found = compare(deciding, rows.measurements, allow, rows.flags)
-    judged = _judged_pairs(found)
+    comparison = compare(deciding, rows.measurements, allow, rows.flags)
+    judged = _judged_pairs(comparison)
     if root is None or allow or reference != BASELINE:
-        sure = effects(judged, deciding)
+        differences = effects(judged, deciding)
     else:
-        sure = known_effects(root, judged, deciding)
-    return Ground(rows.cells, found, sure, rows.acceptance, shown, excluded)
+        differences = known_effects(root, judged, deciding)
+    return Ground(rows.cells, comparison, differences, rows.acceptance, shown, excluded)
 
 
-def _judged_pairs(found: Comparison) -> Comparison:
-    names = [found.pairs[name].astype(str) for name in ("metric", "statistic")]
-    return replace(found, pairs=found.pairs[pd.MultiIndex.from_arrays(names).isin(JUDGED)])
+def _judged_pairs(comparison: Comparison) -> Comparison:
+    names = [comparison.pairs[name].astype(str) for name in ("metric", "statistic")]
+    return replace(
+        comparison, pairs=comparison.pairs[pd.MultiIndex.from_arrays(names).isin(JUDGED)]
+    )
 
 
 def _only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
@@ -430,16 +437,16 @@ def _bases(cells: pd.DataFrame) -> pd.Series:
 def known_effects(root: Path, judged: Comparison, cells: pd.DataFrame) -> Effects:
     """Return what ``effects`` does, read from kept facts where there are any."""
     basis = _bases(cells)
-    tables = {one: beside.derived_facts(root, one) for one in basis.unique()}
-    known = {one: table for one, table in tables.items() if table is not None}
-    if not known:
+    tables = {digest: beside.derived_facts(root, digest) for digest in basis.unique()}
+    kept = {digest: table for digest, table in tables.items() if table is not None}
+    if not kept:
         return effects(judged, cells)
-    place = _places(judged)
-    of_setting = dict(zip(place["setting"], place.index.map(basis.to_dict()), strict=True))
-    unknown = ~judged.pairs["setting"].map(of_setting).isin(known)
-    parts = [_restored(table, place) for table in known.values() if table.num_rows]
-    if unknown.any() or not parts:
-        parts.append(effects(replace(judged, pairs=judged.pairs[unknown]), cells))
+    places = _places(judged)
+    of_setting = dict(zip(places["setting"], places.index.map(basis.to_dict()), strict=True))
+    missing = ~judged.pairs["setting"].map(of_setting).isin(kept)
+    parts = [_restored(table, places) for table in kept.values() if table.num_rows]
+    if missing.any() or not parts:
+        parts.append(effects(replace(judged, pairs=judged.pairs[missing]), cells))
     by = ["setting", "arm_id", "metric", "statistic"]
     levels, means = (pd.concat(rows, ignore_index=True) for rows in (
         [part.levels for part in parts], [part.means for part in parts],
@@ -457,13 +464,13 @@ def _places(judged: Comparison) -> pd.DataFrame:
     return once[_PLACE].set_index(pd.Index(once["speculative_id"].astype(object)))
 
 
-def _restored(table: pa.Table, place: pd.DataFrame) -> Effects:
+def _restored(table: pa.Table, places: pd.DataFrame) -> Effects:
     rows = table.to_pandas()
     # pandas makes texts of its own kind of what was written as objects.
     columns = (table.schema.pandas_metadata or {}).get("columns", [])
     texts = [column["name"] for column in columns if column["numpy_type"] == "object"]
     rows = rows.astype(dict.fromkeys(texts, object))
-    numbers = place.reindex(rows.pop("cell")).reset_index(drop=True)
+    numbers = places.reindex(rows.pop("cell")).reset_index(drop=True)
     mean = rows.pop("mean").to_numpy(dtype=bool)
     whole = pd.concat([numbers, rows], axis=1)
     return Effects(whole[~mean], whole[mean].drop(columns="load"))
@@ -479,13 +486,13 @@ def derive(root: Path) -> int:
         cells = queries.cells(reader, Filters()).to_pandas()
         deciding = against(deciding_cells(reader, cells), BASELINE)
         basis = _bases(deciding)
-        missing = [one for one in basis.unique() if not beside.is_derived(root, one)]
+        missing = [digest for digest in basis.unique() if not beside.is_derived(root, digest)]
         with WriterLock(root).held(wait=False, on_wait=None):
             if missing:
                 changed = deciding[basis.isin(missing).to_numpy()].reset_index(drop=True)
                 rows = rows_of(reader, changed, _only_studies(Filters(), changed))
-                found = compare(changed, rows.measurements, (), rows.flags)
-                _keep_facts(root, _judged_pairs(found), changed)
+                comparison = compare(changed, rows.measurements, (), rows.flags)
+                _keep_facts(root, _judged_pairs(comparison), changed)
             beside.drop_other_derived(root, set(basis))
             if len(cells):
                 newest = cells["ingested_at"].max().to_pydatetime()
@@ -494,16 +501,19 @@ def derive(root: Path) -> int:
 
 
 def _keep_facts(root: Path, judged: Comparison, cells: pd.DataFrame) -> None:
-    found, basis, place = effects(judged, cells), _bases(cells), _places(judged)
-    of_setting = dict(zip(place["setting"], place.index.map(basis.to_dict()), strict=True))
+    differences, basis, places = effects(judged, cells), _bases(cells), _places(judged)
+    of_setting = dict(zip(places["setting"], places.index.map(basis.to_dict()), strict=True))
     parts = []
-    for rows, by, mean in ((found.levels, _PLACE, False), (found.means, _PLACE[:2], True)):
+    for rows, by, mean in (
+        (differences.levels, _PLACE, False),
+        (differences.means, _PLACE[:2], True),
+    ):
         # The id of a cell means the same to every reader, a number only within one comparison.
-        ids = place.rename_axis("cell").reset_index().drop_duplicates(by)[[*by, "cell"]]
+        ids = places.rename_axis("cell").reset_index().drop_duplicates(by)[[*by, "cell"]]
         parts.append(rows.merge(ids, on=by, how="left").assign(mean=mean))
     rows = pd.concat(parts, ignore_index=True)
     of_row = rows["setting"].map(of_setting)
-    for one in basis.unique():
+    for digest in basis.unique():
         # Nothing to compare is kept as well: no rows.
-        kept = rows[of_row == one].drop(columns=_PLACE)
-        beside.keep_derived(root, one, pa.Table.from_pandas(kept, preserve_index=False))
+        of_study = rows[of_row == digest].drop(columns=_PLACE)
+        beside.keep_derived(root, digest, pa.Table.from_pandas(of_study, preserve_index=False))

@@ -153,15 +153,15 @@ _LABELS = {
 }  # fmt: skip
 
 
-def _tiles(one: Decision) -> tuple[tuple[str, str, str], ...]:
-    gain, saving = one.operating.difference, one.saving
-    word = f"{gain.word} at {one.operating.load.text}"
+def _tiles(decision: Decision) -> tuple[tuple[str, str, str], ...]:
+    gain, saving = decision.operating.difference, decision.saving
+    word = f"{gain.word} at {decision.operating.load.text}"
     saved = "" if saving is None else percent(-saving.per_output_token)
     cost = ("Cost per output token", saved, "on the same hardware")
     return (
         (tables.line_name(gain), tables.size(gain), word),
         *([cost] if saved else []),
-        ("At stake in the choice", tables.at_stake(one), "of arm and K, at most"),
+        ("At stake in the choice", tables.at_stake(decision), "of arm and K, at most"),
     )
 
 
@@ -355,10 +355,10 @@ def _sections(
     yield _provenance(queries.runs(reader, filters).to_pandas())
 
 
-def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:
+def _speed(comparison: ArmComparison, overview: Overview) -> Iterator[Section]:
     """Yield each metric of the study's table over the load, of the arm that the report decides for,
     on the setting with most loads that has it."""
-    there = [setting for one in compared_subjects(found) for setting in one.settings]
+    there = [setting for one in compared_subjects(comparison) for setting in one.settings]
     if not there:
         return
     lead = overview.leads[0]
@@ -366,10 +366,10 @@ def _speed(found: ArmComparison, overview: Overview) -> Iterator[Section]:
     own = [s for s in with_arm if s.dataset == lead.traffic.dataset]
     setting = next(iter((*own, *with_arm, *there)))
     names = {arm.label: arm.name for arm in setting.arms}
-    arm = names.get(lead.arm) or answer(setting, overview.decisions, found.reference).arm
+    arm = names.get(lead.arm) or answer(setting, overview.decisions, comparison.reference).arm
     badges = bracketed(*sorted({b for a in setting.arms for b in a.badges}))
     curves = tuple(
-        ReportCurve(setting, line, arm, found.reference,
+        ReportCurve(setting, line, arm, comparison.reference,
               f"{short_name(*line)}, {METRICS[line[0]].unit}{badges}")
         for line in STUDY_TABLE
     )  # fmt: skip

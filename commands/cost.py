@@ -119,9 +119,9 @@ def _of_throughput(
     basis = basis_or_raise(paying, Hardware())
     output = given["output_throughput"]
     found = money.cost(output, given["total_throughput"], basis)
-    needed = demand and money.fleet(demand, output, basis, given["whole_instances"]).as_json()
+    needed = demand and vars(money.fleet(demand, output, basis, given["whole_instances"]))
     if as_json:
-        answer = {**found.as_json(), "output_throughput": output, "basis": basis.as_json()}
+        answer = {**vars(found), "output_throughput": output, "basis": basis.as_json()}
         show_json({**answer, "fleet": needed})
         return
     rows = [
@@ -129,7 +129,7 @@ def _of_throughput(
             name.replace("usd", "USD").replace("_", " "),
             f"{value:,.3f}" if name.startswith("usd") else f"{value:,}",
         ]
-        for name, value in {**found.as_json(), **(needed or {})}.items()
+        for name, value in {**vars(found), **(needed or {})}.items()
         if value is not None
     ]
     show(Table(["", "value"], rows), basis.sentence)

@@ -8,7 +8,7 @@ from datetime import date
 import pandas as pd
 import streamlit as st
 
-from analysis.matching.reference import BASELINE
+from analysis.matching.arms import BASELINE
 from dashboard.components import TableRows, plain, shown, table
 from dashboard.shelf import Shelf, cached, frame
 from warehouse import queries

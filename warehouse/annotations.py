@@ -14,7 +14,7 @@ from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import idna
 import msgspec
@@ -44,13 +44,14 @@ _OF_RUNS: tuple[Action, ...] = ("exclude", "include")
 Line = TypeVar("Line")
 
 
-def append_lines(root: Path, name: str, lines: bytes) -> None:
-    """Write lines behind the others, durably; several processes may do so at once. Raises
+def append_lines(root: Path, name: str, *values: Any) -> None:
+    """Write a line for each value behind the others, durably; several processes may do so at once. Raises
     WarehouseMissing where there is no warehouse, WarehouseBusy where another process keeps the
     file locked, and a sentence for a full disk.
     """
     refuse_bundle(root)
     require_current(root)
+    lines = b"".join(msgspec.json.encode(value) + b"\n" for value in values)
     if is_copy(root):
         append_remote(root, name, lines)
         return
@@ -179,12 +180,12 @@ def add(root: Path, *events: Annotation) -> None:
     WarehouseBusy where another process keeps the file locked, and a sentence for a full disk.
     """
     _require_valid(*events)
-    lines = b""
-    for event in events:
-        target = {name: value for name, value in vars(event.target).items() if value is not None}
-        known = {name: value for name, value in vars(event).items() if value is not None}
-        lines += msgspec.json.encode({**known, "target": target}) + b"\n"
-    append_lines(root, FILE, lines)
+    lines = [_stated(event) | {"target": _stated(event.target)} for event in events]
+    append_lines(root, FILE, *lines)
+
+
+def _stated(value: Annotation | AnnotationTarget) -> dict[str, Any]:
+    return {name: field for name, field in vars(value).items() if field is not None}
 
 
 def read(root: Path) -> tuple[Annotation, ...]:
@@ -321,8 +322,7 @@ class Deed:
 
 def add_deed(root: Path, who: str, account: str | None, what: What, about: str) -> None:
     """Write down a deed of now that is no annotation, durably. Raises as ``append_lines`` does."""
-    deed = Deed(datetime.now(UTC), who, account, what, about)
-    append_lines(root, AUDIT_FILE, msgspec.json.encode(deed) + b"\n")
+    append_lines(root, AUDIT_FILE, Deed(datetime.now(UTC), who, account, what, about))
 
 
 def deeds(root: Path) -> tuple[Deed, ...]:
@@ -340,7 +340,7 @@ def deeds(root: Path) -> tuple[Deed, ...]:
 
 
 @dataclass(frozen=True)
-class DecisionSubject:
+class RecordedSubject:
     """What a decision is about; the engine's version is not part of it, since it moves on.
     ``traffic`` in words."""
 
@@ -361,7 +361,7 @@ class RecordedDecision:
     ``gain``: the improvement at the operating load (ratio)."""
 
     at: Annotated[datetime, msgspec.Meta(tz=True)]
-    about: DecisionSubject
+    about: RecordedSubject
     engine_version: str | None
     answer: str
     arm: str
@@ -373,7 +373,7 @@ class RecordedDecision:
 
 def record_decisions(root: Path, made: tuple[RecordedDecision, ...]) -> None:
     """Write decisions behind the others; raises what ``append_lines`` raises."""
-    append_lines(root, DECISIONS_FILE, b"".join(msgspec.json.encode(one) + b"\n" for one in made))
+    append_lines(root, DECISIONS_FILE, *made)
 
 
 def last_decisions(root: Path) -> tuple[RecordedDecision, ...]:
@@ -426,12 +426,12 @@ def make_token(root: Path, account: str, days: int, who: str) -> tuple[Token, st
     """Make a token, and return it with its secret, which is told once and kept nowhere. ``who``: who
     makes it.
 
-    Raises as ``lines.append``.
+    Raises as ``append_lines``.
     """
     number, word = secrets.token_hex(4), secrets.token_urlsafe(32)
     secret, now = f"{TOKEN_PREFIX}{number}_{word}", datetime.now(UTC)
     token = Token(number, account_of(account), now, now + timedelta(days=days), _digest_of(secret))
-    _add_token(root, token)
+    append_lines(root, TOKENS_FILE, token)
     add_deed(root, who, None, "token", f"token {token.id} of {token.account}")
     return token, secret
 
@@ -442,7 +442,7 @@ def revoke_token(root: Path, number: str, who: str) -> Token:
     if token is None:
         known = ", ".join(one.id for one in tokens_held(root)) or "none"
         raise UnknownKey(f"There is no token {number!r}; those that count are: {known}.")
-    _add_token(root, replace(token, revoked=True))
+    append_lines(root, TOKENS_FILE, replace(token, revoked=True))
     add_deed(root, who, None, "revoke", f"token {number} of {token.account}")
     return token
 
@@ -462,7 +462,3 @@ def find_token(root: Path, secret: str) -> Token | None:
 
 def _digest_of(secret: str) -> str:
     return sha256(secret.encode()).hexdigest()
-
-
-def _add_token(root: Path, token: Token) -> None:
-    append_lines(root, TOKENS_FILE, msgspec.json.encode(token) + b"\n")

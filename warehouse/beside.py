@@ -195,13 +195,8 @@ def nights_folder(root: Path) -> Path:
     return root / NIGHTS
 
 
-def nights(root: Path) -> list[NightSummary]:
-    """Return every night of the warehouse at ``root`` that can be read, newest first."""
-    return list(nights_history(root).nights)
-
-
 def nights_history(root: Path) -> NightsHistory:
-    """Read every night, and name the files that are none."""
+    """Read every night of the warehouse at ``root``, and name the files that are none."""
     summaries, damaged = [], []
     for path in _night_files(root):
         try:
@@ -407,8 +402,8 @@ def tables_version(root: Path) -> str:
 
 def _table_paths(root: Path) -> list[Path]:
     folder = root / PUBLISHED
-    found = folder.iterdir() if folder.is_dir() else ()
-    return sorted((path for path in found if not path.name.startswith(".")), key=_table_name)
+    files = folder.iterdir() if folder.is_dir() else ()
+    return sorted((path for path in files if not path.name.startswith(".")), key=_table_name)
 
 
 def _table_name(path: Path) -> str:

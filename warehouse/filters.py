@@ -27,7 +27,7 @@ class Filters:
     until: str = ""
 
     def as_parameters(self) -> dict[str, list[str] | str | None]:
-        """Return the named parameters of every filtered query in ``warehouse/sql``."""
+        """Return the parameter ``$filters`` of the queries in ``warehouse/sql``."""
         days = {"since": self.since or None, "until": self.until or None}
         return {name: list(getattr(self, name)) for name in FILTER_FIELDS} | days
 

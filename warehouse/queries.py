@@ -48,13 +48,13 @@ def cells(reader: Reader, filters: Filters) -> pa.Table:
     is ``canonical`` or ``reported: <definition>``; ``duration`` is in s, ``started_at`` and
     ``ingested_at`` UTC.
     """
-    return reader.query("cells", **filters.as_parameters())
+    return reader.query("cells", filters=filters.as_parameters())
 
 
 def cells_of_run(reader: Reader, filters: Filters, source_id: str, run_id: str) -> pa.Table:
     """Return the rows of ``cells`` of one run, without what is told of its source."""
     return reader.query(
-        "cells_of_run", source_id=source_id, run_id=run_id, **filters.as_parameters()
+        "cells_of_run", source_id=source_id, run_id=run_id, filters=filters.as_parameters()
     )
 
 
@@ -78,7 +78,7 @@ def measurements(
         "measurements",
         metrics=list(metrics),
         statistics=list(statistics),
-        **filters.as_parameters(),
+        filters=filters.as_parameters(),
     )
 
 
@@ -90,12 +90,12 @@ def cell_measurements(reader: Reader, cell_id: str) -> pa.Table:
 
 def acceptance(reader: Reader, filters: Filters) -> pa.Table:
     """Return cell_id, source, drafts, draft_tokens, accepted_tokens, rate (0-1), mean_length."""
-    return reader.query("acceptance", **filters.as_parameters())
+    return reader.query("acceptance", filters=filters.as_parameters())
 
 
 def acceptance_by_position(reader: Reader, filters: Filters) -> pa.Table:
     """Return cell_id, source, position (from 0), rate (accepted there / drafts, 0-1)."""
-    return reader.query("acceptance_by_position", **filters.as_parameters())
+    return reader.query("acceptance_by_position", filters=filters.as_parameters())
 
 
 def positions_of_cell(reader: Reader, cell_id: str) -> pa.Table:
@@ -110,7 +110,7 @@ def filter_options(reader: Reader) -> pa.Table:
 
 def runs(reader: Reader, filters: Filters) -> pa.Table:
     """Return one row per source and run, newest first; commands, environment … are JSON text."""
-    return reader.query("runs", **filters.as_parameters())
+    return reader.query("runs", filters=filters.as_parameters())
 
 
 def provenances(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
@@ -126,7 +126,7 @@ def flags(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
 def doubts(reader: Reader, filters: Filters) -> pa.Table:
     """Return name, severity, cells, sentence: each kind of flag on the cells that the filters
     keep."""
-    return reader.query("doubts", **filters.as_parameters())
+    return reader.query("doubts", filters=filters.as_parameters())
 
 
 def rejections(reader: Reader) -> pa.Table:

@@ -401,7 +401,12 @@ class Writer:
         Return the generation number (0: there is still no warehouse)."""
         line, joined, behind = WritersLine(self.root), False, False
         with full_disk_explained(self.root):
-            while self._has_changed():
+            while (
+                self._pending
+                or self._forgotten
+                or self._rebuild
+                or self._rejections != self._base.rejections
+            ):
                 if (line.wait() and self._number and not self._rebuild) or behind:
                     self._go_on_from_newest()
                     behind = False
@@ -452,14 +457,6 @@ class Writer:
 
     def _is_held(self, source_id: str) -> bool:
         return source_id in self._base.sources and source_id not in self._forgotten
-
-    def _has_changed(self) -> bool:
-        return bool(
-            self._pending
-            or self._forgotten
-            or self._rebuild
-            or self._rejections != self._base.rejections
-        )
 
     def _batch(self) -> Batch:
         tables = {

@@ -89,12 +89,12 @@ _FACTS = ("cell_id", "arm_label", "spec_method", "num_speculative_tokens", "spec
 
 
 def candidates(
-    found: Comparison, cells: pd.DataFrame, arms: frozenset[str]
+    comparison: Comparison, cells: pd.DataFrame, arms: frozenset[str]
 ) -> dict[int, list[Candidate]]:
     """Return setting -> its arms with one of the labels ``arms``; empty: all. ``cells`` as the
     query of that name returns them. Arms are ordered by what they are: their numbers depend on what
     else was read."""
-    once = found.pairs.drop_duplicates(["setting", "arm_id"])[
+    once = comparison.pairs.drop_duplicates(["setting", "arm_id"])[
         ["setting", "arm_id", "speculative_id"]
     ]
     facts = cells.reindex(columns=list(_FACTS))

@@ -29,7 +29,7 @@ DECIDING: tuple[Line, ...] = (*_SPEED, *_WAIT)
 
 
 @dataclass(frozen=True)
-class Terms:
+class JudgingTerms:
     """What a decision is after: ``latency`` first or throughput first; ``slo``: what an arm must
     meet to be taken; ``arms``: labels that may be taken, empty: all."""
 
@@ -38,40 +38,46 @@ class Terms:
     arms: frozenset[str] = frozenset()
 
 
-def only(settings: Collection[int], found: Comparison, sure: Effects) -> tuple[Comparison, Effects]:
+def only(
+    settings: Collection[int], comparison: Comparison, sure: Effects
+) -> tuple[Comparison, Effects]:
     """Return the pairs and differences of these settings alone; their numbers stay as they are."""
     pairs, levels, means = (
-        rows[rows["setting"].isin(settings)] for rows in (found.pairs, sure.levels, sure.means)
+        rows[rows["setting"].isin(settings)] for rows in (comparison.pairs, sure.levels, sure.means)
     )
-    return replace(found, pairs=pairs), Effects(levels, means)
+    return replace(comparison, pairs=pairs), Effects(levels, means)
 
 
 def judged_settings(
-    found: Comparison, sure: Effects, cells: pd.DataFrame, acceptance: pd.DataFrame, terms: Terms
+    comparison: Comparison,
+    sure: Effects,
+    cells: pd.DataFrame,
+    acceptance: pd.DataFrame,
+    terms: JudgingTerms,
 ) -> dict[int, Judged]:
     """Return setting -> its arms judged; settings without a deciding metric are left out.
 
     ``cells`` and ``acceptance`` as the queries of these names.
     """
-    arms_of = candidates(found, cells, terms.arms)
+    arms_of = candidates(comparison, cells, terms.arms)
     values: dict[tuple[int, int, int], _Values] = {}
     names = ("setting", "arm_id", "load", "metric", "statistic", "baseline", "speculative")
-    for *place, metric, statistic, old, new in listed(found.levels, *names):
+    for *place, metric, statistic, old, new in listed(comparison.levels, *names):
         values.setdefault((place[0], place[1], place[2]), {})[metric, statistic] = (old, new)
-    lengths, open_loads = _lengths(found, acceptance), kept_up(found)
+    lengths, open_loads = _lengths(comparison, acceptance), kept_up(comparison)
     means = {int(str(setting)): part for setting, part in sure.means.groupby("setting")}
     judged = {}
     for group, rows in sure.levels.groupby("setting", sort=True):
         setting = int(str(group))
         waits = frozenset(load for at, load in open_loads if at == setting)
         lines = _lines(rows, terms.latency, waits)
-        places = sorted(lines, key=lambda place: found.loads[place].order)
+        places = sorted(lines, key=lambda place: comparison.loads[place].order)
         arms = arms_of.get(setting, [])
         if not arms or not places:
             continue
         grid = [[(setting, arm.arm_id, place) for place in places] for arm in arms]
         judged[setting] = _judged(
-            arms, {place: lines[place] for place in places}, found.loads, rows,
+            arms, {place: lines[place] for place in places}, comparison.loads, rows,
             means.get(setting), [[values.get(key, {}) for key in row] for row in grid],
             np.array([[lengths.get(key, np.nan) for key in row] for row in grid]), terms.slo,
         )  # fmt: skip
@@ -82,10 +88,10 @@ def judged_settings(
 _Values = dict[Line, tuple[float, float]]
 
 
-def _lengths(found: Comparison, acceptance: pd.DataFrame) -> dict[tuple[int, int, int], float]:
+def _lengths(comparison: Comparison, acceptance: pd.DataFrame) -> dict[tuple[int, int, int], float]:
     best = believed(acceptance.dropna(subset=["mean_length"]))
     names = ["setting", "arm_id", "load"]
-    cells = found.pairs.drop_duplicates("speculative_id")[[*names, "speculative_id"]]
+    cells = comparison.pairs.drop_duplicates("speculative_id")[[*names, "speculative_id"]]
     joined = cells.astype({"speculative_id": object}).merge(
         best[["cell_id", "mean_length"]], left_on="speculative_id", right_on="cell_id"
     )

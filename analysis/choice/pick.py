@@ -113,13 +113,13 @@ class Grounds:
     off: Flags
 
 
-def taken(known: Grounds, load: int) -> int | None:
+def taken(grounds: Grounds, load: int) -> int | None:
     """Return the place of the arm to take at a load; None where drafting nothing is better, or no
     arm may be taken there."""
-    others = np.delete(np.nan_to_num(known.gains), load, axis=1)
+    others = np.delete(np.nan_to_num(grounds.gains), load, axis=1)
     means = others.mean(axis=1) if others.shape[1] else np.zeros(len(others))
-    values = np.where(known.open_to[:, load], known.gains[:, load], np.nan)
-    return best_of(known.field, values, means, bool(known.baseline[load]))
+    values = np.where(grounds.open_to[:, load], grounds.gains[:, load], np.nan)
+    return best_of(grounds.field, values, means, bool(grounds.baseline[load]))
 
 
 def best_of(field: Field, values: Floats, means: Floats, nothing: bool) -> int | None:
@@ -137,7 +137,7 @@ def best_of(field: Field, values: Floats, means: Floats, nothing: bool) -> int |
     ))  # fmt: skip
 
 
-def served(known: Grounds, arm: int | None, pinned: int | None = None) -> Server:
+def served(grounds: Grounds, arm: int | None, pinned: int | None = None) -> Server:
     """Return the server of an arm: at every load the same where K is not fixed or cannot follow the
     load, else by a table of the K of its method.
 
@@ -145,51 +145,52 @@ def served(known: Grounds, arm: int | None, pinned: int | None = None) -> Server
     drafted at a load only where the method was measured there and is expected to lose. ``pinned``:
     a load at which the arm is taken as it is.
     """
-    loads = len(known.batches)
+    loads = len(grounds.batches)
     if arm is None:
         return Server(None, (None,) * loads)
     alone = Server(arm, (arm,) * loads)
-    places = [p for p in known.field.families()[known.field.candidates[arm].family]
-              if known.open_to[p].any() or p == arm]  # fmt: skip
+    places = [p for p in grounds.field.families()[grounds.field.candidates[arm].family]
+              if grounds.open_to[p].any() or p == arm]  # fmt: skip
     able = (
-        all(known.field.candidates[p].k is not None for p in places) and None not in known.batches
+        all(grounds.field.candidates[p].k is not None for p in places)
+        and None not in grounds.batches
     )
-    if not able or not known.settled[places].any():
+    if not able or not grounds.settled[places].any():
         return alone
-    table = _table(known, places, {} if pinned is None else {pinned: arm})
-    if len(table.entries) < 2 or known.field.has_measured(table.entries):
+    table = _table(grounds, places, {} if pinned is None else {pinned: arm})
+    if len(table.entries) < 2 or grounds.field.has_measured(table.entries):
         # What the table gives was measured as an arm of its own: that is a candidate itself.
         return alone
-    by_k = {known.field.candidates[p].k: p for p in places}
+    by_k = {grounds.field.candidates[p].k: p for p in places}
     entries = table.entries
     ks = [
         next((k for _, end, k in entries if (batch or 1) <= end), entries[-1][2])
-        for batch in known.batches
+        for batch in grounds.batches
     ]
     return Server(arm, tuple(by_k.get(k) for k in ks), table)
 
 
-def _table(known: Grounds, places: list[int], pinned: dict[int, int]) -> DynamicTable:
+def _table(grounds: Grounds, places: list[int], pinned: dict[int, int]) -> DynamicTable:
     """Return the table of the K of these arms; one that changes its direction more than once only
     where each change is settled. ``pinned``: load -> the arm that is taken there."""
-    candidates, rows = known.field.candidates, []
-    for load, batch in enumerate(known.batches):
+    candidates, rows = grounds.field.candidates, []
+    for load, batch in enumerate(grounds.batches):
         taken_here = [pinned[load]] if load in pinned else places
         there = [
-            (batch, candidates[p].k or OFF, float(np.exp(known.gains[p, load])))
+            (batch, candidates[p].k or OFF, float(np.exp(grounds.gains[p, load])))
             for p in taken_here
-            if np.isfinite(known.gains[p, load]) and (known.open_to[p, load] or load in pinned)
+            if np.isfinite(grounds.gains[p, load]) and (grounds.open_to[p, load] or load in pinned)
         ]
-        off = bool(known.off[places].all() and known.baseline[load]) and load not in pinned
+        off = bool(grounds.off[places].all() and grounds.baseline[load]) and load not in pinned
         if off and there and max(worth for _, _, worth in there) < 1:
             rows.append((batch, OFF, 1.0))
         rows += there
     worths = pd.DataFrame(rows, columns=["concurrency", "k", "worth"])
     free = dynamic_table(worths, MARGIN)
     by_k = {candidates[p].k: p for p in places}
-    load_of = {batch: load for load, batch in enumerate(known.batches)}
+    load_of = {batch: load for load, batch in enumerate(grounds.batches)}
     settled = all(
-        known.settled[[by_k[k]] if k in by_k else places, load_of[batch]].any()
+        grounds.settled[[by_k[k]] if k in by_k else places, load_of[batch]].any()
         for batch, k in free.by_load
     )
     few = settled or turns_of([k for _, k in free.by_load]) < 2

@@ -5,6 +5,7 @@ What cannot be at all is rejected at ingest (``ingest/reading.py``). All limits 
 
 import math
 from collections.abc import Iterator
+from math import nan
 
 import numpy as np
 
@@ -33,37 +34,37 @@ _MORE = 1.25
 def unusual(cell: Cell) -> Flags:
     """Yield a flag for each metric whose value may be true and is beyond what anybody has seen."""
     seen: set[str] = set()
-    for one in cell.measurements:
-        metric = METRICS[one.metric]
-        if one.value > metric.doubtful and one.metric not in seen:
-            seen.add(one.metric)
+    for measured in cell.measurements:
+        metric = METRICS[measured.metric]
+        if measured.value > metric.doubtful and metric.key not in seen:
+            seen.add(metric.key)
             yield Flag(
                 "beyond_usual",
                 "warning",
-                f"{metric.label} of {one.value:,.10g} {metric.unit} ({one.origin} "
-                f"{one.statistic}) is beyond what has been seen anywhere "
+                f"{metric.label} of {measured.value:,.10g} {metric.unit} ({measured.origin} "
+                f"{measured.statistic}) is beyond what has been seen anywhere "
                 f"({metric.doubtful:,.10g}); look at its clock and its units.",
             )
 
 
 def counts(cell: Cell) -> Flags:
     """Yield a flag where the report holds other numbers of requests than it states."""
-    told = (cell.completed, cell.errored, cell.incomplete)
+    ended = (cell.completed, cell.errored, cell.incomplete)
     made = cell.requests_made
-    if made is not None and sum(told) != made and (sum(told) > made or cell.requests_complete):
-        yield ended_otherwise(sum(told), made)
+    if made is not None and sum(ended) != made and (sum(ended) > made or cell.requests_complete):
+        yield ended_otherwise(sum(ended), made)
     if cell.requests is None:
         return
     counted = cell.requests["status"].value_counts().to_pylist()
     status = {row["values"]: row["counts"] for row in counted}
-    for word, count in zip((COMPLETED, ERRORED, INCOMPLETE), told, strict=True):
+    for word, count in zip((COMPLETED, ERRORED, INCOMPLETE), ended, strict=True):
         rows = status.get(word, 0)
         # Fewer rows than requests are a part of them, which is said otherwise.
         if rows > count:
             yield _counts(f"it holds {rows} {word} requests and counts {count}")
     rows = cell.requests.num_rows
-    if cell.requests_complete and rows < sum(told):
-        yield _counts(f"it holds {rows} requests, all there were, and counts {sum(told)}")
+    if cell.requests_complete and rows < sum(ended):
+        yield _counts(f"it holds {rows} requests, all there were, and counts {sum(ended)}")
 
 
 def ended_otherwise(ended: int, made: int) -> Flag:
@@ -78,92 +79,79 @@ def _counts(what: str) -> Flag:
 def tokens(cell: Cell) -> Flags:
     """Yield a flag where more requests or tokens passed in the measured window than all requests of
     the run can hold."""
-    said = means(cell, "reported")
+    reported = means(cell, "reported")
     # Some releases count the tokens of requests that were cut off too.
-    everyone = cell.completed + cell.errored + cell.incomplete
-    if not everyone:
+    requests = cell.completed + cell.errored + cell.incomplete
+    if not requests:
         return  # a report that does not count them
+    prompt, output = (reported.get(name, nan) for name in ("prompt_tokens", "output_tokens"))
     for key, what, each in (
         ("request_throughput", "requests", 1.0),
-        ("output_throughput", "output tokens", said.get("output_tokens")),
-        ("total_throughput", "tokens", _sum(said.get("prompt_tokens"), said.get("output_tokens"))),
+        ("output_throughput", "output tokens", output),
+        ("total_throughput", "tokens", prompt + output),
     ):
-        rate = said.get(key)
-        if not cell.duration or each is None or rate is None:
-            continue
-        passed, held = rate * cell.duration, each * everyone
+        rate = reported.get(key, nan)
+        passed, held = rate * (cell.duration or nan), each * requests
         if passed > _MORE * held + max(each, 1):
             yield Flag(
                 "more_than_requests_hold",
                 "error",
                 f"{rate:,.1f} {METRICS[key].unit} over {cell.duration:.1f} s are {passed:,.0f} "
-                f"{what}, but the {everyone} requests hold {held:,.0f}.",
+                f"{what}, but the {requests} requests hold {held:,.0f}.",
             )
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other
 
 
 def recomputed(cell: Cell) -> Flags:
     """Yield a flag where the report's own means are not those of its requests."""
-    said, found = means(cell, "reported"), means(cell, "canonical")
+    reported, canonical = means(cell, "reported"), means(cell, "canonical")
     cut = any(flag.name == _CUT for flag in cell.flags)
     for key, most in _APART.items():
-        if cut and key.endswith("throughput"):
-            continue
-        one, other = said.get(key), found.get(key)
-        if one is None or other is None or not apart(one, other, most):
-            continue
-        metric = METRICS[key]
-        yield Flag(
-            "reported_differs",
-            "warning",
-            f"{metric.label}: the report says {shown(key, one)}, its requests give "
-            f"{shown(key, other)} {metric.unit}; what is recomputed is used.",
-        )
+        theirs, ours = reported.get(key, nan), canonical.get(key, nan)
+        if apart(theirs, ours, most) and not (cut and key.endswith("throughput")):
+            metric = METRICS[key]
+            yield Flag(
+                "reported_differs",
+                "warning",
+                f"{metric.label}: the report says {shown(key, theirs)}, its requests give "
+                f"{shown(key, ours)} {metric.unit}; what is recomputed is used.",
+            )
 
 
 def rates(cell: Cell) -> Flags:
     """Yield a flag where rates of which nothing can be recomputed are not those of the report's own
     counts."""
-    said = means(cell, "reported")
     if "request_throughput" in means(cell, "canonical"):
         return
-    ended = cell.completed / cell.duration if cell.completed and cell.duration else None
-    requests, each = said.get("request_throughput"), said.get("output_tokens")
+    reported = means(cell, "reported")
+    prompt, output = (reported.get(name, nan) for name in ("prompt_tokens", "output_tokens"))
+    requests = reported.get("request_throughput", nan)
     for key, counted in (
-        ("request_throughput", ended),
-        ("output_throughput", _times(requests, each)),
-        ("total_throughput", _times(requests, _sum(said.get("prompt_tokens"), each))),
+        ("request_throughput", (cell.completed or nan) / (cell.duration or nan)),
+        ("output_throughput", requests * output),
+        ("total_throughput", requests * (prompt + output)),
     ):
-        one, metric = said.get(key), METRICS[key]
-        if one is None or counted is None or not apart(one, counted, _APART[key]):
-            continue
-        yield Flag(
-            "rates_disagree",
-            "warning",
-            f"{metric.label}: the report says {shown(key, one)}, its own counts give "
-            f"{shown(key, counted)} {metric.unit}.",
-        )
-
-
-def _times(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one * other
+        rate, metric = reported.get(key, nan), METRICS[key]
+        if apart(rate, counted, _APART[key]):
+            yield Flag(
+                "rates_disagree",
+                "warning",
+                f"{metric.label}: the report says {shown(key, rate)}, its own counts give "
+                f"{shown(key, counted)} {metric.unit}.",
+            )
 
 
 def means(cell: Cell, origin: Origin) -> Values:
     """Return the mean of each metric that is reported, or recomputed."""
     return {
-        one.metric: one.value
-        for one in cell.measurements
-        if one.origin == origin and one.statistic == "mean"
+        measured.metric: measured.value
+        for measured in cell.measurements
+        if measured.origin == origin and measured.statistic == "mean"
     }
 
 
-def apart(one: float, other: float, most: float) -> bool:
-    """Return whether one value is more than ``most`` times the other."""
-    low, high = sorted((one, other))
+def apart(value: float, other: float, most: float) -> bool:
+    """Return whether one value is more than ``most`` times the other; False where one is NaN."""
+    low, high = sorted((value, other))
     return high > most * low and high - low > 0.01
 
 
@@ -174,21 +162,22 @@ def shown(key: str, value: float) -> str:
 
 def acceptance(cell: Cell) -> Flags:
     """Yield a flag where rate and length of an acceptance are not those of its own counts."""
-    for one in cell.acceptance:
-        accepted, drafted, drafts = one.accepted_tokens, one.draft_tokens, one.drafts
-        if accepted is None:
-            continue
-        for what, said, counted in (
-            ("acceptance rate", one.rate, accepted / drafted if drafted else None),
-            ("mean acceptance length", one.mean_length, 1 + accepted / drafts if drafts else None),
+    for counts in cell.acceptance:
+        accepted, drafted, drafts = (
+            nan if count is None else count
+            for count in (counts.accepted_tokens, counts.draft_tokens, counts.drafts)
+        )
+        for what, stated, counted in (
+            ("acceptance rate", counts.rate, accepted / (drafted or nan)),
+            ("mean acceptance length", counts.mean_length, 1 + accepted / (drafts or nan)),
         ):
-            if said is None or counted is None:
+            if stated is None or math.isnan(counted):
                 continue
-            if not np.isclose(said, counted, rtol=ROUNDED, atol=0.005):
+            if not np.isclose(stated, counted, rtol=ROUNDED, atol=0.005):
                 yield Flag(
                     "acceptance_disagrees",
                     "error",
-                    f"The {what} by {one.source} is {said:.3f}, but its counts give {counted:.3f}.",
+                    f"The {what} by {counts.source} is {stated:.3f}, but its counts give {counted:.3f}.",
                 )
 
 
@@ -206,9 +195,10 @@ def spread(cell: Cell) -> Flags:
     """Yield a flag where mean, deviation, lowest and highest value cannot belong to one set of
     values."""
     distributions: dict[tuple[Origin, str], Values] = {}
-    for one in cell.measurements:
-        if METRICS[one.metric].distribution:
-            distributions.setdefault((one.origin, one.metric), {})[one.statistic] = one.value
+    for measured in cell.measurements:
+        if METRICS[measured.metric].distribution:
+            of = distributions.setdefault((measured.origin, measured.metric), {})
+            of[measured.statistic] = measured.value
     for (origin, key), values in distributions.items():
         # Of what is recomputed some means weigh requests by their tokens, and medians do not.
         why = _at_odds(values) or (_off_centre(values) if origin == "reported" else "")
@@ -222,13 +212,11 @@ def spread(cell: Cell) -> Flags:
 
 
 def _at_odds(values: Values) -> str:
-    low, high, mean, std = (values.get(name) for name in ("min", "max", "mean", "std"))
-    if mean is not None and low is not None and mean < low - _slack(low):
+    low, high, mean, std = (values.get(name, nan) for name in ("min", "max", "mean", "std"))
+    if mean < low - _slack(low):
         return f"a mean of {mean:g} is below the lowest, {low:g}"
-    if mean is not None and high is not None and mean > high + _slack(high):
+    if mean > high + _slack(high):
         return f"a mean of {mean:g} is above the highest, {high:g}"
-    if std is None or low is None or high is None:
-        return ""
     wide = std > _WIDEST_STD * (high - low) + _slack(high)
     return f"a deviation of {std:g} does not fit into {low:g} to {high:g}" if wide else ""
 
@@ -273,19 +261,19 @@ _ACCEPTED, _DRAFTED = (
 
 def drifting(cell: Cell) -> Iterator[Flag]:
     """Yield a flag for acceptance and one for the time per token, where they drift."""
-    for name, what, found in (
+    for name, what, measured in (
         ("acceptance_drifts", "Acceptance", _of_acceptance(cell)),
         ("speed_drifts", "The time per output token (ITL)", _of_time_per_token(cell)),
     ):
-        if found is None or not found.named:
+        if measured is None or not measured.named:
             continue
-        does, size = "falls" if found.per_hour < 0 else "rises", abs(found.per_hour) * 100
-        low, high = sorted(abs(end) * 100 for end in (found.low, found.high))
+        does, size = "falls" if measured.per_hour < 0 else "rises", abs(measured.per_hour) * 100
+        low, high = sorted(abs(end) * 100 for end in (measured.low, measured.high))
         yield Flag(
             name,
             "warning",
             f"{what} {does} by {size:.1f} % an hour (95 %: {low:.1f} to {high:.1f} %) over "
-            f"{found.hours:.1f} h, so its mean says little of the hours that follow; see whether a "
+            f"{measured.hours:.1f} h, so its mean says little of the hours that follow; see whether a "
             "restart brings it back.",
         )
 
@@ -343,26 +331,22 @@ _PARTS = ("ttft", "itl", "tpot", "chunk_gap")
 def latencies(cell: Cell) -> Flags:
     """Yield a flag where a part of a request takes longer than all of it, or all of its parts
     together take another time."""
-    said = _said(cell)
-    whole = said.get("request_latency")
-    if whole is None:
-        return
+    reported = _only_reported(cell)
+    whole = 1000 * reported.get("request_latency", nan)
     for key in _PARTS:
-        if said.get(key, 0.0) > 1000 * whole * _ROUNDED:
+        if reported.get(key, 0.0) > whole * _ROUNDED:
             yield _latencies(
-                "error", f"a {METRICS[key].label} of {shown(key, said[key])} ms", 1000 * whole
+                "error", f"a {METRICS[key].label} of {shown(key, reported[key])} ms", whole
             )
             return
-    first, gap, tokens = (said.get(name) for name in ("ttft", "itl", "output_tokens"))
-    if first is None or gap is None or tokens is None or tokens < 1:
-        return
+    first, gap, tokens = (reported.get(name, nan) for name in ("ttft", "itl", "output_tokens"))
     added = first + gap * (tokens - 1)
-    if apart(1000 * whole, added, _ADDED_UP):
+    if tokens >= 1 and apart(whole, added, _ADDED_UP):
         yield _latencies(
             "warning",
             f"{shown('ttft', first)} ms to the first of {tokens:,.1f} tokens and "
             f"{shown('itl', gap)} ms for each other, {added:,.1f} ms together",
-            1000 * whole,
+            whole,
         )
 
 
@@ -373,11 +357,10 @@ def _latencies(severity: Severity, what: str, whole: float) -> Flag:
 
 def gaps(cell: Cell) -> Flags:
     """Yield a flag where chunks come faster than tokens: a chunk holds one token at least."""
-    said = _said(cell)
-    gap, token = said.get("chunk_gap"), said.get("itl")
-    if gap is None or token is None or said.get("output_tokens", 0.0) < _LONG:
-        return
-    if gap * _ADDED_UP < token and token - gap > 0.01:
+    reported = _only_reported(cell)
+    gap, token = reported.get("chunk_gap", nan), reported.get("itl", nan)
+    is_long = reported.get("output_tokens", 0.0) >= _LONG
+    if is_long and gap * _ADDED_UP < token and token - gap > 0.01:
         yield Flag(
             "latencies_disagree",
             "warning",
@@ -389,12 +372,12 @@ def gaps(cell: Cell) -> Flags:
 def in_flight(cell: Cell) -> Flags:
     """Yield a flag where more requests were in flight than the load allows, or more were served than
     were offered."""
-    facts, said = cell.facts, _said(cell)
+    facts, reported = cell.facts, _only_reported(cell)
     load = load_of(facts.load_profile, facts.concurrency, facts.rate, facts.trace)
-    served, whole = said.get("request_throughput"), said.get("request_latency")
-    if load is None or not load.value or served is None:
+    if load is None or not load.value:
         return
-    flying = 0.0 if whole is None else served * whole  # Little's law
+    served, whole = (reported.get(name, nan) for name in ("request_throughput", "request_latency"))
+    flying = served * whole  # Little's law
     if load.kind == "concurrency" and flying > _IN_FLIGHT * load.value:
         yield Flag(
             "impossible_throughput",
@@ -411,9 +394,9 @@ def in_flight(cell: Cell) -> Flags:
 
 
 def all_tokens(cell: Cell) -> Flags:
-    said = _said(cell)
-    output, every = said.get("output_throughput"), said.get("total_throughput")
-    if output is not None and every is not None and output > every * _ROUNDED:
+    reported = _only_reported(cell)
+    output, every = (reported.get(f"{of}_throughput", nan) for of in ("output", "total"))
+    if output > every * _ROUNDED:
         yield Flag(
             "rates_disagree",
             "warning",
@@ -421,7 +404,8 @@ def all_tokens(cell: Cell) -> Flags:
         )
 
 
-def _said(cell: Cell) -> dict[str, float]:
+def _only_reported(cell: Cell) -> Values:
+    """Return the reported means of a cell of which nothing is recomputed."""
     return {} if "ttft" in means(cell, "canonical") else means(cell, "reported")
 
 

@@ -1,7 +1,8 @@
 """Cells that differ only in K, only in the arm or only in the dataset, and what each arm measured at each load.
 
 A *setting* is what a comparison holds fixed (``analysis.matching.comparison.SETTING``), a *system* the same
-over all datasets and output limits, a *family* one method with one draft, whatever its K.
+over all datasets and output limits, a *family* one method with one draft, whatever its K. Any arm can
+take the place of the baseline (``against``).
 """
 
 import json
@@ -16,7 +17,7 @@ import pandas as pd
 from analysis.frames import listed, numbered, plain
 from analysis.matching.comparison import SETTING, Comparison
 from analysis.matching.fields import ARM, numbered_loads
-from warehouse.contract import EQUAL_ENGINE, Chooser, chooser
+from warehouse.contract import EQUAL_ENGINE, EQUAL_LABEL, Chooser, chooser
 from warehouse.loads import Load
 
 # --- Every arm on its own: what each measured at each load, repeat by repeat.
@@ -248,13 +249,13 @@ ATTAINED = ("request_attainment", "mean")
 THROUGHPUTS: tuple[str, ...] = ("output_throughput", "total_throughput", "request_throughput")
 
 
-def kept_up(found: Comparison) -> frozenset[tuple[int, int]]:
+def kept_up(comparison: Comparison) -> frozenset[tuple[int, int]]:
     """Return (setting, place of the load) of each open load that no arm falls short of.
 
     Where nobody measured the share that was served, it counts as kept up with.
     """
-    rates = {place for place, load in enumerate(found.loads) if load.is_open}
-    rows = found.levels[found.levels["load"].isin(rates)]
+    rates = {place for place, load in enumerate(comparison.loads) if load.is_open}
+    rows = comparison.levels[comparison.levels["load"].isin(rates)]
     attained = rows[(rows["metric"] == ATTAINED[0]) & (rows["statistic"] == ATTAINED[1])]
     short = attained[(attained[["baseline", "speculative"]] < KEEPS_UP).any(axis=1)]
     there, fall_short = (
@@ -262,3 +263,37 @@ def kept_up(found: Comparison) -> frozenset[tuple[int, int]]:
         for part in (rows, short)
     )
     return frozenset(there - fall_short)
+
+
+# --- Any arm as the one that the others are compared with.
+
+
+#: The method of the plain server where another arm takes the baseline's place.
+_PLAIN = "plain"
+
+
+def against(cells: pd.DataFrame, arm: str) -> pd.DataFrame:
+    """Return the cells with the arm labelled ``arm`` as their baseline, and the plain server as an
+    arm.
+
+    ``cells`` as the query of that name returns them: spec_method, arm_label, and server_args and
+    speculative_config where there is a baseline with equal engine. What is paired with what stays
+    the same: everything but the speculation is equal; a baseline with equal engine stands in for
+    the baseline where it is asked for and is left out elsewhere.
+    """
+    equal = cells["arm_label"] == EQUAL_LABEL
+    if arm == EQUAL_LABEL:
+        # Without the arguments that make the engine an equal one.
+        args = []
+        for stated, config in listed(cells, "server_args", "speculative_config"):
+            switched = config_of(config).get(EQUAL_ENGINE, ())
+            rest = {name: v for name, v in config_of(stated).items() if name not in switched}
+            args.append(json.dumps(rest, sort_keys=True) if switched else stated)
+        cells = cells.assign(server_args=args)
+    elif equal.any():
+        cells = cells[~equal]
+    if arm == BASELINE:
+        return cells
+    method = cells["spec_method"].astype(object)
+    method = method.mask(method == "none", _PLAIN).mask(cells["arm_label"] == arm, "none")
+    return cells.assign(spec_method=method)

@@ -102,10 +102,6 @@ class Cost:
     usd_per_million_input_tokens: float | None
     usd_per_million_total_tokens: float | None
 
-    def as_json(self) -> dict[str, float | None]:
-        """Return the three figures by name, as a dict for JSON."""
-        return dict(vars(self))
-
 
 def usd_per_million(tokens_per_second: float, basis: Basis) -> float:
     """Return USD per million tokens: 1e6 / (tokens/s x 3600 x utilisation) x USD per hour of the
@@ -149,10 +145,6 @@ class BreakEven:
     tokens: float | None
     hours: float | None
 
-    def as_json(self) -> dict[str, float | None]:
-        """Return the fields as a dict for JSON."""
-        return dict(vars(self))
-
 
 def break_even(
     investment_usd: float, usd_saved_per_million: float, usd_saved_per_hour: float
@@ -176,26 +168,13 @@ def break_even(
 
 #: What the runners' sampler calls it: watts of each GPU, or of all of them added up.
 POWER = "gpu_power_watts"
-JOULES_PER_KWH = 3_600_000
 #: ``draftboard:gpu_power_watts{gpu="0"}`` and the bare name are one series.
 _NAME = r"^(?:[^{]*:)?([^:{]+)"
 
 
-@dataclass(frozen=True)
-class Energy:
-    """Energy of the GPUs over the measured window; the rest of the machine is not in it."""
-
-    joules: float
-    mean_watts: float
-    joules_per_output_token: float
-    kwh_per_million_output_tokens: float
-
-
-def energy(
-    samples: pd.DataFrame, window: tuple[float, float], output_tokens: float
-) -> Energy | None:
-    """Return the energy of a load: trapezoids under the power curve inside ``window`` (unix s),
-    also divided by the output tokens.
+def joules(samples: pd.DataFrame, window: tuple[float, float]) -> float | None:
+    """Return the energy of the GPUs during a load, without the rest of the machine: trapezoids under
+    the power curve inside ``window`` (unix s).
 
     None where no power was recorded before, in and after the window: half a curve is no energy.
     """
@@ -204,7 +183,7 @@ def energy(
     power = rows.groupby("at", sort=True)["value"].sum().rename("watts").reset_index()
     begin, end = window
     at, watts = power["at"].to_numpy(), power["watts"].to_numpy()
-    if len(at) < 2 or not end > begin or not output_tokens > 0:
+    if len(at) < 2 or not end > begin:
         return None
     # The samples reach over the window, give or take their own spacing.
     gap = float(np.median(np.diff(at)))
@@ -212,9 +191,7 @@ def energy(
         return None
     inside = (at > begin) & (at < end)
     times = np.concatenate([[begin], at[inside], [end]])
-    joules = float(np.trapezoid(np.interp(times, at, watts), times))
-    per_token = joules / output_tokens
-    return Energy(joules, joules / (end - begin), per_token, per_token * MILLION / JOULES_PER_KWH)
+    return float(np.trapezoid(np.interp(times, at, watts), times))
 
 
 # --- From tokens a day to replicas, GPUs and money.
@@ -265,10 +242,6 @@ class Fleet:
     usd_per_month: float
     usd_per_year: float
     busy: float
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the fields as a dict for JSON."""
-        return dict(vars(self))
 
 
 def fleet(

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.frames import listed
-from analysis.matching.reference import BASELINE
+from analysis.matching.arms import BASELINE
 from warehouse.catalogue import METRICS, Metric, percentile_label
 from warehouse.loads import load_of
 

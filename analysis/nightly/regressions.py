@@ -212,10 +212,10 @@ def assess(
     ]
 
 
-def worst(found: Iterable[Status]) -> Status:
+def worst(statuses: Iterable[Status]) -> Status:
     """Return the status of all series together: a regression anywhere, else what could not be
     settled, else fine."""
-    every = set(found)
+    every = set(statuses)
     if REGRESSION in every:
         return REGRESSION
     return FINE if every == {FINE} else OPEN
@@ -304,10 +304,10 @@ class RunPoint:
     cell_id: str | None
 
 
-def points(one: Assessment) -> tuple[RunPoint, ...]:
+def points(assessment: Assessment) -> tuple[RunPoint, ...]:
     """Return the nights of a series as points, oldest first."""
-    known, nights = one.known, one.series.nights
-    sign = -1.0 if METRICS[one.series.metric].better == "lower" else 1.0
+    known, nights = assessment.known, assessment.series.nights
+    sign = -1.0 if METRICS[assessment.series.metric].better == "lower" else 1.0
 
     # Turned logs (more is better) back to the metric's unit.
     def natural(logs: Floats) -> Floats:
@@ -326,7 +326,7 @@ def points(one: Assessment) -> tuple[RunPoint, ...]:
             int(parts[place]), float(middles[place]), None if ends is None else float(ends[0, place]),
             None if ends is None else float(ends[1, place]), changed, night.cell.get("cell_id"),
         )
-        for place, (night, changed) in enumerate(zip(nights, steps(one.series), strict=True))
+        for place, (night, changed) in enumerate(zip(nights, steps(assessment.series), strict=True))
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.prediction.rows import Floats, Points
+from analysis.prediction.rows import Floats
 from warehouse.errors import InvalidInput
 
 # --- Two models that need no measurement: they explain, they do not measure.
@@ -157,16 +157,16 @@ class Reach:
     loads: tuple[int, ...]
     ks: tuple[int, ...]
 
-    def warnings(self, asked: Question) -> tuple[str, ...]:
+    def warnings(self, question: Question) -> tuple[str, ...]:
         """Return a sentence for each value beyond what was measured; raises InvalidInput far
         beyond."""
-        if asked.k == 0 and 0 not in self.ks:
+        if question.k == 0 and 0 not in self.ks:
             raise InvalidInput(
                 "No baseline was measured, and speculative arms do not tell what one would do; "
                 "measure it."
             )
         warnings = []
-        for name, value in self._given(asked).items():
+        for name, value in self._given(question).items():
             measured: Range = getattr(self, name)
             stated = f"{_ASKED[name]} of {value:,.4g} is {{}} what was measured ({measured})"
             if not measured.near(value):
@@ -175,24 +175,11 @@ class Reach:
                 warnings.append(f"{stated.format('outside')}.")
         return tuple(warnings)
 
-    def beyond(self, asked: Question) -> frozenset[str]:
+    def beyond(self, question: Question) -> frozenset[str]:
         """Return the names of the question's fields that lie beyond what was measured."""
-        given = self._given(asked).items()
+        given = self._given(question).items()
         return frozenset(name for name, value in given if not getattr(self, name).holds(value))
 
-    def _given(self, asked: Question) -> dict[str, float]:
-        values = {name: getattr(asked, name) for name in _ASKED if name != "k" or asked.k}
+    def _given(self, question: Question) -> dict[str, float]:
+        values = {name: getattr(question, name) for name in _ASKED if name != "k" or question.k}
         return {name: float(value) for name, value in values.items() if value is not None}
-
-
-def reach_of(mine: Points, fitted: Points, knows_prompts: bool) -> Reach:
-    """Return what may be asked of a dataset; prompts as far as all fitted datasets together
-    tell."""
-    return Reach(
-        range_of(mine.k[mine.k > 0]),
-        range_of(mine.concurrency),
-        range_of((fitted if knows_prompts else mine).prompt_tokens),
-        range_of(mine.output_tokens),
-        tuple(sorted({int(load) for load in mine.concurrency})),
-        tuple(sorted({int(k) for k in mine.k})),
-    )

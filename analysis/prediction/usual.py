@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import least_squares
 
-from analysis.prediction.posterior import EDGE, Spread
 from analysis.prediction.rows import Floats, Points, Positions, Rows
+from analysis.prediction.step_time import EDGE, Bands
 from warehouse.errors import InvalidInput
 
 # --- Acceptance by draft position, carried on to positions that were not measured.
@@ -209,15 +209,15 @@ class Timing:
     """Each metric with its band, one value a row: ms, s for the latency, tokens/s; ``mean_length``
     in tokens a step."""
 
-    step: Spread
-    mean_length: Spread
-    itl: Spread
-    ttft: Spread
-    request_latency: Spread
-    output_throughput: Spread
+    step: Bands
+    mean_length: Bands
+    itl: Bands
+    ttft: Bands
+    request_latency: Bands
+    output_throughput: Bands
 
 
-def timing(step: Spread, first: Spread, asked: Asked) -> Timing:
+def timing(step: Bands, first: Bands, asked: Asked) -> Timing:
     """Return what follows from the times (ms) of a step and of a first token."""
     length = _around(asked.length, EDGE * asked.doubt, EDGE * asked.doubt)
     (down, up), (under, over) = _widths(step), _widths(length)
@@ -232,15 +232,15 @@ def timing(step: Spread, first: Spread, asked: Asked) -> Timing:
     return Timing(step, length, itl, first, latency, _around(work / latency.middle, up, down))
 
 
-def _around(middle: Floats, down: Floats, up: Floats) -> Spread:
-    return Spread(middle * np.exp(-down), middle, middle * np.exp(up))
+def _around(middle: Floats, down: Floats, up: Floats) -> Bands:
+    return Bands(middle * np.exp(-down), middle, middle * np.exp(up))
 
 
-def _widths(band: Spread) -> tuple[Floats, Floats]:
+def _widths(band: Bands) -> tuple[Floats, Floats]:
     return np.log(band.middle / band.low), np.log(band.high / band.middle)
 
 
-def deviations(band: Spread, measured: Floats) -> Floats:
+def deviations(band: Bands, measured: Floats) -> Floats:
     """Return how far off ``measured`` lies, in deviations of the normal distribution with that
     band."""
     missed = np.log(measured / band.middle)
@@ -248,7 +248,7 @@ def deviations(band: Spread, measured: Floats) -> Floats:
     return np.asarray(EDGE * missed / np.maximum(np.where(missed > 0, up, down), 1e-9))
 
 
-def widened(band: Spread, factor: Floats) -> Spread:
+def widened(band: Bands, factor: Floats) -> Bands:
     """Return the band so many times as wide, on a logarithmic scale."""
     down, up = _widths(band)
     return _around(band.middle, down * factor, up * factor)

@@ -2,28 +2,191 @@
 
 Steps and first tokens are fitted (``analysis.prediction.step_time``), the tokens of a step come
 from the acceptance by position and its decay and what a user sees follows from both
-(``analysis.prediction.usual``). Outside the measured range a prediction says so;
-far outside there is none.
+(``analysis.prediction.usual``). How wide its band is, every measured K and load tells that was predicted
+from all the others. Outside the measured range a prediction says so; far outside there is none.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
 from analysis.matching.comparison import improvement
-from analysis.prediction.reach import Question, Reach, reach_of
-from analysis.prediction.rows import Floats, Points, Positions, Rows
-from analysis.prediction.step_time import Fit, fit_first_token, fit_step_time
-from analysis.prediction.trials import Withheld, groups_of, trial, widening, withheld
-from analysis.prediction.usual import PREDICTED, Asked, Usual, asked_of, timing, widened
+from analysis.prediction.reach import Question, Reach, range_of
+from analysis.prediction.rows import Floats, Mask, Numbers, Points, Positions, Rows
+from analysis.prediction.step_time import FIRST_TOKEN_LENGTHS, Bands, Fit, fit_times
+from analysis.prediction.usual import (
+    PREDICTED,
+    Asked,
+    Timing,
+    Usual,
+    asked_of,
+    deviations,
+    timing,
+    widened,
+)
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
+
+# --- Every measured K and load, predicted from all the others: what the bands of a forecast rest on.
+#
+# All points of one K are withheld together, and all of one load: what a question asks for has no
+# neighbour of its own kind either.
+
+
+LeftOut = Literal["k", "concurrency"]
+#: What is compared of each point: the prediction's name and the point's.
+COMPARED: dict[str, str] = {
+    "mean_length": "length", "itl": "itl", "ttft": "ttft", "output_throughput": "output_throughput",
+}  # fmt: skip
+#: The errors that were found are averaged with so many imagined groups that just met their bands.
+TRUSTED = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """All points of one K, or of one load: ``chosen`` of one dataset, ``fitted`` of all that are
+    fitted together."""
+
+    left_out: LeftOut
+    value: float
+    chosen: Mask
+    fitted: Mask
+
+
+def groups_of(mine: Points, fitted: Points) -> tuple[Group, ...]:
+    """Return every K above 0 and every load of a dataset, where there are several and without it a
+    speculative point is left."""
+    groups = []
+    names: tuple[LeftOut, ...] = ("k", "concurrency")
+    for name in names:
+        values: Floats = getattr(mine, name)
+        levels = np.unique(values[values > 0])
+        for value in levels if len(levels) > 1 else ():
+            if ((mine.k > 0) & (values != value)).any():
+                same = getattr(fitted, name) == value
+                groups.append(Group(name, float(value), values == value, same))
+    return tuple(groups)
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Withheld points, one a row, with their predictions; ``group``: each one's place in
+    ``groups``."""
+
+    groups: tuple[Group, ...]
+    group: Numbers
+    points: Points
+    predicted: Timing
+
+    def widths(self) -> dict[str, float]:
+        """Return by metric how many times as wide its band must be to suit the errors that were
+        found, moderated (Smyth 2004, doi:10.2202/1544-6115.1027)."""
+        widths = {"mean_length": 1.0}  # Counted, not timed: it has no noise of its own.
+        for metric in [name for name in COMPARED if name not in widths]:
+            band: Bands = getattr(self.predicted, metric)
+            squares = deviations(band, getattr(self.points, COMPARED[metric])) ** 2
+            means = np.bincount(self.group, squares) / np.bincount(self.group)
+            widths[metric] = float(np.sqrt((TRUSTED + means.sum()) / (TRUSTED + len(means))))
+        return widths
+
+
+def trial(usual: Usual, groups: tuple[Group, ...], fits: tuple[Fit, Fit], alone: bool) -> Trial:
+    """Predict what was withheld, with the times of a step and of a first token (``fits``) and with
+    what the remaining points say of acceptance, lengths and ramp. ``alone``: the fits saw this
+    dataset and no other."""
+    mine, counted = usual.points, usual.positions
+    asked = []
+    for each in groups:
+        others = getattr(counted, each.left_out) != each.value
+        rest = Usual(mine.where(~each.chosen), counted.where(others))
+        asked.append(asked_of(rest, mine.k[each.chosen], mine.concurrency[each.chosen]))
+    columns = zip(*(vars(each).values() for each in asked), strict=True)
+    every = Asked(*(np.concatenate(column) for column in columns))
+    group, row = np.nonzero([each.chosen for each in groups])
+    step, first = (fit.without(every, group).spread() for fit in fits)
+    if not alone:
+        # How long steps and first tokens of the rest take relative to the fits, which saw others.
+        left, at = np.nonzero([~each.chosen for each in groups])
+        rest_of = mine.where(at)
+        scales = []
+        for fit, times in zip(fits, (rest_of.step, rest_of.ttft), strict=True):
+            missed = np.log(times / fit.without(rest_of, left).mean())
+            scales.append(np.exp(np.bincount(left, missed) / np.bincount(left)))
+        step, first = step.times(scales[0][group]), first.times(scales[1][group])
+    return Trial(groups, group, mine.where(row), timing(step, first, every))
+
+
+# --- The withheld points that a user could have asked for, with the bands that he would have got.
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """One point and metric. ``left_out``: whether all of its K or all of its load were withheld;
+    ``inside``: whether the rest surrounds it (else the model had to extrapolate); ``low`` and
+    ``high``: the band of the prediction."""
+
+    left_out: LeftOut
+    k: int
+    concurrency: int
+    inside: bool
+    metric: str
+    measured: float
+    predicted: float
+    low: float
+    high: float
+
+    @property
+    def error(self) -> float:
+        """The relative error: predicted / measured - 1."""
+        return self.predicted / self.measured - 1
+
+    @property
+    def held(self) -> bool:
+        """Whether what was measured lies within the band."""
+        return self.low <= self.measured <= self.high
+
+
+def withheld(trial: Trial, mine: Points, widths: dict[str, float]) -> tuple[Withheld, ...]:
+    """Return a row per withheld point and metric; none for a point too far from the rest to be
+    asked for.
+
+    ``mine``: the dataset's points; ``widths``: as ``Trial.widths`` says.
+    """
+    near, inside = [], []
+    for group in trial.groups:
+        rest = range_of(getattr(mine, group.left_out)[~group.chosen & (mine.k > 0)])
+        near.append(rest.near(group.value))
+        inside.append(rest.low < group.value < rest.high)
+    askable, surrounded = np.array(near)[trial.group], np.array(inside)[trial.group]
+    points, rows = trial.points, []
+    for metric, measure in COMPARED.items():
+        factors = widening(widths[metric], ~surrounded)
+        band = widened(getattr(trial.predicted, metric), factors)
+        # A baseline yields one token a step by definition: it would flatter the average.
+        counted = askable & ((points.k > 0) | (metric != "mean_length"))
+        for row in np.flatnonzero(counted):
+            rows.append(Withheld(
+                trial.groups[trial.group[row]].left_out,
+                int(points.k[row]), int(points.concurrency[row]), bool(surrounded[row]), metric,
+                float(getattr(points, measure)[row]),
+                *(float(values[row]) for values in (band.middle, band.low, band.high)),
+            ))  # fmt: skip
+    return tuple(rows)
+
+
+def widening(width: float, beyond: Mask) -> Floats:
+    """Return how many times as wide each band is made; beyond the measured range never narrower."""
+    return np.where(beyond, max(width, 1.0), width)
+
+
+# --- The model of one family on one dataset, and what it predicts.
 
 
 @dataclass(frozen=True)
 class Band:
-    """Between ``low`` and ``high`` lie as many measurements as ``posterior.LEVEL`` says."""
+    """Between ``low`` and ``high`` lie as many measurements as ``step_time.LEVEL`` says."""
 
     low: float
     high: float
@@ -171,10 +334,16 @@ def build(points: Points, positions: Positions, dataset: str, lengths: bool = Fa
     fitted = points if lengths else mine
     groups = groups_of(mine, fitted)
     masks = np.array([group.fitted for group in groups]).reshape(len(groups), len(fitted))
-    step = fit_step_time(fitted, fitted.step, masks)
-    first = fit_first_token(fitted, fitted.ttft, masks)
+    step = fit_times(fitted, fitted.step, masks)
+    first = fit_times(fitted, fitted.ttft, masks, FIRST_TOKEN_LENGTHS)
     scales = (_scale(step, mine, mine.step), _scale(first, mine, mine.ttft))
-    reach = reach_of(mine, fitted, step.knows_prompts)
+    # Prompts may be asked for as far as all fitted datasets together tell.
+    prompts = (fitted if step.knows_prompts else mine).prompt_tokens
+    reach = Reach(
+        range_of(mine.k[mine.k > 0]), range_of(mine.concurrency), range_of(prompts),
+        range_of(mine.output_tokens), tuple(sorted({int(load) for load in mine.concurrency})),
+        tuple(sorted({int(k) for k in mine.k})),
+    )  # fmt: skip
     if not groups:
         return Model(usual, step, first, scales, reach, {}, ())
     tried = trial(usual, groups, (step, first), alone=not lengths)

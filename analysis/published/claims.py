@@ -16,6 +16,8 @@ from analysis.money.paying import PRICES, Price, instances_at, is_gpu
 from analysis.published.claims_file import Row, Tables, number, positive
 from analysis.published.printed import (
     NAMED,
+    Figure,
+    Finding,
     Printed,
     PrintedRange,
     convention_of,
@@ -27,9 +29,9 @@ from analysis.published.printed import (
     measures,
     printed,
     propagated,
+    shown,
     told,
 )
-from analysis.verdicts.finding import Figure, Finding, shown
 from warehouse.catalogue import Better
 from warehouse.errors import InvalidInput
 

@@ -10,8 +10,8 @@ from analysis.evidence.effects import Effects
 from analysis.frames import objects, plain, records
 from analysis.matching.arms import THROUGHPUTS, kept_up
 from analysis.matching.comparison import Comparison
-from analysis.metric_words import Named, read_metric
-from analysis.verdicts.finding import Finding
+from analysis.metric_words import NamedMetric, read_metric
+from analysis.published.printed import Finding
 from warehouse.loads import Load
 
 #: Field of a claims row -> field of a setting or arm.
@@ -30,7 +30,7 @@ def lines(findings: Sequence[Finding]) -> Iterator[tuple[str, str]]:
 
 
 def beside(
-    findings: Sequence[Finding], found: Comparison, sure: Effects, model: str | None = None
+    findings: Sequence[Finding], comparison: Comparison, sure: Effects, model: str | None = None
 ) -> tuple[Finding, ...]:
     """Return ``findings``, each with ``measured``: a mapping per matching setting and arm (arm,
     model, gpu, evidence, loads; improvement, low and high in ``%``, the plain 95 % interval; word).
@@ -39,10 +39,10 @@ def beside(
     laptop's numbers never stand beside those of another model. A claim at one concurrency takes
     that load, one about a peak none, any other the mean over the loads, which has no word.
     """
-    idle = {setting for setting, _ in kept_up(found)}
-    keys = dict(zip(found.keys.index, records(found.keys), strict=True))
+    idle = {setting for setting, _ in kept_up(comparison)}
+    keys = dict(zip(comparison.keys.index, records(comparison.keys), strict=True))
     # Our means of a line are looked up once for all figures that are about it.
-    lines: dict[tuple[Named, str | None], list[dict[str, Any]]] = {}
+    lines: dict[tuple[NamedMetric, str | None], list[dict[str, Any]]] = {}
     judged = []
     for finding in findings:
         named = read_metric(finding.metric)
@@ -55,7 +55,7 @@ def beside(
             wanted.setdefault("model", model)
         line = (named, finding.about.get("concurrency"))
         if line not in lines:
-            lines[line] = records(_means(found, sure, idle, *line))
+            lines[line] = records(_means(comparison, sure, idle, *line))
         measured = []
         for row in lines[line]:
             facts = keys[row["setting"], row["arm_id"]]
@@ -80,16 +80,20 @@ def _mean_of(facts: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _means(
-    found: Comparison, sure: Effects, idle: set[int], named: Named, concurrency: str | None
+    comparison: Comparison,
+    sure: Effects,
+    idle: set[int],
+    named: NamedMetric,
+    concurrency: str | None,
 ) -> pd.DataFrame:
     """Return our means of a line with their intervals, over the loads or at one concurrency; no
     throughput of the settings ``idle``, whose rates are kept up with."""
     by = ["setting", "arm_id", "metric", "statistic"]
-    table, known = found.geomean, sure.means[[*by, "low", "high"]].assign(word=None)
+    table, known = comparison.geomean, sure.means[[*by, "low", "high"]].assign(word=None)
     if concurrency is not None and concurrency.isdigit():
         load = Load("concurrency", float(int(concurrency)))
-        place = found.loads.index(load) if load in found.loads else -2
-        table = found.levels[found.levels["load"] == place]
+        place = comparison.loads.index(load) if load in comparison.loads else -2
+        table = comparison.levels[comparison.levels["load"] == place]
         table = table.assign(loads=objects([(load.short,)] * len(table), table.index))
         by = [*by, "load"]
         known = sure.levels[[*by, "low", "high", "word"]]

@@ -69,7 +69,7 @@ def _options_by_worth(
     spread = contrast[np.arange(len(arm)), rival] - contrast[np.arange(len(arm)), lead]
     before = np.maximum(np.sqrt(np.maximum(spread, 0)) ** 2, 1e-12)
     far = now.behind[arm, place] - np.log1p(aim.stake)
-    found = []
+    weighed = []
     for number, places in options(space, seen, now, aim):
         cells = number * width + np.flatnonzero(places)
         inner = cov[np.ix_(cells, cells)] + launch[np.ix_(places, places)]
@@ -80,8 +80,8 @@ def _options_by_worth(
         removed = np.asarray(-np.expm1(-0.5 * far**2 * (1 / after - 1 / before)))
         minutes = space.minutes(places)
         worth = float((now.risk[arm, place] * removed).sum()) / minutes
-        found.append(Option(number, places, minutes, worth))
-    return sorted(found, key=lambda option: -option.worth)
+        weighed.append(Option(number, places, minutes, worth))
+    return sorted(weighed, key=lambda option: -option.worth)
 
 
 def _cov_after(cov: Floats, launch: Floats, option: Option) -> Floats:
@@ -128,10 +128,10 @@ def settling(
     """
     (cov, launch), minutes = _as_normal(belief), 0.0
     for count in range(MOST + 1):
-        then = _standing_at(cov, now, aim)
-        if count and then.risk.sum() <= aim.error:
+        leaders = _standing_at(cov, now, aim)
+        if count and leaders.risk.sum() <= aim.error:
             return Settling(count, minutes)
-        every = _options_by_worth(space, cov, launch, seen, then, aim)
+        every = _options_by_worth(space, cov, launch, seen, leaders, aim)
         if not every or not every[0].worth > 0:
             break
         cov, minutes = _cov_after(cov, launch, every[0]), minutes + every[0].minutes
@@ -160,9 +160,11 @@ def chance_of_deciding(
     guessed, launch = _as_normal(belief)
     alike = max(1, int(left // (_ROUNDS * (space.start_min + float(space.cell_min.min())))))
     while True:
-        then = _standing_at(guessed, now, aim)
-        every = _options_by_worth(space, guessed, launch, seen, then, aim)
-        best = next((one for one in every if one.minutes <= left and one.worth > 0), None)
+        leaders = _standing_at(guessed, now, aim)
+        every = _options_by_worth(space, guessed, launch, seen, leaders, aim)
+        best = next(
+            (option for option in every if option.minutes <= left and option.worth > 0), None
+        )
         if best is None:
             break
         for _ in range(min(alike, int(left // best.minutes))):
@@ -205,9 +207,9 @@ def _decided(
     root = np.linalg.solve(np.linalg.cholesky(inner), cov[state])
     over = np.zeros(len(drawn), dtype=np.bool_)
     for until in np.cumsum(many)[looks[looks >= 0]]:
-        known = root[:until]
-        future = mean + drawn[:, :until] @ known
-        over |= _risk(future, cov - known.T @ known, shut, aim) <= aim.error
+        shown = root[:until]
+        future = mean + drawn[:, :until] @ shown
+        over |= _risk(future, cov - shown.T @ shown, shut, aim) <= aim.error
     return over
 
 
@@ -329,12 +331,12 @@ def state(space: Space, seen: SeenLaunches, aim: Aim, at_once: int = 1) -> Searc
         return SearchState(space, seen, aim, _within_minutes(screen, left, at_once))
     belief = believe(space, seen)
     now = standing(belief, seen, aim)
-    known = SearchState(space, seen, aim, End(False, "all out"), belief, now)
+    after = SearchState(space, seen, aim, End(False, "all out"), belief, now)
     if len(seen.out) == len(space.arms) - 1:
-        return known
+        return after
     inner = _within(space, aim)
     if now.open <= inner.error:
-        return replace(known, steps=_checks(space, seen, now, left, at_once))
+        return replace(after, steps=_checks(space, seen, now, left, at_once))
     used, chance, freely = 1 - left / aim.budget_min, None, None
     if used >= _FORESEEN_FROM:
         chance = chance_of_deciding(space, seen, belief, now, inner, left)
@@ -350,7 +352,7 @@ def state(space: Space, seen: SeenLaunches, aim: Aim, at_once: int = 1) -> Searc
         steps = End(False, "nothing left")
     else:
         steps = End(False, "noise" if left > space.start_min + space.cell_min.min() else "budget")
-    return replace(known, steps=steps, chance=chance, freely=freely)
+    return replace(after, steps=steps, chance=chance, freely=freely)
 
 
 def _within(space: Space, aim: Aim) -> Aim:
@@ -402,31 +404,26 @@ def _raced(
     Each further one is weighed as if those before it were measured and every mean stayed, so that it
     tells something else; none is added once those before it are expected to be enough.
     """
-    (guessed, launch), then, rest = _as_normal(belief), now, seen
+    (guessed, launch), leaders, rest = _as_normal(belief), now, seen
     chosen: list[Next] = []
     while len(chosen) < at_once:
-        every = _options_by_worth(space, guessed, launch, rest, then, aim)
-        best = next((one for one in every if one.minutes <= left), None)
+        every = _options_by_worth(space, guessed, launch, rest, leaders, aim)
+        best = next((option for option in every if option.minutes <= left), None)
         if best is None or (chosen and not best.worth > 0):
             break
         chosen.append(Next(best.arm, best.places, best.minutes, "race"))
         if seen.left is not None:
-            arms = [one.arm for one in chosen]
+            arms = [option.arm for option in chosen]
             gone = {arm for arm in arms if arms.count(arm) >= seen.left[arm]}
             rest = replace(seen, closed=seen.closed.union(gone))
         left, guessed = left - best.minutes, _cov_after(guessed, launch, best)
-        then = _standing_at(guessed, now, aim)
-        if then.risk.sum() <= aim.error:
+        leaders = _standing_at(guessed, now, aim)
+        if leaders.risk.sum() <= aim.error:
             break
     if chosen:
         return tuple(chosen)
     any_left = next(options(space, seen, now, aim), None) is not None
     return End(False, "budget" if any_left else "nothing left")
-
-
-def least_minutes(space: Space, out: frozenset[int] = frozenset()) -> float:
-    """Return the minutes without which nothing can be said."""
-    return sum(step.minutes for step in _screening(space, out))
 
 
 def _lacking(space: Space, seen: SeenLaunches) -> list[Next]:
@@ -435,12 +432,12 @@ def _lacking(space: Space, seen: SeenLaunches) -> list[Next]:
     done = {launch.arm for launch in seen.launches}
     of_baseline = [launch.measured for launch in seen.launches if launch.arm == BASELINE]
     again = []
-    if of_baseline and not (told := np.any(of_baseline, axis=0)).all():
-        again = [Next(BASELINE, ~told, space.minutes(~told), "screen")]
-    return again + [step for step in _screening(space, seen.out) if step.arm not in done]
+    if of_baseline and not (covered := np.any(of_baseline, axis=0)).all():
+        again = [Next(BASELINE, ~covered, space.minutes(~covered), "screen")]
+    return again + [step for step in screening(space, seen.out) if step.arm not in done]
 
 
-def _screening(space: Space, out: frozenset[int]) -> list[Next]:
+def screening(space: Space, out: frozenset[int]) -> list[Next]:
     """Return the launches without which nothing can be said: the baseline everywhere, and of each
     family the arm that drafts most (its acceptance by position tells that of all smaller K), at the
     lowest and the highest load."""

@@ -7,12 +7,11 @@ from typing import Any
 import pandas as pd
 
 from analysis.frames import among, listed, plain, records, records_by
-from analysis.matching.arms import ATTAINED, THROUGHPUTS, kept_up
+from analysis.matching.arms import ATTAINED, BASELINE, THROUGHPUTS, kept_up
 from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import loads_of
 from analysis.matching.names import arm_names, setting_names
 from analysis.matching.pairing import match
-from analysis.matching.reference import BASELINE
 from answers.compare.values import (
     ArmChange,
     ArmComparison,
@@ -168,13 +167,13 @@ class _Names:
         )  # fmt: skip
 
 
-def _settings(known: _CutComparison) -> Iterator[ComparedSetting]:
-    names, cells = _Names(known), known.known.cells
-    met = known.pairs.drop_duplicates(["baseline_id", "speculative_id"])
+def _settings(cut: _CutComparison) -> Iterator[ComparedSetting]:
+    names, cells = _Names(cut), cut.known.cells
+    met = cut.pairs.drop_duplicates(["baseline_id", "speculative_id"])
     met = met.sort_values([*_ARM, "load", "repeat"])
     levels, means, pairs = (
         records_by(rows, _ARM, [str(name) for name in rows])
-        for rows in (known.levels, known.means, met)
+        for rows in (cut.levels, cut.means, met)
     )
     marked = cells["synthetic_acceptance"].astype(object).eq(True)
     by_hand = frozenset(cells.loc[marked, "cell_id"])

@@ -76,21 +76,21 @@ def _ranked(reader: Reader, question: CompareQuestion) -> list[NamedSubject]:
     return sorted(subjects(reader, asked), key=lambda one: one.lonely)
 
 
-def _system(one: NamedSubject) -> System:
-    return system(replace(one.about, configuration=None))
+def _system(subject: NamedSubject) -> System:
+    return system(replace(subject.about, configuration=None))
 
 
-def compared(found: ArmComparison, about: NamedSubject) -> ComparedSubject | None:
+def compared(comparison: ArmComparison, about: NamedSubject) -> ComparedSubject | None:
     """Return what was compared of a subject; None where nothing was."""
-    mine = [one for one in found.settings if system(one.subject) == _system(about)]
+    mine = [one for one in comparison.settings if system(one.subject) == _system(about)]
     return _subject(about.name, mine) if mine else None
 
 
-def compared_subjects(found: ArmComparison) -> tuple[ComparedSubject, ...]:
+def compared_subjects(comparison: ArmComparison) -> tuple[ComparedSubject, ...]:
     """Return every subject of a comparison, two of one name told apart by their study."""
     return tuple(
-        _subject(name, [one for one in found.settings if system(one.subject) == at])
-        for at, name in names_apart(one.subject for one in found.settings).items()
+        _subject(name, [one for one in comparison.settings if system(one.subject) == at])
+        for at, name in names_apart(one.subject for one in comparison.settings).items()
     )
 
 
@@ -192,7 +192,7 @@ class PairRequests:
     outputs: tuple[str, ...]
 
 
-def pairs(found: ArmComparison, setting: ComparedSetting) -> tuple[NamedPair, ...]:
+def pairs(comparison: ArmComparison, setting: ComparedSetting) -> tuple[NamedPair, ...]:
     """Return every pair of a setting by arm, load and repeat; those of one name are numbered."""
     taken: dict[str, NamedPair] = {}
     for arm in setting.arms:
@@ -202,7 +202,7 @@ def pairs(found: ArmComparison, setting: ComparedSetting) -> tuple[NamedPair, ..
             number = 1 + sum(one == name or one.startswith(f"{name} (") for one in taken)
             name = name if number == 1 else f"{name} ({number})"
             cells = (met.reference_cell, met.arm_cell)
-            taken[name] = NamedPair(name, *cells, found.reference, arm.name, arm.badges)
+            taken[name] = NamedPair(name, *cells, comparison.reference, arm.name, arm.badges)
     return tuple(taken.values())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from analysis.evidence.words import WORDS, Word
-from analysis.matching.reference import BASELINE
+from analysis.matching.arms import BASELINE
 from answers.decide.values import DecisionSubject, ExcludedCell
 from answers.wording import UNKNOWN, interval, known, percent
 from warehouse.catalogue import METRICS, percentile_label
@@ -191,12 +191,12 @@ class ArmComparison:
 SCHEMA_VERSION = 1
 
 
-def comparison_json(found: ArmComparison) -> dict[str, Any]:
+def comparison_json(comparison: ArmComparison) -> dict[str, Any]:
     """Return ``schema_version``, ``settings`` with their arms, ``unmatched`` and ``excluded``
     cells, as a dict for JSON."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "reference": found.reference,
+        "reference": comparison.reference,
         "settings": [
             {
                 "name": setting.name,
@@ -215,11 +215,11 @@ def comparison_json(found: ArmComparison) -> dict[str, Any]:
                     for arm in setting.arms
                 ],
             }
-            for setting in found.settings
+            for setting in comparison.settings
         ],
-        "unmatched": to_builtins(found.unmatched),
-        "excluded": to_builtins(found.excluded),
-        "why_none": found.why_none,
+        "unmatched": to_builtins(comparison.unmatched),
+        "excluded": to_builtins(comparison.excluded),
+        "why_none": comparison.why_none,
     }
 
 
@@ -358,10 +358,10 @@ def title(setting: ComparedSetting, arm: ComparedArm, reference: str) -> str:
     )
 
 
-def unmatched_rows(found: ArmComparison) -> list[TextRow]:
+def unmatched_rows(comparison: ArmComparison) -> list[TextRow]:
     """Return the cells without a partner as a row per file, arm, dataset and reason."""
     groups: dict[tuple[str | None, str | None, str | None, str], list[str]] = {}
-    for cell in found.unmatched:
+    for cell in comparison.unmatched:
         key = (cell.arm, cell.dataset, cell.path, cell.reason)
         groups.setdefault(key, []).append(known(cell.load))
     return [

@@ -7,7 +7,7 @@ from math import exp, inf, log
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, Word
 from analysis.frames import records
 from analysis.money import cost as money
-from analysis.money.cost import HOURS_PER_YEAR, Basis, Fleet, break_even, energy, usd_per_million
+from analysis.money.cost import HOURS_PER_YEAR, Basis, Fleet, break_even, joules, usd_per_million
 from analysis.money.paying import Hardware, Refusal, basis_of
 from answers.cost import words as said
 from answers.cost.values import ArmCost, CostPoint, Costs, DecisionCost, SavedAmount, Terms
@@ -24,13 +24,13 @@ from warehouse.store import Reader
 _Span = tuple[float, float, float]
 
 
-def with_energy(reader: Reader, found: Costs) -> Costs:
+def with_energy(reader: Reader, costs: Costs) -> Costs:
     """Add energy to each cost, measured over the cells at the operating load; None where one has no
     power recorded before, in and after its load. A mix of datasets has no energy of its own."""
-    cells = [_cells(row) for row in found.rows]
+    cells = [_cells(row) for row in costs.rows]
     spans = _spans(reader, {cell for sides in cells for side in sides for cell in side})
     rows = []
-    for row, sides in zip(found.rows, cells, strict=True):
+    for row, sides in zip(costs.rows, cells, strict=True):
         baseline, speculative = (
             None
             if arm is None
@@ -38,7 +38,7 @@ def with_energy(reader: Reader, found: Costs) -> Costs:
             for arm, ids in zip((row.baseline, row.speculative), sides, strict=True)
         )
         rows.append(replace(row, baseline=baseline, speculative=speculative))
-    return replace(found, rows=tuple(rows))
+    return replace(costs, rows=tuple(rows))
 
 
 def _cells(row: DecisionCost) -> tuple[list[str], list[str]]:
@@ -49,16 +49,14 @@ def _cells(row: DecisionCost) -> tuple[list[str], list[str]]:
 
 
 def _pooled_joules(reader: Reader, cells: Sequence[str], spans: dict[str, _Span]) -> float | None:
-    joules = tokens = 0.0
+    whole = tokens = 0.0
     for cell in cells:
-        if cell not in spans:
+        begin, end, made = spans.get(cell, (0.0, 0.0, 0.0))
+        of_cell = joules(queries.samples(reader, cell).to_pandas(), (begin, end)) if made else None
+        if of_cell is None:
             return None
-        begin, end, made = spans[cell]
-        found = energy(queries.samples(reader, cell).to_pandas(), (begin, end), made)
-        if found is None:
-            return None
-        joules, tokens = joules + found.joules, tokens + made
-    return joules / tokens if tokens else None
+        whole, tokens = whole + of_cell, tokens + made
+    return whole / tokens if tokens else None
 
 
 def _spans(reader: Reader, wanted: set[str]) -> dict[str, _Span]:

@@ -12,26 +12,24 @@ from analysis.matching.arms import ArmLevels, arm_levels, means
 from analysis.matching.names import arm_names, setting_names
 from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of, hardware_of
-from analysis.service.largest_load import (
+from analysis.service.slo import (
+    COLUMNS,
     GROUP,
     METRICS_READ,
     STATISTICS_READ,
+    ArmReach,
+    Goodput,
     Keys,
     Level,
-    Reach,
-    largest_loads,
-    points,
-    unplaced,
-)
-from analysis.service.slo import (
-    COLUMNS,
-    Goodput,
     Pooled,
     Slo,
     goodput,
+    largest_loads,
     parse,
     per_request,
+    points,
     pooled,
+    unplaced,
     window,
 )
 from answers.cost.values import DecisionCost
@@ -94,13 +92,14 @@ def _bounds(rows: pd.DataFrame, metric: str, statistic: str, shares: Sequence[fl
 # --- Arms that are looked at each on its own: their setting, their name, their hardware.
 
 
-def kept_to(one: Decision, chosen: Filters) -> Filters:
+def kept_to(decision: Decision, chosen: Filters) -> Filters:
     """Return the chosen filters, kept to a decision's subject and datasets; arms keep the
     baseline."""
     return replace(
-        narrowed(one.subject, chosen),
-        dataset=tuple(name for name, _ in one.traffic.mix) or (known(one.traffic.dataset),),
-        tensor_parallel_size=(known(one.subject.tensor_parallel_size),),
+        narrowed(decision.subject, chosen),
+        dataset=tuple(name for name, _ in decision.traffic.mix)
+        or (known(decision.traffic.dataset),),
+        tensor_parallel_size=(known(decision.subject.tensor_parallel_size),),
     )
 
 
@@ -233,7 +232,7 @@ def _cells_by_load(levels: ArmLevels) -> Mapping[Any, tuple[str, ...]]:
     return found
 
 
-def trade_json(found: UserGpuTrade, front: bool = False) -> dict[str, Any]:
+def trade_json(trade_points: UserGpuTrade, front: bool = False) -> dict[str, Any]:
     """Return every point, or those of the ``front`` alone; ``group`` numbers those that compete."""
     return {
         "points": [
@@ -244,11 +243,11 @@ def trade_json(found: UserGpuTrade, front: bool = False) -> dict[str, Any]:
                 "tokens_per_second_per_gpu": point.gpu,
                 "dominated": point.dominated_by is not None, "dominated_by": point.dominated_by,
             }
-            for number, group in enumerate(found.groups)
+            for number, group in enumerate(trade_points.groups)
             for point in group
             if not (front and point.dominated_by)
         ],
-        "left_out": found.left_out,
+        "left_out": trade_points.left_out,
     }  # fmt: skip
 
 
@@ -272,7 +271,7 @@ class ArmCapacity:
     million of them (None: no load, or unknown; ``unpriced`` says why there is no price)."""
 
     place: ArmPlace
-    reach: Reach
+    reach: ArmReach
     loads: tuple[LoadService, ...]
     output: float | None
     usd: float | None
@@ -315,10 +314,10 @@ class ServiceCapacity:
         return False if False in found else True if found == {True} else None
 
 
-def capacity_json(found: ServiceCapacity) -> dict[str, Any]:
+def capacity_json(service: ServiceCapacity) -> dict[str, Any]:
     """Return every arm's largest load under the service level, and each of its loads."""
     return {
-        "slo": found.slo.text,
+        "slo": service.slo.text,
         "arms": [
             {
                 **arm.place.as_json(),
@@ -332,19 +331,19 @@ def capacity_json(found: ServiceCapacity) -> dict[str, Any]:
                     for at in arm.loads
                 ],
             }
-            for arm in found.arms
+            for arm in service.arms
         ],
     }  # fmt: skip
 
 
-def within(row: DecisionCost, found: ServiceCapacity) -> DecisionCost:
+def within(row: DecisionCost, service: ServiceCapacity) -> DecisionCost:
     """Return the money with each point of its curve marked: whether it keeps the service level."""
     curve = []
     for point in row.curve:
         here = [cell for cell in row.decision.arms if cell.load == point.load]
         mine = here if point.arm is None else [cell for cell in here if cell.arm == point.arm]
         ids = {pair[point.arm is not None] for cell in mine for pair in cell.pairs}
-        curve.append(replace(point, meets=found.meets(ids)))
+        curve.append(replace(point, meets=service.meets(ids)))
     return replace(row, curve=tuple(curve))
 
 

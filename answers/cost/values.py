@@ -108,38 +108,38 @@ class Costs:
 SCHEMA_VERSION = 1
 
 
-def costs_json(found: Costs) -> dict[str, Any]:
+def costs_json(costs: Costs) -> dict[str, Any]:
     """Return ``schema_version`` and ``costs`` as a dict for JSON; names and meanings only ever
     grow."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "headline": found.headline,
-        "costs": [money_json(one) for one in found.rows],
-        "notes": list(found.notes),
-        "why_none": found.why_none,
+        "headline": costs.headline,
+        "costs": [money_json(one) for one in costs.rows],
+        "notes": list(costs.notes),
+        "why_none": costs.why_none,
     }
 
 
-def money_json(one: DecisionCost) -> dict[str, Any]:
+def money_json(cost: DecisionCost) -> dict[str, Any]:
     """Return one decision's money as a dict for JSON."""
-    traffic = one.decision.traffic
+    traffic = cost.decision.traffic
     return {
-        **asdict(one.decision.subject),
+        **asdict(cost.decision.subject),
         "traffic": {"mix": dict(traffic.mix)} if traffic.mix else {"dataset": traffic.dataset},
-        "load": one.load.as_json(),
-        "arm": one.arm,
-        "num_speculative_tokens": one.num_speculative_tokens,
-        "basis": None if one.basis is None else one.basis.as_json(),
-        "baseline": None if one.baseline is None else _arm_json(one.baseline),
-        "speculative": None if one.speculative is None else _arm_json(one.speculative),
-        "saving": to_builtins(one.saving),
-        "usd_saved_per_million_output_tokens": to_builtins(one.usd_saved_per_million),
-        "gpus_saved": to_builtins(one.gpus_saved),
-        "usd_saved_per_year": to_builtins(one.usd_saved_per_year),
-        "break_even": None if one.break_even is None else one.break_even.as_json(),
-        "loads": to_builtins(one.curve),
-        "headline": one.headline,
-        "missing": list(one.missing),
+        "load": cost.load.as_json(),
+        "arm": cost.arm,
+        "num_speculative_tokens": cost.num_speculative_tokens,
+        "basis": None if cost.basis is None else cost.basis.as_json(),
+        "baseline": None if cost.baseline is None else _arm_json(cost.baseline),
+        "speculative": None if cost.speculative is None else _arm_json(cost.speculative),
+        "saving": to_builtins(cost.saving),
+        "usd_saved_per_million_output_tokens": to_builtins(cost.usd_saved_per_million),
+        "gpus_saved": to_builtins(cost.gpus_saved),
+        "usd_saved_per_year": to_builtins(cost.usd_saved_per_year),
+        "break_even": None if cost.break_even is None else asdict(cost.break_even),
+        "loads": to_builtins(cost.curve),
+        "headline": cost.headline,
+        "missing": list(cost.missing),
     }
 
 
@@ -147,7 +147,7 @@ def _arm_json(side: ArmCost) -> dict[str, Any]:
     return {
         "output_throughput": side.output_throughput,
         "total_throughput": side.total_throughput,
-        **(Cost(None, None, None) if side.cost is None else side.cost).as_json(),
-        "fleet": None if side.fleet is None else side.fleet.as_json(),
+        **asdict(side.cost or Cost(None, None, None)),
+        "fleet": None if side.fleet is None else asdict(side.fleet),
         "joules_per_output_token": side.joules_per_output_token,
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
 from analysis.frames import number
 from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, BreakEven, Demand, Fleet
-from analysis.service.largest_load import Level
+from analysis.service.slo import Level
 from answers.cost.capacity import LoadService, ServiceCapacity, TradePoint
 from answers.cost.values import ArmCost, DecisionCost, SavedAmount, Terms
 from answers.decide.tables import TextRows, arm_at
@@ -142,14 +142,14 @@ def per_year(row: DecisionCost) -> str:
     return f"{amount.value:,.0f} USD, {told} {fewer}: {amount.word}"
 
 
-def paid_back(found: BreakEven) -> str:
+def paid_back(even: BreakEven) -> str:
     """Say when an investment is paid back, if the saving is as expected."""
-    spent = f"{found.investment_usd:,.0f} USD"
-    if found.hours is None:
-        told = "" if found.tokens is None else ": the demand takes as much hardware either way"
+    spent = f"{even.investment_usd:,.0f} USD"
+    if even.hours is None:
+        told = "" if even.tokens is None else ": the demand takes as much hardware either way"
         return f"{spent} are never paid back{told}"
-    tokens = UNKNOWN if found.tokens is None else f"{found.tokens / 1e6:,.0f} million output tokens"
-    return f"{spent} are paid back after {tokens}, or {found.hours:,.0f} hours"
+    tokens = UNKNOWN if even.tokens is None else f"{even.tokens / 1e6:,.0f} million output tokens"
+    return f"{spent} are paid back after {tokens}, or {even.hours:,.0f} hours"
 
 
 def notes(rows: Sequence[DecisionCost]) -> tuple[str, ...]:
@@ -348,9 +348,9 @@ def _change(row: DecisionCost, figure: Callable[[Fleet], str]) -> str:
     return " → ".join(UNKNOWN if fleet is None else figure(fleet) for fleet in fleets)
 
 
-def arms(found: ServiceCapacity) -> TextRows:
+def arms(capacity: ServiceCapacity) -> TextRows:
     """Return a row per arm: how far it keeps the service level, what it yields and costs there."""
-    counted = _COUNTED if found.counted else []
+    counted = _COUNTED if capacity.counted else []
     header = [
         "setting", "arm", "largest load", "output tok/s", "USD per million output tokens",
         *counted, "why no more", "evidence",
@@ -362,13 +362,13 @@ def arms(found: ServiceCapacity) -> TextRows:
             number(arm.output, 1), number(arm.usd, 3),
             *(_good(arm.at_largest) if counted else ()), arm.reach.sentence, arm.place.origin,
         ]
-        for arm in found.arms
+        for arm in capacity.arms
     ]  # fmt: skip
 
 
-def loads(found: ServiceCapacity) -> TextRows:
+def loads(capacity: ServiceCapacity) -> TextRows:
     """Return a row per arm and load: whether it keeps the service level, and why not."""
-    counted = _COUNTED if found.counted else []
+    counted = _COUNTED if capacity.counted else []
     header = ["setting", "arm", "load", "in flight", "this load", "repeats that meet it", "why not"]
     return [*header, *counted], [
         [
@@ -376,7 +376,7 @@ def loads(found: ServiceCapacity) -> TextRows:
             MET[at.level.met], f"{at.level.meeting} of {at.level.repeats}", why(at.level),
             *(_good(at) if counted else ()),
         ]
-        for arm in found.arms
+        for arm in capacity.arms
         for at in arm.loads
     ]  # fmt: skip
 

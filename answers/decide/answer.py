@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.choice.gather import Terms, judged_settings, only
+from analysis.choice.gather import JudgingTerms, judged_settings, only
 from analysis.choice.judged import Judged, mixed
 from analysis.choice.operating import Choice, Wish, choice, spot_of, wish
 from analysis.choice.pick import taken
@@ -84,7 +84,7 @@ def decide_on(known: Ground, question: DecideQuestion) -> Decisions:
     settings = frozenset(one for one, number in systems.items() if number in wanted)
     found, sure = only(settings, known.found, known.sure)
     arms = frozenset(question.filters.arm) - {"baseline"}
-    terms = Terms(question.objective == "latency", slo, arms)
+    terms = JudgingTerms(question.objective == "latency", slo, arms)
     every = judged_settings(found, sure, known.cells, known.acceptance, terms)
     judged = {setting: _as_measured(known, setting, one) for setting, one in every.items()}
     deciding = _Deciding(known, question, judged, slo, wish(question.load))
@@ -344,11 +344,11 @@ def _saving(operating: MapLevel) -> Saving | None:
 
 
 def _mixes_of(
-    found: Comparison, judged: dict[int, Judged], shown: Sequence[int]
+    comparison: Comparison, judged: dict[int, Judged], shown: Sequence[int]
 ) -> Iterator[dict[str, int]]:
     """Yield dataset -> setting for each model on one hardware that has several datasets with one
     setting each, where one of them is ``shown``."""
-    keys, systems = _systems(found)
+    keys, systems = _systems(comparison)
     datasets = dict(zip(systems, keys["dataset"].tolist(), strict=True))
     for number in sorted({systems[one] for one in shown}):
         parts = [one for one in sorted(judged) if systems[one] == number]
@@ -357,8 +357,8 @@ def _mixes_of(
             yield named
 
 
-def _systems(found: Comparison) -> tuple[pd.DataFrame, dict[int, int]]:
-    keys = found.keys[~found.keys.index.get_level_values(0).duplicated()]
+def _systems(comparison: Comparison) -> tuple[pd.DataFrame, dict[int, int]]:
+    keys = comparison.keys[~comparison.keys.index.get_level_values(0).duplicated()]
     settings = keys.index.get_level_values(0).tolist()
     return keys, dict(zip(settings, numbered(keys, SYSTEM).tolist(), strict=True))
 

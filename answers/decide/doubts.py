@@ -36,7 +36,7 @@ _TABLE = (
 
 
 def doubts(
-    known: Ground, case: DecisionCase, lost: Sequence[Forgone], parts: dict[str, Judged], engines: bool
+    ground: Ground, case: DecisionCase, lost: Sequence[Forgone], parts: dict[str, Judged], engines: bool
 ) -> tuple[str, ...]:  # fmt: skip
     """Return what a reader must keep in mind of a decision. ``parts``: the datasets of a mix;
     ``engines``: whether it is told elsewhere in what the engines differ."""
@@ -59,13 +59,13 @@ def doubts(
             for one in lost
             if one.loss > WORTH_SAYING
         ),
-        *(text for setting in case.settings for text in _not_interleaved(known, setting)),
+        *(text for setting in case.settings for text in _not_interleaved(ground, setting)),
         *([] if case.choice.server.table is None else [_TABLE]),
         *_arms_that_choose_k(case),
         *(
             text
             for setting in (() if engines else case.settings)
-            for text in _less_room(known, setting, case)
+            for text in _less_room(ground, setting, case)
         ),
     )
 
@@ -108,9 +108,9 @@ def _fixed_alone(judged: Judged, table: Candidate, at: int) -> int | None:
     return None
 
 
-def _less_room(known: Ground, setting: int, case: DecisionCase) -> Iterator[str]:
+def _less_room(ground: Ground, setting: int, case: DecisionCase) -> Iterator[str]:
     names = {one.arm_id: one.label for one in case.judged.field.candidates}
-    rows = known.pairs[setting].drop_duplicates("speculative_id")
+    rows = ground.pairs[setting].drop_duplicates("speculative_id")
     for arm in dict.fromkeys(arm for _, arm in case.drafts_at()):
         flags = (flag for each in rows.loc[rows["arm_id"] == arm, "flags"] for flag in each)
         for text in [flag.sentence for flag in flags if flag.name == "less_cache"][:1]:
@@ -120,32 +120,32 @@ def _less_room(known: Ground, setting: int, case: DecisionCase) -> Iterator[str]
 _SAME = ("study", "model", "gpu", "dataset")
 
 
-def excluded_beside(known: Ground, keys: dict[str, Any]) -> Iterator[ExcludedCell]:
+def excluded_beside(ground: Ground, keys: dict[str, Any]) -> Iterator[ExcludedCell]:
     """Yield the cells of the same study, model, hardware and dataset that decide nothing."""
-    if not known.excluded:
+    if not ground.excluded:
         return
-    cells = known.cells[known.cells["cell_id"].isin(known.excluded)]
+    cells = ground.cells[ground.cells["cell_id"].isin(ground.excluded)]
     for name in _SAME:
         value = keys.get(name)
         cells = cells[cells[name].isna() if value is None else cells[name] == value]
     for cell_id in cells["cell_id"]:
-        yield known.excluded[str(cell_id)]
+        yield ground.excluded[str(cell_id)]
 
 
 # --- Launches of an arm and of its baseline that followed one another in time.
 
 
-def _not_interleaved(known: Ground, setting: int) -> Iterator[str]:
+def _not_interleaved(ground: Ground, setting: int) -> Iterator[str]:
     """Yield a sentence where the launches of an arm and its baseline followed one another in time.
 
     What drifts meanwhile (temperature, neighbours) then looks like a difference between the arms.
     The drift that could hide is estimated from the arms' own launches: slope per hour times the
     hours between the middles of both arms.
     """
-    hours = known.hours_apart.get(setting)
+    hours = ground.hours_apart.get(setting)
     if hours is None:
         return
-    pairs = known.pairs[setting]
+    pairs = ground.pairs[setting]
     rows = pairs[(pairs["baseline"] > 0) & (pairs["speculative"] > 0)]
     there = set(zip(rows["metric"].astype(str), rows["statistic"].astype(str), strict=True))
     metric, statistic = next((line for line in DECIDING if line in there), ("", ""))
@@ -158,7 +158,7 @@ def _not_interleaved(known: Ground, setting: int) -> Iterator[str]:
     every = pd.concat(parts, ignore_index=True)
     every = every[every["value"] > 0]  # Of nothing served there is no logarithm.
     every = every.assign(
-        at=known.hours.reindex(every["cell_id"]).to_numpy(dtype=np.float64),
+        at=ground.hours.reindex(every["cell_id"]).to_numpy(dtype=np.float64),
         log=np.log(every["value"].to_numpy(dtype=np.float64)),
     ).dropna(subset=["at", "log"])
     group = every.groupby(["arm", "arm_id", "load"])
@@ -192,40 +192,40 @@ _NOTHING = 1.1
 _RANDOM = ("random", "synthetic")
 
 
-def against(known: Ground, case: DecisionCase) -> Iterator[Against]:
+def against(ground: Ground, case: DecisionCase) -> Iterator[Against]:
     """Yield what probably breaks of the answers that the server as pasted would give, then each loss of
     at least SMALLEST that it has at a load where it drafts, once; settled ones first, the largest
     first."""
     drafts = set(case.drafts_at())
     for setting in case.settings:
-        for answers in known.broken.get(setting, ()):
+        for answers in ground.broken.get(setting, ()):
             if not answers.settled and (answers.load, answers.arm_id) in drafts:
                 unknown = ArmDifference(
                     "output_tokens", "p05", LIKELY_LOSS, None, None, None, None, None
                 )
-                yield Against(answers.load, answers.arm, unknown, f"{answers.told}: likely")
+                yield Against(answers.load, answers.arm, unknown, f"{answers.sentence}: likely")
     lines = {*STUDY_TABLE, *case.judged.lines}
     found: dict[tuple[Load, str, str], Against] = {}
     for setting in case.settings:
-        for row in records(known.losing[setting]) if setting in known.losing else ():
-            load, line = known.found.loads[row["load"]], (row["metric"], row["statistic"])
+        for row in records(ground.losing[setting]) if setting in ground.losing else ():
+            load, line = ground.found.loads[row["load"]], (row["metric"], row["statistic"])
             lost = -(number(row["improvement"]) or 0.0) >= SMALLEST
             if lost and line in lines and (load, row["arm_id"]) in drafts:
-                one = _against(known, case, row)
+                one = _against(ground, case, row)
                 found[load, *line] = min(found.get((load, *line), one), one, key=_weight)
     yield from sorted(found.values(), key=_weight)
 
 
-def _against(known: Ground, case: DecisionCase, row: dict[str, Any]) -> Against:
+def _against(ground: Ground, case: DecisionCase, row: dict[str, Any]) -> Against:
     labels = {one.arm_id: one.label for one in case.judged.field.candidates}
     names = ("improvement", "low", "high", "adjusted_low", "adjusted_high")
     difference = ArmDifference(
         row["metric"], row["statistic"], row["word"], *(number(row[name]) for name in names)
     )
-    arm, load = labels[row["arm_id"]], known.found.loads[row["load"]]
+    arm, load = labels[row["arm_id"]], ground.found.loads[row["load"]]
     on = ""
     if len(case.settings) > 1:
-        on = f" on {known.found.keys['dataset'].loc[row['setting']].iloc[0]}"
+        on = f" on {ground.found.keys['dataset'].loc[row['setting']].iloc[0]}"
     sure = "settled" if difference.word == LOSS else "likely"
     return Against(load, arm, difference, f"{arm}{on} at {load.text}: {change(difference)}, {sure}")
 
@@ -234,28 +234,28 @@ def _weight(one: Against) -> tuple[bool, float]:
     return one.difference.word != LOSS, one.difference.improvement or 0.0
 
 
-def barred_arms(known: Ground, case: DecisionCase) -> tuple[str, ...]:
+def barred_arms(ground: Ground, case: DecisionCase) -> tuple[str, ...]:
     """Return a sentence, without its full stop, for each arm that is no candidate since its answers
     break."""
     arms = {one.arm_id for one in case.judged.field.candidates}
-    every = [one for setting in case.settings for one in known.broken.get(setting, ())]
+    every = [one for setting in case.settings for one in ground.broken.get(setting, ())]
     out = {one.arm_id: one for one in every[::-1] if one.settled and one.arm_id in arms}
-    return tuple(f"{one.told}, so it is no candidate" for one in out.values())
+    return tuple(f"{one.sentence}, so it is no candidate" for one in out.values())
 
 
-def unlike_real_answers(known: Ground, case: DecisionCase) -> tuple[str, ...]:
+def unlike_real_answers(ground: Ground, case: DecisionCase) -> tuple[str, ...]:
     """Return what makes the answers of the arms that are taken unlike those of real traffic: drafts
     that do nothing, made-up prompts, answers forced past their end."""
     arms = dict.fromkeys(arm for _, arm in case.drafts_at())
     every = [(setting, arm) for setting in case.settings for arm in arms]
-    return tuple(dict.fromkeys(text for key in every for text in _unlike_real(known, *key)))
+    return tuple(dict.fromkeys(text for key in every for text in _unlike_real(ground, *key)))
 
 
-def _unlike_real(known: Ground, setting: int, arm_id: int) -> list[str]:
-    keys = records(known.found.keys.loc[[(setting, arm_id)]])[0]
-    mine = known.pairs[setting]["arm_id"] == arm_id
-    cells = set(known.pairs[setting].loc[mine, "speculative_id"].astype(object))
-    lengths = believed(known.acceptance[known.acceptance["cell_id"].isin(cells)])["mean_length"]
+def _unlike_real(ground: Ground, setting: int, arm_id: int) -> list[str]:
+    keys = records(ground.found.keys.loc[[(setting, arm_id)]])[0]
+    mine = ground.pairs[setting]["arm_id"] == arm_id
+    cells = set(ground.pairs[setting].loc[mine, "speculative_id"].astype(object))
+    lengths = believed(ground.acceptance[ground.acceptance["cell_id"].isin(cells)])["mean_length"]
     length = float(lengths.astype(np.float64).max())
     told = {
         f"The drafts of {keys['arm_label']} do nothing: a step yields {length:.2f} tokens, so what "
@@ -280,17 +280,17 @@ _OF_A_SERVER = (
 _LEAVE = " (by leave)"
 
 
-def engine_differences(known: Ground, setting: int, arm_id: int) -> tuple[EngineDifference, ...]:
+def engine_differences(ground: Ground, setting: int, arm_id: int) -> tuple[EngineDifference, ...]:
     """Return in what an arm differs from its baseline: by leave, then what the method brings with
     equal arguments; each field once, as the first pair has it."""
     # Most warehouses say nothing of it, and every decision asks.
-    if not known.tells_engines and not any(known.pairs[setting]["allowed"]):
+    if not ground.tells_engines and not any(ground.pairs[setting]["allowed"]):
         return ()
-    rows = known.pairs[setting].drop_duplicates("speculative_id")
+    rows = ground.pairs[setting].drop_duplicates("speculative_id")
     found: dict[str, EngineDifference] = {}
     names = ("baseline_id", "speculative_id", "allowed")
     for baseline, arm, allowed in listed(rows[rows["arm_id"] == arm_id], *names):
-        one, other = known.by_id.loc[baseline], known.by_id.loc[arm]
+        one, other = ground.by_id.loc[baseline], ground.by_id.loc[arm]
         engines = (tuple(cell.get(name) for name in READ) for cell in (one, other))
         for each in (*_by_leave(one, other, allowed), *differences(*engines)):
             found.setdefault(each.field, each)
@@ -309,10 +309,10 @@ def _by_leave(one: Any, other: Any, allowed: tuple[str, ...]) -> Iterator[Engine
 
 
 def engines_differ(
-    known: Ground, settings: Collection[int], arm_id: int, arm: str
+    ground: Ground, settings: Collection[int], arm_id: int, arm: str
 ) -> tuple[str, ...]:
     """Return what a paragraph says of an arm's engine beside its baseline's, each sentence once."""
-    found = [engine_differences(known, setting, arm_id) for setting in settings]
+    found = [engine_differences(ground, setting, arm_id) for setting in settings]
     texts = (words(one, arm) for one in found for words in (engine_words, allowed_words))
     return tuple(filter(None, dict.fromkeys(texts)))
 

@@ -9,10 +9,10 @@ import pandas as pd
 
 from analysis.evidence.effects import studies_of
 from analysis.frames import among, numbered, plain, records
+from analysis.matching.arms import BASELINE, against
 from analysis.matching.comparison import SETTING, settings_of
 from analysis.matching.difference import flat
 from analysis.matching.fields import UNKNOWN_MATCHES
-from analysis.matching.reference import BASELINE, against
 from answers import wording
 from answers.decide import words as said
 from answers.decide.tables import traffic_short
@@ -48,17 +48,17 @@ class Overview:
             return self.leads[0].headline
         return " ".join(f"{self.place(one)}: {one.headline}" for one in self.leads)
 
-    def place(self, one: Decision) -> str:
+    def place(self, decision: Decision) -> str:
         """Name a lead among the leads: ``TP 2, code``."""
-        return f"{self._size(one)}{one.traffic.name}"
+        return f"{self._size(decision)}{decision.traffic.name}"
 
-    def short(self, one: Decision) -> str:
+    def short(self, decision: Decision) -> str:
         """Name the lead where there is little room: ``TP 2, mix of 3``."""
-        return f"{self._size(one)}{traffic_short(one)}"
+        return f"{self._size(decision)}{traffic_short(decision)}"
 
-    def _size(self, one: Decision) -> str:
+    def _size(self, decision: Decision) -> str:
         sizes = {each.subject.tensor_parallel_size for each in self.decisions}
-        return f"TP {known(one.subject.tensor_parallel_size)}, " if len(sizes) > 1 else ""
+        return f"TP {known(decision.subject.tensor_parallel_size)}, " if len(sizes) > 1 else ""
 
     @property
     def ordered(self) -> tuple[Decision, ...]:
@@ -90,8 +90,8 @@ def _overview(title: str, decisions: tuple[Decision, ...]) -> Overview:
     return replace(found, paragraph=f"{known(about.model)}. {' '.join(parts)} {origin}".strip())
 
 
-def _size(one: Decision) -> int:
-    return one.subject.tensor_parallel_size or 0
+def _size(decision: Decision) -> int:
+    return decision.subject.tensor_parallel_size or 0
 
 
 # --- What a decision is about, and how it is called.
@@ -247,55 +247,55 @@ class _SettingFacts:
 _Settings = tuple[pd.DataFrame, dict[int, _SettingFacts]]
 
 
-def subjects(reader: Reader, asked: SubjectsQuestion) -> tuple[NamedSubject, ...]:
+def subjects(reader: Reader, question: SubjectsQuestion) -> tuple[NamedSubject, ...]:
     """Return every subject of which the filters keep a cell that may have a partner, by the names and
     in the order that all subjects have without filters. Some have no decision: no two of their cells
     can be compared."""
     # Every choice of filters asks for them.
-    without = replace(asked, filters=Filters())
+    without = replace(question, filters=Filters())
     every: list[_SettingFacts] = reader.kept.get(
         f"settings of {without}", lambda one: _kept_settings(one, without), reader
     )
-    kept = every if asked.filters == Filters() else _kept_settings(reader, asked)
+    kept = every if question.filters == Filters() else _kept_settings(reader, question)
     parts: dict[System, list[_SettingFacts]] = {}
     for one in kept:
         parts.setdefault(system(one.about), []).append(one)
     return tuple(
         NamedSubject(
-            name, parts[at][0].about, _filters_of(asked, parts[at]), not any(x.met for x in parts[at])
+            name, parts[at][0].about, _filters_of(question, parts[at]), not any(x.met for x in parts[at])
         )
         for at, name in names_apart(one.about for one in (*every, *kept)).items()
         if at in parts
     )  # fmt: skip
 
 
-def _filters_of(asked: SubjectsQuestion, parts: list[_SettingFacts]) -> Filters:
-    if asked.allow:  # Partners may differ, so they may be anywhere.
-        return asked.filters
-    kept = narrowed(parts[0].about, asked.filters)
+def _filters_of(question: SubjectsQuestion, parts: list[_SettingFacts]) -> Filters:
+    if question.allow:  # Partners may differ, so they may be anywhere.
+        return question.filters
+    kept = narrowed(parts[0].about, question.filters)
     others = {study or UNKNOWN for one in parts for study in one.others}
     if not others:
         return kept
     # Of a partner's engine less may be known.
     studies = tuple(sorted({*kept.study, *others}))
-    return replace(kept, study=studies, engine_version=asked.filters.engine_version)
+    return replace(kept, study=studies, engine_version=question.filters.engine_version)
 
 
-def _kept_settings(reader: Reader, asked: SubjectsQuestion) -> list[_SettingFacts]:
-    cells, shown = whole_studies(reader, asked.filters)
+def _kept_settings(reader: Reader, question: SubjectsQuestion) -> list[_SettingFacts]:
+    cells, shown = whole_studies(reader, question.filters)
 
     def made(one: Reader) -> _Settings:
-        return _settings_of(against(deciding_cells(one, cells), asked.reference))
+        return _settings_of(against(deciding_cells(one, cells), question.reference))
 
     if len(cells) > MOST_KEPT:
         placed, facts = made(reader)
     else:
         # Of the filters it needs no more than their studies.
-        studies = studies_key(asked.filters, cells)
-        placed, facts = reader.kept.get(f"settings in {studies} {asked.reference}", made, reader)
+        studies = studies_key(question.filters, cells)
+        placed, facts = reader.kept.get(f"settings in {studies} {question.reference}", made, reader)
     there = placed.loc[among(placed["cell_id"], shown), "setting"]
     found = [facts[at] for at in sorted(set(there))]
-    return [one for one in found if asked.lonely or asked.allow or one.met]
+    return [one for one in found if question.lonely or question.allow or one.met]
 
 
 def _settings_of(cells: pd.DataFrame) -> _Settings:

@@ -80,15 +80,15 @@ class Speeds:
         return values if whole else None
 
 
-def speeds(found: Comparison) -> Speeds:
+def speeds(comparison: Comparison) -> Speeds:
     """Return the throughputs of a comparison."""
-    rows = found.levels[found.levels["statistic"] == "mean"]
+    rows = comparison.levels[comparison.levels["statistic"] == "mean"]
     means = {}
     for metric in ("output_throughput", "total_throughput"):
         columns = ("setting", "arm_id", "load", "baseline", "speculative")
         named = listed(rows[rows["metric"] == metric], *columns)
         means[metric] = {(setting, arm, at): (old, new) for setting, arm, at, old, new in named}
-    return Speeds({load: place for place, load in enumerate(found.loads)}, means)
+    return Speeds({load: place for place, load in enumerate(comparison.loads)}, means)
 
 
 def together(parts: Sequence[tuple[float, ThroughputRates]]) -> ThroughputRates:
@@ -117,11 +117,11 @@ CellPairs = dict[tuple[int, int, Load], list[tuple[str, str]]]
 WORTH_SAYING = EQUIVALENCE
 
 
-def k_kind(one: Candidate) -> KKind:
+def k_kind(candidate: Candidate) -> KKind:
     """Return who says how many tokens an arm drafts."""
-    if one.chooser is not None:
+    if candidate.chooser is not None:
         return "engine"
-    return "unknown" if one.k is None else "fixed"
+    return "unknown" if candidate.k is None else "fixed"
 
 
 @dataclass(frozen=True)

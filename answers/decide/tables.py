@@ -12,7 +12,7 @@ from answers.decide.values import ArmAtLoad, ArmDifference, Decision, MapLevel
 from answers.decide.words import MORE_LAUNCHES, change, k_by_batch, loads_short, settle
 from answers.wording import UNKNOWN, interval, known, percent
 from warehouse import queries
-from warehouse.annotations import DecisionSubject, RecordedDecision
+from warehouse.annotations import RecordedDecision, RecordedSubject
 from warehouse.catalogue import METRICS, percentile_label
 from warehouse.filters import Filters
 from warehouse.loads import Load
@@ -44,26 +44,26 @@ def summary(decisions: Sequence[Decision]) -> TextRows:
     return header, lines
 
 
-def traffic_short(one: Decision) -> str:
+def traffic_short(decision: Decision) -> str:
     """Return the traffic in a word: ``code``; a mix as ``mix of 3``."""
-    return f"mix of {len(one.traffic.mix)}" if one.traffic.mix else one.traffic.name
+    return f"mix of {len(decision.traffic.mix)}" if decision.traffic.mix else decision.traffic.name
 
 
-def arm_taken(one: Decision) -> str:
+def arm_taken(decision: Decision) -> str:
     """Return the arm to take: ``draft_model K=5``; ``draft_model K=5/3/2`` where K follows the
     load; ``none`` with the best arm, or the one that breaks answers, where nothing is to be drafted."""
-    if not one.operating.drafts:
-        broken = any(cell.broken for cell in one.arms if cell.arm == one.arm)
-        return f"none ({one.arm} breaks answers)" if broken else f"none (best: {one.arm})"
-    if one.table is None or one.k_kind != "table":
-        return one.arm
-    ks = dict.fromkeys(k for _, _, k in one.table)
-    return f"{one.method} K={'/'.join(map(str, ks))}"
+    if not decision.operating.drafts:
+        broken = any(cell.broken for cell in decision.arms if cell.arm == decision.arm)
+        return f"none ({decision.arm} breaks answers)" if broken else f"none (best: {decision.arm})"
+    if decision.table is None or decision.k_kind != "table":
+        return decision.arm
+    ks = dict.fromkeys(k for _, _, k in decision.table)
+    return f"{decision.method} K={'/'.join(map(str, ks))}"
 
 
-def arm_at(one: Decision) -> str:
+def arm_at(decision: Decision) -> str:
     """Return the arm that is served at the operating load; ``none`` where nothing is drafted."""
-    return one.operating.arm if one.operating.drafts else "none"
+    return decision.operating.arm if decision.operating.drafts else "none"
 
 
 def words_by_load(levels: Sequence[MapLevel]) -> str:
@@ -81,9 +81,9 @@ def _word(level: MapLevel) -> str:
     return (NOT_MEASURED if level.drafts else NO_DRAFTS) if own is None else own.word
 
 
-def at_stake(one: Decision) -> str:
+def at_stake(decision: Decision) -> str:
     """Write what is at stake: ``13.9 %``; unknown where nothing repeats."""
-    return percent(one.at_stake, sign=False)
+    return percent(decision.at_stake, sign=False)
 
 
 def size(difference: ArmDifference) -> str:
@@ -92,12 +92,12 @@ def size(difference: ArmDifference) -> str:
     return percent(difference.improvement) + (f" ({ends})" if ends else "")
 
 
-def by_load(one: Decision) -> TextRows:
+def by_load(decision: Decision) -> TextRows:
     """Return the load map: what the decision's server drafts at each load and what that brings; the
     best arm where nothing is drafted, and arms that are better than the server."""
     header = ["load", "K", "gain", "certainty", "launches", "in"]
     lines = []
-    for level in one.levels:
+    for level in decision.levels:
         own, served = level.own, level if level.served is None else level.served
         k = served.num_speculative_tokens
         if level.drafts:
@@ -110,9 +110,9 @@ def by_load(one: Decision) -> TextRows:
         drafted = unfixed if k is None else str(k) if k else NO_DRAFTS
         launches = str(served.launches or _NONE)
         lines.append([level.load.text, drafted, *figures, launches, line_name(level.difference)])
-    if all(level.served is None for level in one.levels):
+    if all(level.served is None for level in decision.levels):
         return header, lines
-    better = [_better(level) if level.served is not None else _NONE for level in one.levels]
+    better = [_better(level) if level.served is not None else _NONE for level in decision.levels]
     return [*header, "better there"], [[*a, b] for a, b in zip(lines, better, strict=True)]
 
 
@@ -137,56 +137,58 @@ def line_name(difference: ArmDifference) -> str:
     return f"{metric.label}{statistic}"
 
 
-def by_arm(one: Decision) -> TextRows:
+def by_arm(decision: Decision) -> TextRows:
     """Return every arm at every load; ``take`` marks what the decision takes."""
     lines = []
-    for cell in sorted(one.arms, key=lambda x: x.load.order):
+    for cell in sorted(decision.arms, key=lambda x: x.load.order):
         mark = "take" if cell.taken else "breaks answers" if cell.broken else ""
         gain = cell.difference
         lines.append([cell.load.text, cell.arm, size(gain), gain.word, str(cell.launches), mark])
     return ["load", "arm", "gain", "certainty", "launches", ""], lines
 
 
-def doubts(one: Decision) -> Iterator[str]:
+def doubts(decision: Decision) -> Iterator[str]:
     """Yield what to keep in mind, what would settle it and what was left out, a sentence each."""
-    return iter((*one.doubts, *settle(one.settle)))
+    return iter((*decision.doubts, *settle(decision.settle)))
 
 
-def table_notes(one: Decision) -> tuple[str, ...]:
+def table_notes(decision: Decision) -> tuple[str, ...]:
     """Say what a reader has to know before pasting the table of K."""
-    if one.table is None:
+    if decision.table is None:
         return ()
     idle = "K = 0 was measured on a server without a draft; here the draft stays in memory."
     return (
-        f"Measured at {', '.join(x.load.short for x in one.levels)}: vLLM goes on with the last K above.",
+        f"Measured at {', '.join(x.load.short for x in decision.levels)}: vLLM goes on with the last K above.",
         "vLLM ignores the table where data parallelism is used.",
-        *([idle] if any(k == 0 for _, _, k in one.table) else []),
+        *([idle] if any(k == 0 for _, _, k in decision.table) else []),
     )
 
 
-def left_out(one: Decision) -> Iterator[str]:
+def left_out(decision: Decision) -> Iterator[str]:
     """Return the cells that decide nothing, and why."""
-    return (f"{cell.cell}: {cell.why}" for cell in one.excluded)
+    return (f"{cell.cell}: {cell.why}" for cell in decision.excluded)
 
 
-def entries(one: Decision) -> str | None:
+def entries(decision: Decision) -> str | None:
     """Return the table of K by batch size as vLLM takes it."""
-    if one.table is None:
+    if decision.table is None:
         return None
-    return f"num_speculative_tokens_per_batch_size: [{', '.join(map(str, map(list, one.table)))}]"
+    return (
+        f"num_speculative_tokens_per_batch_size: [{', '.join(map(str, map(list, decision.table)))}]"
+    )
 
 
-def nothing_to_paste(one: Decision) -> str:
+def nothing_to_paste(decision: Decision) -> str:
     """Say why there are no flags to paste; empty where there are."""
-    if one.config is not None:
+    if decision.config is not None:
         return ""
-    if one.answer == "no":
+    if decision.answer == "no":
         return "Nothing to paste: serve without speculation."
-    if not one.operating.drafts:
+    if not decision.operating.drafts:
         return "Nothing to paste: no arm is shown to beat the baseline."
-    if one.answer == "open":
-        once = "" if one.at_stake is not None else f" {MORE_LAUNCHES}"
-        return f"Nothing to paste while nothing is settled; --arm {one.arm!r} gives its line.{once}"
+    if decision.answer == "open":
+        once = "" if decision.at_stake is not None else f" {MORE_LAUNCHES}"
+        return f"Nothing to paste while nothing is settled; --arm {decision.arm!r} gives its line.{once}"
     return "What to paste is not known: the results do not say which method drafted how much."
 
 
@@ -202,11 +204,15 @@ class Tile:
     note: str
 
 
-def tiles(one: Decision) -> tuple[Tile, ...]:
+def tiles(decision: Decision) -> tuple[Tile, ...]:
     """Return three figures: the gain and the saving, each with its word and interval, and what is
     at stake."""
-    load, gain, saving = one.operating.load.text, one.operating.difference, one.saving
-    if not one.operating.drafts:
+    load, gain, saving = (
+        decision.operating.load.text,
+        decision.operating.difference,
+        decision.saving,
+    )
+    if not decision.operating.drafts:
         saved = ("as the baseline", "nothing is drafted there")
     elif saving is None:
         saved = (UNKNOWN, "known only where throughput decides")
@@ -218,7 +224,9 @@ def tiles(one: Decision) -> tuple[Tile, ...]:
     return (
         Tile(f"{line_name(gain)} at {load}", percent(gain.improvement), word),
         Tile(f"Cost of an output token at {load}", *saved),
-        Tile("At stake in the choice", at_stake(one), "what another K or method may still bring"),
+        Tile(
+            "At stake in the choice", at_stake(decision), "what another K or method may still bring"
+        ),
     )
 
 
@@ -249,7 +257,7 @@ class MapField:
 
 
 @dataclass(frozen=True)
-class CellBehind:
+class DecidingCell:
     """A cell behind a field. ``cell``: its id."""
 
     cell: str
@@ -261,14 +269,14 @@ class CellBehind:
     run: str
 
 
-def fields(one: Decision) -> tuple[MapField, ...]:
+def fields(decision: Decision) -> tuple[MapField, ...]:
     """Return every field: the choice to draft nothing at each load first, taken where the decision
     takes no arm, then the arms by method and K."""
-    idle = {level.load for level in one.levels if not level.drafts}
+    idle = {level.load for level in decision.levels if not level.drafts}
     baselines: dict[Load, dict[str, None]] = {}
-    for cell in one.arms:
+    for cell in decision.arms:
         baselines.setdefault(cell.load, {}).update((old, None) for old, _ in cell.pairs)
-    order = sorted(one.arms, key=lambda c: (c.method, c.num_speculative_tokens or 0, c.arm))
+    order = sorted(decision.arms, key=lambda c: (c.method, c.num_speculative_tokens or 0, c.arm))
     return (
         *(MapField(load, NO_DRAFTS, load in idle, None, 0, tuple(cells))
           for load, cells in baselines.items()),
@@ -277,12 +285,12 @@ def fields(one: Decision) -> tuple[MapField, ...]:
     )  # fmt: skip
 
 
-def behind(reader: Reader, cells: tuple[str, ...]) -> tuple[CellBehind, ...]:
+def behind(reader: Reader, cells: tuple[str, ...]) -> tuple[DecidingCell, ...]:
     """Return the cells of these ids."""
     rows = queries.cells(reader, Filters()).select(
         ["cell_id", "arm_label", "repeat", "completed", "errored", "flags", "run_id"]
     )
-    return tuple(CellBehind(*row.values()) for row in rows.to_pylist() if row["cell_id"] in cells)
+    return tuple(DecidingCell(*row.values()) for row in rows.to_pylist() if row["cell_id"] in cells)
 
 
 # --- Whether the arm that is taken answered the same as the baseline, at the operating load alone.
@@ -303,17 +311,17 @@ class ComparedOutputs:
     sentences: tuple[str, ...]
 
 
-def outputs(reader: Reader, one: Decision) -> ComparedOutputs | None:
+def outputs(reader: Reader, decision: Decision) -> ComparedOutputs | None:
     """Compare the outputs behind a decision; None where nothing is taken at the operating load."""
-    cell = operating_cell(one)
+    cell = operating_cell(decision)
     return None if cell is None else outputs_of(reader, cell)
 
 
-def operating_cell(one: Decision) -> ArmAtLoad | None:
+def operating_cell(decision: Decision) -> ArmAtLoad | None:
     """Return the field of the map at the operating load whose arm is told there."""
-    level = one.operating
+    level = decision.operating
     place = (level.stands_for or level.load, level.arm)
-    return next((cell for cell in one.arms if (cell.load, cell.arm) == place), None)
+    return next((cell for cell in decision.arms if (cell.load, cell.arm) == place), None)
 
 
 def outputs_of(reader: Reader, cell: ArmAtLoad) -> ComparedOutputs | None:
@@ -346,7 +354,7 @@ def greedy(reader: Reader, ids: Iterable[str]) -> bool | None:
 _MOVED = 0.02
 
 
-def recorded(found: Iterable[Decision], at: datetime) -> tuple[RecordedDecision, ...]:
+def recorded(decisions: Iterable[Decision], at: datetime) -> tuple[RecordedDecision, ...]:
     """Return the decisions as they are recorded, at a moment (UTC)."""
     return tuple(
         RecordedDecision(
@@ -354,24 +362,24 @@ def recorded(found: Iterable[Decision], at: datetime) -> tuple[RecordedDecision,
             tuple((level.load.text, level.difference.word) for level in one.levels),
             one.operating.load.text, one.operating.difference.improvement,
         )
-        for one in found
+        for one in decisions
     )  # fmt: skip
 
 
-def _about(one: Decision) -> DecisionSubject:
-    about = one.subject
-    return DecisionSubject(
+def _about(decision: Decision) -> RecordedSubject:
+    about = decision.subject
+    return RecordedSubject(
         about.study, about.model, about.gpu, about.engine, about.tensor_parallel_size,
-        about.evidence, one.traffic.name, one.objective, about.configuration,
+        about.evidence, decision.traffic.name, decision.objective, about.configuration,
     )  # fmt: skip
 
 
-def changes(found: Iterable[Decision], last: Iterable[RecordedDecision]) -> tuple[str, ...]:
+def changes(decisions: Iterable[Decision], last: Iterable[RecordedDecision]) -> tuple[str, ...]:
     """Return a sentence for each decision that differs from the last recorded one; none where none
     was recorded."""
     sentences = []
     last_of = {before.about: before for before in last}
-    for one in found:
+    for one in decisions:
         before, about = last_of.get(_about(one)), one.subject
         parts = [] if before is None else _changed(one, before)
         if before is not None and parts:
@@ -381,27 +389,30 @@ def changes(found: Iterable[Decision], last: Iterable[RecordedDecision]) -> tupl
     return tuple(sentences)
 
 
-def _changed(one: Decision, before: RecordedDecision) -> list[str]:
+def _changed(decision: Decision, before: RecordedDecision) -> list[str]:
     # At another operating load the arm and the answer may differ although nothing is new.
-    same, gain = before.operating_load == one.operating.load.text, one.operating.difference
+    same, gain = (
+        before.operating_load == decision.operating.load.text,
+        decision.operating.difference,
+    )
     now, was = (
         "one K for all" if table is None else k_by_batch(table)
-        for table in (one.table, before.table)
+        for table in (decision.table, before.table)
     )
     new, old, words = gain.improvement, before.gain, dict(before.loads)
     # A move that cannot be seen is none.
     moved = same and new is not None and old is not None and abs(new - old) > _MOVED
-    version, last = one.subject.engine_version, before.engine_version
+    version, last = decision.subject.engine_version, before.engine_version
     told = (
-        same and one.answer != before.answer and f"{one.answer}, was {before.answer}",
-        same and one.arm != before.arm and f"{arm_taken(one)}, was {before.arm}",
-        one.table != before.table and f"K by load is {now}, was {was}",
+        same and decision.answer != before.answer and f"{decision.answer}, was {before.answer}",
+        same and decision.arm != before.arm and f"{arm_taken(decision)}, was {before.arm}",
+        decision.table != before.table and f"K by load is {now}, was {was}",
         *(
             f"at {x.load.text} {x.difference.word}, was {words.get(x.load.text) or 'not measured'}"
-            for x in one.levels
+            for x in decision.levels
             if words.get(x.load.text) != x.difference.word
         ),
         moved and f"{change(gain)} at {before.operating_load}, was {percent(old)}",
-        version != last and f"with {one.subject.engine} {known(version)}, was {known(last)}",
+        version != last and f"with {decision.subject.engine} {known(version)}, was {known(last)}",
     )
     return [text for text in told if text]

@@ -273,47 +273,47 @@ class Decisions:
 SCHEMA_VERSION = 1
 
 
-def decisions_json(found: Decisions) -> dict[str, Any]:
+def decisions_json(decisions: Decisions) -> dict[str, Any]:
     """Return ``schema_version`` and ``decisions`` as a dict for JSON; names and meanings only ever
     grow."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "decisions": [decision_json(one) for one in found.decisions],
-        "why_none": found.why_none,
+        "decisions": [decision_json(one) for one in decisions.decisions],
+        "why_none": decisions.why_none,
     }
 
 
-def decision_json(one: Decision) -> dict[str, Any]:
+def decision_json(decision: Decision) -> dict[str, Any]:
     """Return one decision as a dict for JSON."""
-    mix = dict(one.traffic.mix)
+    mix = dict(decision.traffic.mix)
     return {
-        **asdict(one.subject),
-        "traffic": {"mix": mix} if mix else {"dataset": one.traffic.dataset},
-        "objective": one.objective,
-        "arm": one.arm,
-        "method": one.method,
-        "num_speculative_tokens": one.num_speculative_tokens,
-        "k_kind": one.k_kind,
-        "answer": one.answer,
-        "operating_load": one.operating.load.as_json(),
-        "operating": _level(one.operating),
-        "loads": [_level(level) for level in one.levels],
-        "num_speculative_tokens_per_batch_size": to_builtins(one.table),
-        "at_stake": one.at_stake,
-        "rivals": list(one.rivals),
-        "settle": to_builtins(one.settle),
+        **asdict(decision.subject),
+        "traffic": {"mix": mix} if mix else {"dataset": decision.traffic.dataset},
+        "objective": decision.objective,
+        "arm": decision.arm,
+        "method": decision.method,
+        "num_speculative_tokens": decision.num_speculative_tokens,
+        "k_kind": decision.k_kind,
+        "answer": decision.answer,
+        "operating_load": decision.operating.load.as_json(),
+        "operating": _level(decision.operating),
+        "loads": [_level(level) for level in decision.levels],
+        "num_speculative_tokens_per_batch_size": to_builtins(decision.table),
+        "at_stake": decision.at_stake,
+        "rivals": list(decision.rivals),
+        "settle": to_builtins(decision.settle),
         "against": [
             {"load": a.load.as_json(), "arm": a.arm, **asdict(a.difference), "sentence": a.sentence}
-            for a in one.against
+            for a in decision.against
         ],
-        "excluded": to_builtins(one.excluded),
-        "saving": to_builtins(one.saving),
-        "forgone": to_builtins(one.forgone),
-        "doubts": list(one.doubts),
-        "speculative_config": one.config,
-        "serve": one.serve,
-        "headline": one.headline,
-        "paragraph": one.paragraph,
+        "excluded": to_builtins(decision.excluded),
+        "saving": to_builtins(decision.saving),
+        "forgone": to_builtins(decision.forgone),
+        "doubts": list(decision.doubts),
+        "speculative_config": decision.config,
+        "serve": decision.serve,
+        "headline": decision.headline,
+        "paragraph": decision.paragraph,
     }
 
 

@@ -47,35 +47,35 @@ LOADS_OF = {
 }
 
 
-def headline(one: Decision, how: str, why: str, sides: str, once: bool) -> str:
+def headline(decision: Decision, how: str, why: str, sides: str, once: bool) -> str:
     """Say in one sentence at which load, whether to serve with speculation, with which arm. ``how``: of
     an arm whose K is not fixed, how it is set; ``why``: a reason that comes before all figures (broken
     answers, an SLO that no arm meets, a load of which nothing is known); ``sides``: what is best beside
     a load that was not measured, where that differs; ``once``: each arm was started once."""
-    arm = arm_words(one.method, one.num_speculative_tokens, how)
-    if one.table:
-        arm = f"{arm_words(one.method, None)} ({k_by_batch(one.table)})"
-    where, level = at_load(one.operating), one.operating
+    arm = arm_words(decision.method, decision.num_speculative_tokens, how)
+    if decision.table:
+        arm = f"{arm_words(decision.method, None)} ({k_by_batch(decision.table)})"
+    where, level = at_load(decision.operating), decision.operating
     gives = f"gives {change(level.difference)}"
-    if one.answer == "yes":
-        text = f"Yes {where}: serve with {arm}; it {load_map(one.levels)}"
-    elif one.answer == "at some loads":
+    if decision.answer == "yes":
+        text = f"Yes {where}: serve with {arm}; it {load_map(decision.levels)}"
+    elif decision.answer == "at some loads":
         yours = "yours" if level.load.kind == "shares" else level.load.text
-        text = f"At some loads, {yours} among them: {arm} {load_map(one.levels)}"
-    elif one.answer == "no":
+        text = f"At some loads, {yours} among them: {arm} {load_map(decision.levels)}"
+    elif decision.answer == "no":
         text = f"No {where}: {why or f'no arm gains there; the best, {level.arm}, {gives}'}"
     else:
-        text = f"Open{' (one launch)' if once else ''} {where}: {why or _open(one, arm, once)}"
+        text = f"Open{' (one launch)' if once else ''} {where}: {why or _open(decision, arm, once)}"
     return f"{text}{sides}."
 
 
-def _open(one: Decision, arm: str, once: bool) -> str:
-    level = one.operating
+def _open(decision: Decision, arm: str, once: bool) -> str:
+    level = decision.operating
     gives = f"gives {change(level.difference)}, {level.difference.word}"
     if level.drafts and once:
         return f"{arm} {gives}"
     if level.drafts:
-        return f"{arm} is the best so far, but it is not settled that it pays there: it {load_map(one.levels)}"
+        return f"{arm} is the best so far, but it is not settled that it pays there: it {load_map(decision.levels)}"
     nothing = "no arm gained there" if once else "no arm is shown to beat the baseline"
     return f"{nothing}; the best, {level.arm}, {gives}"
 
@@ -126,9 +126,11 @@ def loads_short(loads: Sequence[Load]) -> str:
     return ", ".join(names) if len(names) <= _FEW else f"{names[0]} to {names[-1]}"
 
 
-def brief(one: Decision) -> str:
+def brief(decision: Decision) -> str:
     """Return the headline and what happens at the operating load."""
-    return " ".join(filter(None, (one.headline, _at_operating(one.headline, one.operating))))
+    return " ".join(
+        filter(None, (decision.headline, _at_operating(decision.headline, decision.operating)))
+    )
 
 
 def change(difference: ArmDifference) -> str:
@@ -144,16 +146,16 @@ def change(difference: ArmDifference) -> str:
     return f"{percent(size, sign=False)} {better if size >= 0 else worse}{statistic}{sure}"
 
 
-def paragraph(one: Decision, first: Sequence[str], extra: Sequence[str]) -> str:
+def paragraph(decision: Decision, first: Sequence[str], extra: Sequence[str]) -> str:
     """Return the headline, what happens at the operating load, what it saves, and what to keep in
     mind. ``first``: of each arm that is no candidate since its answers break, what breaks."""
     broken = "".join(f"{text}. " for text in first)
     parts = [
-        f"{one.subject.model or 'an unknown model'} on {one.traffic.name}: {broken}{one.headline}",
-        _at_operating(one.headline, one.operating),
-        "" if one.saving is None else saved(one.saving),
+        f"{decision.subject.model or 'an unknown model'} on {decision.traffic.name}: {broken}{decision.headline}",
+        _at_operating(decision.headline, decision.operating),
+        "" if decision.saving is None else saved(decision.saving),
         *extra,
-        EVIDENCE.get(one.subject.evidence or "", ""),
+        EVIDENCE.get(decision.subject.evidence or "", ""),
     ]
     return " ".join(part for part in parts if part)
 
@@ -354,16 +356,16 @@ def stake(case: DecisionCase) -> str:
 _BothByLine = dict[tuple[str, str], list[tuple[float, float]]]
 
 
-def at_open_load(found: Comparison, case: DecisionCase, slo: Slo | None) -> Iterator[str]:
+def at_open_load(comparison: Comparison, case: DecisionCase, slo: Slo | None) -> Iterator[str]:
     """Yield what share of an open operating load the baseline and its arm serve, on the dataset where
     it is least, and which of them meets the SLO there; nothing of a load that was not measured."""
-    level, levels = case.operating, found.levels
-    if case.choice.column is not None or level.load not in found.loads or level.stands_for:
+    level, levels = case.operating, comparison.levels
+    if case.choice.column is not None or level.load not in comparison.loads or level.stands_for:
         return
     here = pd.Series(False, index=levels.index)
     for one in case.sources[case.choice.best]:
         here |= (levels["setting"] == one.setting) & (levels["arm_id"] == one.arm_id)
-    rows = levels[here & (levels["load"] == found.loads.index(level.load))]
+    rows = levels[here & (levels["load"] == comparison.loads.index(level.load))]
     values: _BothByLine = {}
     names = ("metric", "statistic", "baseline", "speculative")
     for metric, statistic, old, new in rows_listed(

@@ -5,8 +5,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Literal
 
-from analysis.drafts.acceptance_tables import acceptance_by_level, acceptance_by_position
-from analysis.drafts.rules import Arm, Says, opinions
+from analysis.drafts.acceptance_tables import (
+    Arm,
+    Says,
+    acceptance_by_level,
+    acceptance_by_position,
+    opinions,
+)
 from analysis.evidence.words import EQUIVALENCE
 from analysis.frames import plain, records, records_by
 from analysis.matching.arms import about, place_arms
@@ -74,14 +79,18 @@ def accepted(reader: Reader, filters: Filters) -> tuple[DraftAcceptance, ...]:
     return tuple(found)
 
 
-def accepted_in(one: Decision, found: Sequence[DraftAcceptance]) -> tuple[DraftAcceptance, ...]:
+def accepted_in(
+    decision: Decision, acceptance: Sequence[DraftAcceptance]
+) -> tuple[DraftAcceptance, ...]:
     """Return the acceptance of the arms on a decision's datasets."""
-    subject = tuple(getattr(one.subject, name) for name in ABOUT)
-    names: set[str | None] = {name for name, _ in one.traffic.mix} or {one.traffic.dataset}
-    return tuple(x for x in found if x.about == subject and x.dataset in names)
+    subject = tuple(getattr(decision.subject, name) for name in ABOUT)
+    names: set[str | None] = {name for name, _ in decision.traffic.mix} or {
+        decision.traffic.dataset
+    }
+    return tuple(x for x in acceptance if x.about == subject and x.dataset in names)
 
 
-def acceptance_rows(found: Sequence[DraftAcceptance]) -> TextRows:
+def acceptance_rows(acceptance: Sequence[DraftAcceptance]) -> TextRows:
     """Return a row per dataset, arm and load."""
     header = ["dataset", "arm", "load", "rate", "length", "by position", "of those"]
     return header, [
@@ -90,7 +99,7 @@ def acceptance_rows(found: Sequence[DraftAcceptance]) -> TextRows:
             _number(x.length, 2), *(" ".join(_number(share, 2) for share in shares) or UNKNOWN
                                     for shares in (x.of_all, x.of_those)),
         ]
-        for x in found
+        for x in acceptance
     ]  # fmt: skip
 
 
@@ -114,16 +123,16 @@ class RuleOfThumb:
     agrees: bool | None
 
 
-def rules(one: Decision, found: Sequence[DraftAcceptance]) -> Iterator[RuleOfThumb]:
+def rules(decision: Decision, acceptance: Sequence[DraftAcceptance]) -> Iterator[RuleOfThumb]:
     """Apply every rule to every arm and load of a dataset, and compare it with what is expected
     there.
 
     The right K at a load are those within the margin of equivalence of the best expected one of the
     same method, no drafts (0) among them.
     """
-    for level in accepted_in(one, found):
+    for level in accepted_in(decision, acceptance):
         gains = {0: 0.0}
-        for cell in one.arms:
+        for cell in decision.arms:
             k, gain, load = cell.num_speculative_tokens, cell.difference.improvement, cell.load
             here = (load.kind, load.value) == ("concurrency", level.concurrency)
             if cell.method == level.family and here and k is not None and gain is not None:
@@ -180,17 +189,17 @@ class AcceptanceQuestion:
 
 
 def lines(
-    found: Sequence[DraftAcceptance], asked: AcceptanceQuestion
+    acceptance: Sequence[DraftAcceptance], question: AcceptanceQuestion
 ) -> tuple[AcceptanceLine, ...]:
     """Return a line for each dataset: means over the loads, or over K's own levels."""
     values: dict[str, dict[int, list[float]]] = {}
-    for one in found:
+    for one in acceptance:
         points: list[tuple[int, Any]] = [
-            (one.k if asked.over == "k" else one.concurrency, getattr(one, asked.measure))
+            (one.k if question.over == "k" else one.concurrency, getattr(one, question.measure))
         ]
-        if asked.measure in ("of_all", "of_those"):
-            points = list(enumerate(getattr(one, asked.measure), 1))
-        for at, value in points if asked.over == "k" or one.k == asked.k else ():
+        if question.measure in ("of_all", "of_those"):
+            points = list(enumerate(getattr(one, question.measure), 1))
+        for at, value in points if question.over == "k" or one.k == question.k else ():
             if value is not None:
                 values.setdefault(one.dataset or "unknown", {}).setdefault(at, []).append(value)
     return tuple(
@@ -199,9 +208,9 @@ def lines(
     )
 
 
-def headline(found: Sequence[DraftAcceptance], k: int) -> str:
+def headline(acceptance: Sequence[DraftAcceptance], k: int) -> str:
     """Say how many tokens a step yields on each dataset, at one K."""
-    drawn = lines(found, AcceptanceQuestion("k", "length", k))
+    drawn = lines(acceptance, AcceptanceQuestion("k", "length", k))
     lengths = [(line.dataset, dict(line.points).get(k)) for line in drawn]
     known = [f"{length:.2f} on {name}" for name, length in lengths if length is not None]
     if not known:

@@ -26,9 +26,8 @@ from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of
 from analysis.prediction.reach import FAR, Question, Range
 from analysis.prediction.rows import Points, Positions, points_of, positions_of
-from analysis.prediction.trials import COMPARED, LeftOut, Withheld
 from analysis.prediction.usual import PREDICTED
-from analysis.prediction.whatif import Forecast, Model, build, forecast
+from analysis.prediction.whatif import COMPARED, Forecast, LeftOut, Model, Withheld, build, forecast
 from answers.predict.acceptance import ABOUT, DraftAcceptance
 from answers.predict.values import (
     AskableQuestions,
@@ -202,10 +201,10 @@ def _names_apart(firsts: Sequence[ForecastSubject]) -> list[str]:
 
 
 def acceptance_of_family(
-    found: Sequence[DraftAcceptance], family: DraftFamily
+    acceptance: Sequence[DraftAcceptance], family: DraftFamily
 ) -> tuple[DraftAcceptance, ...]:
     """Return the acceptance of one family on all its datasets."""
-    return tuple(x for x in found if (x.family, x.about) == (family.family, family.about))
+    return tuple(x for x in acceptance if (x.family, x.about) == (family.family, family.about))
 
 
 def measured(found: Sequence[ForecastSubject]) -> TextTable:
@@ -228,13 +227,15 @@ def measured(found: Sequence[ForecastSubject]) -> TextTable:
 
 
 def predict(
-    reader: Reader, filters: Filters, asked: ForecastQuestion, paying: Paying
+    reader: Reader, filters: Filters, question: ForecastQuestion, paying: Paying
 ) -> Iterator[ForecastAnswer | RefusedForecast]:
     """Yield the answer of every family and dataset that the filters keep, or why there is none;
     with its cost where ``paying`` names a price."""
     for subject in subjects(reader, filters):
         try:
-            yield forecast_answer(fitted(subject, lengths=asked.prompt is not None), asked, paying)
+            yield forecast_answer(
+                fitted(subject, lengths=question.prompt is not None), question, paying
+            )
         except InvalidInput as error:
             yield RefusedForecast(subject.place, str(error))
 
@@ -253,22 +254,22 @@ def fitted(subject: ForecastSubject, lengths: bool = False) -> FittedPlace:
 
 
 def forecast_answer(
-    found: FittedPlace, asked: ForecastQuestion, paying: Paying | None = None
+    fitted_place: FittedPlace, question: ForecastQuestion, paying: Paying | None = None
 ) -> ForecastAnswer:
     """Return the answer to one question.
 
     Raises InvalidInput where the question is too far from what was measured.
     """
-    model, question = found.model, _question(asked)
-    one = forecast(model, question)
-    figures = _figures(found, asked, one)
+    model, inner = fitted_place.model, _question(question)
+    answer = forecast(model, inner)
+    figures = _figures(fitted_place, question, answer)
     step = model.step_time
-    fit, checks = (step.residual, step.worst), tuple(_checks(found.withheld))
+    fit, checks = (step.residual, step.worst), tuple(_checks(fitted_place.withheld))
     return ForecastAnswer(
-        found.place, asked, forecast_headline(asked, figures[0]), figures, one.prediction.mean_length,
-        one.break_even_length, one.prediction.warnings,
-        trust(checks, step.choices, fit, model.why_no_band(question)),
-        step.choices, *fit, checks, found.withheld, _cost(found.place, figures[0], paying),
+        fitted_place.place, question, forecast_headline(question, figures[0]), figures, answer.prediction.mean_length,
+        answer.break_even_length, answer.prediction.warnings,
+        trust(checks, step.choices, fit, model.why_no_band(inner)),
+        step.choices, *fit, checks, fitted_place.withheld, _cost(fitted_place.place, figures[0], paying),
     )  # fmt: skip
 
 
@@ -284,52 +285,54 @@ def _cost(
     return ForecastCost(basis, after, None if before is None else usd_per_million(before, basis))
 
 
-def forecast_lines(found: FittedPlace, asked: ForecastQuestion) -> ForecastLines:
+def forecast_lines(fitted_place: FittedPlace, question: ForecastQuestion) -> ForecastLines:
     """Return predictions around one question, none beside its baseline. Raises InvalidInput as
     ``forecast_answer`` does."""
-    offer = found.offer
-    plain = ForecastQuestion(0, 0, prompt=asked.prompt, output=asked.output)
+    offer = fitted_place.offer
+    plain = ForecastQuestion(0, 0, prompt=question.prompt, output=question.output)
     return ForecastLines(
-        _steps(found, [replace(asked, load=load) for load in offer.loads]),
-        _steps(found, [replace(plain, load=load) for load in offer.loads if 0 in offer.ks]),
-        _steps(found, [replace(asked, k=k) for k in offer.ks]),
+        _steps(fitted_place, [replace(question, load=load) for load in offer.loads]),
+        _steps(fitted_place, [replace(plain, load=load) for load in offer.loads if 0 in offer.ks]),
+        _steps(fitted_place, [replace(question, k=k) for k in offer.ks]),
     )
 
 
-def _steps(found: FittedPlace, asked: list[ForecastQuestion]) -> tuple[ForecastStep, ...]:
-    model, questions = found.model, [_question(one) for one in asked]
-    predicted = zip(asked, questions, model.predict_all(questions), strict=True)
+def _steps(fitted_place: FittedPlace, wanted: list[ForecastQuestion]) -> tuple[ForecastStep, ...]:
+    model, questions = fitted_place.model, [_question(each) for each in wanted]
+    predicted = zip(wanted, questions, model.predict_all(questions), strict=True)
     return tuple(
         ForecastStep(
-            one.k, one.load, _figures(found, one, Forecast(what, None)),
+            each.k, each.load, _figures(fitted_place, each, Forecast(prediction, None)),
             bool(model.reach.beyond(question)),
         )
-        for one, question, what in predicted
+        for each, question, prediction in predicted
     )  # fmt: skip
 
 
-def _question(asked: ForecastQuestion) -> Question:
+def _question(question: ForecastQuestion) -> Question:
     """Return the question behind what was asked; for a rate, its mean length is 1 + K x rate.
     Raises InvalidInput for a rate outside 0-1."""
-    if asked.rate is not None and not 0 <= asked.rate <= 1:
-        raise InvalidInput(f"An acceptance rate is a share between 0 and 1, not {asked.rate:g}.")
-    length = asked.length if asked.rate is None else 1 + asked.k * asked.rate
-    return Question(asked.k, asked.load, length if asked.k else None, asked.prompt, asked.output)
+    if question.rate is not None and not 0 <= question.rate <= 1:
+        raise InvalidInput(f"An acceptance rate is a share between 0 and 1, not {question.rate:g}.")
+    length = question.length if question.rate is None else 1 + question.k * question.rate
+    return Question(
+        question.k, question.load, length if question.k else None, question.prompt, question.output
+    )
 
 
 def _figures(
-    found: FittedPlace, asked: ForecastQuestion, one: Forecast
+    fitted_place: FittedPlace, question: ForecastQuestion, answer: Forecast
 ) -> tuple[ForecastFigure, ...]:
-    here = [p for p in found.points if (p.k, p.load) == (asked.k, asked.load)]
+    here = [p for p in fitted_place.points if (p.k, p.load) == (question.k, question.load)]
     figures = []
     for metric in PREDICTED:
-        band = one.prediction.bands.get(metric)
+        band = answer.prediction.bands.get(metric)
         figures.append(ForecastFigure(
-            metric, getattr(one.prediction, metric),
+            metric, getattr(answer.prediction, metric),
             None if band is None else band.low, None if band is None else band.high,
             getattr(here[0], metric, None) if here else None,
-            None if one.baseline is None else getattr(one.baseline, metric),
-            one.improvement(metric), metric in COMPARED,
+            None if answer.baseline is None else getattr(answer.baseline, metric),
+            answer.improvement(metric), metric in COMPARED,
         ))  # fmt: skip
     return tuple(figures)
 
@@ -372,6 +375,6 @@ def _askable(model: Model, points: tuple[MeasuredPoint, ...]) -> AskableQuestion
     )
 
 
-def _span(known: Range, usual: float) -> AskableSpan:
-    lowest = max(ceil(known.low / FAR), 1)
-    return AskableSpan(lowest, max(floor(known.high * FAR), lowest + 1), max(round(usual), lowest))
+def _span(reach: Range, usual: float) -> AskableSpan:
+    lowest = max(ceil(reach.low / FAR), 1)
+    return AskableSpan(lowest, max(floor(reach.high * FAR), lowest + 1), max(round(usual), lowest))

@@ -7,11 +7,9 @@ from typing import Any
 from analysis.frames import metric_name, number
 from analysis.money.cost import Basis
 from analysis.money.paying import Refusal
-from analysis.prediction.posterior import LEVEL
 from analysis.prediction.reach import Textbook, both
-from analysis.prediction.step_time import Choice
-from analysis.prediction.trials import LeftOut, Withheld
-from analysis.prediction.whatif import Model
+from analysis.prediction.step_time import LEVEL, LawShare
+from analysis.prediction.whatif import LeftOut, Model, Withheld
 from answers.wording import between, known, percent
 from warehouse.catalogue import METRICS
 
@@ -159,7 +157,7 @@ class ForecastAnswer:
     break_even_length: float | None
     warnings: tuple[str, ...]
     trust: tuple[str, ...]
-    laws: tuple[Choice, ...]
+    laws: tuple[LawShare, ...]
     residual: float
     worst_residual: float
     checks: tuple[Check, ...]
@@ -212,14 +210,14 @@ class TextTable:
 # --- Forecasts as JSON. Unknown is null.
 
 
-def forecasts_json(found: Sequence[ForecastAnswer | RefusedForecast]) -> dict[str, Any]:
+def forecasts_json(answers: Sequence[ForecastAnswer | RefusedForecast]) -> dict[str, Any]:
     """Return ``forecasts``, and ``refused`` with the reason of each, as a dict for JSON."""
     return {
-        "forecasts": [_answer(one) for one in found if isinstance(one, ForecastAnswer)],
+        "forecasts": [_answer(answer) for answer in answers if isinstance(answer, ForecastAnswer)],
         "refused": [
-            {**_place(one.place), "reason": one.reason}
-            for one in found
-            if isinstance(one, RefusedForecast)
+            {**_place(answer.place), "reason": answer.reason}
+            for answer in answers
+            if isinstance(answer, RefusedForecast)
         ],
     }
 
@@ -230,40 +228,40 @@ def _place(place: ForecastPlace) -> dict[str, Any]:
     return facts
 
 
-def _answer(found: ForecastAnswer) -> dict[str, Any]:
-    now = {figure.metric: figure.predicted for figure in found.figures}
-    before = {figure.metric: figure.baseline for figure in found.figures}
-    cost = found.cost if isinstance(found.cost, ForecastCost) else None
+def _answer(answer: ForecastAnswer) -> dict[str, Any]:
+    now = {figure.metric: figure.predicted for figure in answer.figures}
+    before = {figure.metric: figure.baseline for figure in answer.figures}
+    cost = answer.cost if isinstance(answer.cost, ForecastCost) else None
     return {
-        **_place(found.place),
-        "headline": found.headline,
+        **_place(answer.place),
+        "headline": answer.headline,
         "prediction": {
-            "k": found.asked.k, "concurrency": found.asked.load, **now,
-            "mean_length": found.mean_length, "warnings": list(found.warnings),
+            "k": answer.asked.k, "concurrency": answer.asked.load, **now,
+            "mean_length": answer.mean_length, "warnings": list(answer.warnings),
         },
-        "bands": {"level": found.level} | {
+        "bands": {"level": answer.level} | {
             figure.metric: None if figure.low is None else [figure.low, figure.high]
-            for figure in found.figures
+            for figure in answer.figures
         },
         "baseline": None if before["output_throughput"] is None else before,
-        "improvements": {figure.metric: figure.improvement for figure in found.figures},
-        "break_even_length": found.break_even_length,
+        "improvements": {figure.metric: figure.improvement for figure in answer.figures},
+        "break_even_length": answer.break_even_length,
         "fit": {
-            "residual": found.residual, "worst_residual": found.worst_residual,
-            "laws": [asdict(law) for law in found.laws],
+            "residual": answer.residual, "worst_residual": answer.worst_residual,
+            "laws": [asdict(law) for law in answer.laws],
         },
-        "leave_one_out": [asdict(check) for check in found.checks],
+        "leave_one_out": [asdict(check) for check in answer.checks],
         "withheld": [
-            asdict(one) | {"error": one.error, "held": one.held} for one in found.withheld
+            asdict(point) | {"error": point.error, "held": point.held} for point in answer.withheld
         ],
-        "trust": list(found.trust),
+        "trust": list(answer.trust),
         "cost": None if cost is None else {
             "basis": cost.basis.as_json(),
             "usd_per_million_output_tokens": {
                 "predicted": cost.predicted, "baseline": cost.baseline,
             },
         },
-        "no_cost": found.cost.sentence if isinstance(found.cost, Refusal) else None,
+        "no_cost": answer.cost.sentence if isinstance(answer.cost, Refusal) else None,
     }  # fmt: skip
 
 
@@ -294,24 +292,24 @@ class TextbookParameters:
 
 def headline(given: TextbookParameters) -> str:
     """Say in a sentence which speedup both models give."""
-    found = given.found()
+    textbook = given.found()
     return (
         f"At an acceptance rate of {given.rate:.0%} textbook models say: "
-        f"{found.end_to_end_gain:.2f} times as fast {END_TO_END}, "
-        f"{found.single_stream_speedup:.2f} times as fast {ONE_STREAM}."
+        f"{textbook.end_to_end_gain:.2f} times as fast {END_TO_END}, "
+        f"{textbook.single_stream_speedup:.2f} times as fast {ONE_STREAM}."
     )
 
 
 def table(given: TextbookParameters) -> TextTable:
     """Return a row per model: its speedup and its parameters."""
-    found, drafts = given.found(), f"K = {given.k}, draft cost {given.draft_cost:g}"
-    shares = f"decode share {given.decode_share:g}, cap {found.model.cap:g}"
+    textbook, drafts = given.found(), f"K = {given.k}, draft cost {given.draft_cost:g}"
+    shares = f"decode share {given.decode_share:g}, cap {textbook.model.cap:g}"
     return TextTable(
         ("textbook model", "speedup", "parameters"),
         (
-            (f"{END_TO_END}, decoding alone faster", f"{found.end_to_end_gain:.2f}",
+            (f"{END_TO_END}, decoding alone faster", f"{textbook.end_to_end_gain:.2f}",
              f"{drafts}, {shares}"),
-            (f"{ONE_STREAM}, (1 + μ) / ((1 + μ)c + 1)", f"{found.single_stream_speedup:.2f}",
+            (f"{ONE_STREAM}, (1 + μ) / ((1 + μ)c + 1)", f"{textbook.single_stream_speedup:.2f}",
              drafts),
         ),
     )  # fmt: skip
@@ -338,19 +336,19 @@ def title(place: ForecastPlace, asked: ForecastQuestion | None = None) -> str:
     )  # fmt: skip
     marked = "" if place.evidence == "gpu" else f" [{place.evidence or 'evidence unknown'}]"
     marked += " [synthetic acceptance]" if place.synthetic_acceptance else ""
-    told = "" if asked is None else f": K = {asked.k} at concurrency {asked.load}"
-    return f"{', '.join(parts)}{marked}{told}"
+    question = "" if asked is None else f": K = {asked.k} at concurrency {asked.load}"
+    return f"{', '.join(parts)}{marked}{question}"
 
 
-def forecast_headline(asked: ForecastQuestion, throughput: ForecastFigure) -> str:
+def forecast_headline(question: ForecastQuestion, throughput: ForecastFigure) -> str:
     """Say the prediction and its gain in one sentence."""
-    arm = f"K = {asked.k}" if asked.k else "no drafts"
+    arm = f"K = {question.k}" if question.k else "no drafts"
     start = (
-        f"Predicted for {arm} at concurrency {asked.load}: "
+        f"Predicted for {arm} at concurrency {question.load}: "
         f"{number(throughput.predicted, 0 if throughput.predicted >= _WHOLE else 2)} output tokens "
         "per second"
     )
-    if asked.k == 0:
+    if question.k == 0:
         return f"{start}."
     gain = throughput.improvement
     if gain is None:
@@ -359,12 +357,12 @@ def forecast_headline(asked: ForecastQuestion, throughput: ForecastFigure) -> st
     return f"{start}, {percent(gain, sign=False)} {word} than without drafts."
 
 
-def numbers(found: ForecastAnswer) -> TextTable:
+def numbers(answer: ForecastAnswer) -> TextTable:
     """Return a row per predicted metric, then what the acceptance is and what a token costs."""
-    rows, drafted = [], found.asked.k != 0
-    for figure in found.figures:
+    rows, drafted = [], answer.asked.k != 0
+    for figure in answer.figures:
         metric, measured = METRICS[figure.metric], "not measured"
-        if figure.measured is not None and found.asked.as_measured:
+        if figure.measured is not None and answer.asked.as_measured:
             measured = number(figure.measured, metric.decimals)
         rows.append((
             f"{metric_name(figure.metric, 'mean')}, {metric.better} is better",
@@ -373,12 +371,12 @@ def numbers(found: ForecastAnswer) -> TextTable:
             number(figure.baseline, metric.decimals),
             percent(figure.improvement) if drafted else "–",
         ))  # fmt: skip
-    name, pays = "Mean acceptance length (tokens/step), higher is better", found.break_even_length
-    rows.append((name, number(found.mean_length, 2), "–", "–", "1.00", "–"))
+    name, pays = "Mean acceptance length (tokens/step), higher is better", answer.break_even_length
+    rows.append((name, number(answer.mean_length, 2), "–", "–", "1.00", "–"))
     if pays is not None:
         rows.append(("… from which it pays", number(pays, 2), "–", "–", "–", "–"))
-    if isinstance(found.cost, ForecastCost):
-        before, now = found.cost.baseline, found.cost.predicted
+    if isinstance(answer.cost, ForecastCost):
+        before, now = answer.cost.baseline, answer.cost.predicted
         saved = percent(None if before is None else 1 - now / before)
         name = "Cost per million output tokens (USD), lower is better"
         rows.append((name, number(now, 3), "–", "–", number(before, 3), saved))
@@ -394,7 +392,7 @@ def band(figure: ForecastFigure) -> str:
 
 
 def trust(
-    checks: Sequence[Check], laws: Sequence[Choice], fit: tuple[float, float], why: str | None
+    checks: Sequence[Check], laws: Sequence[LawShare], fit: tuple[float, float], why: str | None
 ) -> tuple[str, ...]:
     """Return sentences on how far to believe a forecast. ``fit``: residual and worst; ``why`` there
     is no band."""
@@ -405,7 +403,7 @@ def trust(
         f"withheld points of output throughput it held {sum(check.held for check in mine)}."
     )
     residual, worst = (percent(error, sign=False) for error in fit)
-    checked = {one.left_out: one for one in reversed(mine)}
+    checked = {check.left_out: check for check in reversed(mine)}
     return (
         *([why] if why is not None else [held] if points else []),
         _law(laws),
@@ -415,7 +413,7 @@ def trust(
     )
 
 
-def _law(laws: Sequence[Choice]) -> str:
+def _law(laws: Sequence[LawShare]) -> str:
     best, *others = sorted(laws, key=lambda law: -law.share)
     if best.error is None:
         return "Nothing could be withheld to tell which law the time of a step follows."
@@ -428,17 +426,17 @@ def _law(laws: Sequence[Choice]) -> str:
     return f"{start} (withheld points, root mean square: {', '.join(errors)})."
 
 
-def _withheld(word: str, found: Check | None) -> str:
-    if found is None:
+def _withheld(word: str, check: Check | None) -> str:
+    if check is None:
         return f"No {word} could be withheld to check: too few were measured near one another."
     sentence = (
-        f"Each {word} withheld in turn ({found.points} points): output throughput is predicted "
-        f"within {percent(found.typical, sign=False)} (median), "
-        f"{percent(found.worst, sign=False)} at worst"
+        f"Each {word} withheld in turn ({check.points} points): output throughput is predicted "
+        f"within {percent(check.typical, sign=False)} (median), "
+        f"{percent(check.worst, sign=False)} at worst"
     )
-    if found.worst_inside is None:
+    if check.worst_inside is None:
         return f"{sentence}, all of them beyond the rest."
-    return f"{sentence}, {percent(found.worst_inside, sign=False)} between others."
+    return f"{sentence}, {percent(check.worst_inside, sign=False)} between others."
 
 
 def prompts_unknown(offer: AskableQuestions) -> str:

@@ -9,8 +9,7 @@ from analysis.metric_words import read_metric
 from analysis.published import claims_measured
 from analysis.published.claims import Claims, better_of, judge
 from analysis.published.claims_file import Row, Tables, read_claims
-from analysis.published.printed import decimal, follows, gains, measures
-from analysis.verdicts.finding import Finding, shown
+from analysis.published.printed import Finding, decimal, follows, gains, measures, shown
 from answers.compare.answer import compare
 from answers.compare.values import ComparedArm, ComparedSetting, CompareQuestion, metric_name
 from answers.ground import ground
@@ -151,26 +150,26 @@ class _Printed:
                 title = f"{title}: {arms[1]} against {arms[0]}"
             yield PrintedTable(title, place[0], place[1], arms, tuple(map(self._line, rows)))
 
-    def _line(self, one: PrintedRow) -> PrintedLine:
-        finding, (old, new) = one.finding, one.values
-        follow, unit = percent(improvement(old, new, better_of(one.row))), "%"
+    def _line(self, row: PrintedRow) -> PrintedLine:
+        finding, (old, new) = row.finding, row.values
+        follow, unit = percent(improvement(old, new, better_of(row.row))), "%"
         if finding is not None:
             unit, follow = finding.unit, shown(finding.recomputed, finding.unit)
-        printed = next(iter(gains(one.row.fields).values()), None)
+        printed = next(iter(gains(row.row.fields).values()), None)
         gain = "not printed"
         if printed is not None:
             gain = f"{decimal(printed):+} %" if unit == "%" else f"{decimal(printed)}x"
-        baseline, speculative = (value.text for value in one.printed(("", "")))
+        baseline, speculative = (value.text for value in row.printed(("", "")))
         flag = FLAGS[finding.kind] if finding and finding.flagged and finding.kind else None
         line = PrintedLine(
-            one.named.metric, one.named.statistic,
-            metric_name(one.named.metric, one.named.statistic), one.unit, one.of, baseline,
+            row.named.metric, row.named.statistic,
+            metric_name(row.named.metric, row.named.statistic), row.unit, row.of, baseline,
             speculative, gain, follow, flag,
         )  # fmt: skip
         # None where the line compares two numbers of draft tokens, or tells a peak.
-        if self.arms(one.row)[0] != "baseline":
+        if self.arms(row.row)[0] != "baseline":
             return line
-        place = tuple(part.casefold() for part in one.place)
+        place = tuple(part.casefold() for part in row.place)
         ours = (
             measured
             for setting in self.settings

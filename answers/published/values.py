@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from analysis.evidence.words import Word
 from analysis.matching.comparison import improvement
-from analysis.metric_words import Named, read_metric
+from analysis.metric_words import NamedMetric, read_metric
 from analysis.published.claims import Claims, as_improvement, better_of
 from analysis.published.claims_file import Row
-from analysis.published.printed import decimal
-from analysis.verdicts.finding import Finding, shown
+from analysis.published.printed import Finding, decimal, shown
 from answers.compare.values import metric_name
 from answers.wording import UNKNOWN, arm_words, badge, between
 from warehouse.catalogue import counted
@@ -58,7 +57,7 @@ class PrintedRow:
     prints no improvement."""
 
     row: Row
-    named: Named
+    named: NamedMetric
     finding: Finding | None
 
     @property
@@ -216,7 +215,7 @@ class PublishedStudy:
     def meets(self, filters: Filters) -> bool:
         """Whether the filters keep the study. It has a model, a GPU and datasets, and nothing else
         that filters could ask for."""
-        datasets = {one.dataset for one in self.tables}
+        datasets = {table.dataset for table in self.tables}
         others = (filters.engine_version, filters.tensor_parallel_size, filters.arm, filters.study)
         return (
             not any((*others, filters.since, filters.until))
@@ -252,11 +251,11 @@ def study_headline(means: Sequence[PrintedRow], arm: str, loads: Sequence[object
     if not speeds:
         return f"Published: {counted(len(means), 'mean')}, none of output throughput."
     method, _, k = arm.partition(" K=")
-    told = arm_words(method, int(k) if k.isdigit() else None)
+    arm_text = arm_words(method, int(k) if k.isdigit() else None)
     low, high = f"{min(speeds):.1f}", f"{max(speeds):.1f}"
     span = f"{low} to {high}" if low != high else low
     over = f" over loads {loads[0]} to {loads[-1]}" if loads else ""
-    return f"Published: {told}, {span} % more output tokens per second on average{over}."
+    return f"Published: {arm_text}, {span} % more output tokens per second on average{over}."
 
 
 def _gain(row: PrintedRow) -> float:
@@ -266,7 +265,7 @@ def _gain(row: PrintedRow) -> float:
 
 def figure_answer(plots: Sequence[Plot], rows: Sequence[PrintedRow]) -> str:
     """Return what a figure's means say: ``Output throughput +20.7 %, total throughput +21.0 %.``"""
-    told = {}
+    gains = {}
     for row in rows:
         if row.of != MEAN:
             continue
@@ -277,9 +276,9 @@ def figure_answer(plots: Sequence[Plot], rows: Sequence[PrintedRow]) -> str:
         label = metric_name(*key)
         for long, short in _SHORTER.items():
             label = label.replace(long, short)
-        told[key] = f"{label} {gain:+.1f} %"
+        gains[key] = f"{label} {gain:+.1f} %"
     wanted = ((plot.metric, plot.statistic) for plot in plots)
-    parts = [told[line] for line in wanted if line in told]
+    parts = [gains[line] for line in wanted if line in gains]
     return f"Means over the loads against the baseline: {', '.join(parts)}." if parts else ""
 
 
@@ -288,30 +287,30 @@ def drafts_answer(plots: Sequence[Plot]) -> str:
     parts = []
     for plot in plots:
         best, how = (max, "highest") if plot.metric.endswith("throughput") else (min, "lowest")
-        one = best(
+        winner = best(
             (value for value in plot.values if value.of == MEAN),
             key=lambda value: value.value, default=None,
         )  # fmt: skip
-        if one is not None:
-            parts.append(f"{plot.name.lower()} {how} with {one.arm} ({one.text} {plot.unit})")
+        if winner is not None:
+            parts.append(f"{plot.name.lower()} {how} with {winner.arm} ({winner.text} {plot.unit})")
     return f"Means over the loads: {'; '.join(parts)}."
 
 
 def money_sums(findings: Sequence[Finding]) -> Iterator[PrintedSum]:
     """Yield every printed sum, as printed and recomputed."""
-    for one in findings:
-        per_gpu = one.reason.partition("On the per-GPU basis it is ")[2].rstrip(".")
-        name, price = _sum(one.metric), float(one.about["usd_per_hour"])
+    for finding in findings:
+        per_gpu = finding.reason.partition("On the per-GPU basis it is ")[2].rstrip(".")
+        name, price = _sum(finding.metric), float(finding.about["usd_per_hour"])
         yield PrintedSum(
-            f"{name[:1].upper()}{name[1:]} at {price:,.2f} USD/h", shown(one.published, one.unit),
-            shown(one.recomputed, one.unit), per_gpu or None,
+            f"{name[:1].upper()}{name[1:]} at {price:,.2f} USD/h", shown(finding.published, finding.unit),
+            shown(finding.recomputed, finding.unit), per_gpu or None,
         )  # fmt: skip
 
 
 def _sum(metric: str) -> str:
     prefix = next((p for p in _ARMS if metric.startswith(p)), "")
-    told = _MONEY.get(metric.removeprefix(prefix), metric)
-    return f"{told}, {_ARMS[prefix]}" if prefix else told
+    name = _MONEY.get(metric.removeprefix(prefix), metric)
+    return f"{name}, {_ARMS[prefix]}" if prefix else name
 
 
 def mistakes(judged: Claims) -> Iterator[Mistake]:
@@ -322,7 +321,7 @@ def mistakes(judged: Claims) -> Iterator[Mistake]:
 
 def in_words(sentence: str, judged: Claims) -> str:
     """Rewrite a reason with the catalogue's names in place of a table's keys."""
-    for key in sorted({one.metric for one in judged.findings}, key=len, reverse=True):
+    for key in sorted({finding.metric for finding in judged.findings}, key=len, reverse=True):
         sentence = sentence.replace(key, metric_words(key))
     return sentence
 
@@ -338,21 +337,23 @@ def metric_words(metric: str) -> str:
 
 
 #: What the sum of money above the figure says, or its name.
-_TOLD = ("usd_per_hour", "arm", "levels")
+_SAID_ABOVE = ("usd_per_hour", "arm", "levels")
 
 
-def figure_words(one: Finding) -> str:
+def figure_words(finding: Finding) -> str:
     """Say where a figure stands and what is wrong with it: ``MLPerf, TP 1: Inter-token latency
     (ITL), P95, printed +6.6 %, its row gives +3.6 %``."""
-    where = ", ".join(_place(name, text) for name, text in one.about.items() if name not in _TOLD)
-    told = f"{metric_words(one.metric)}, printed {shown(one.published, one.unit)}"
-    gives = f"its row gives {shown(one.recomputed, one.unit)}"
-    if one.kind == "basis":
-        gives = "on the price of 8 GPUs" if "8 GPUs" in one.reason else "on another price"
-    elif one.kind == "drafts":
-        told = f"{metric_words(one.metric)}, {shown(one.published, 'x')} the baseline's"
-        gives = f"{one.recomputed:.2f} tokens a step"
-    sentence = f"{where}: {told}, {gives}" if where else f"{told}, {gives}"
+    where = ", ".join(
+        _place(name, text) for name, text in finding.about.items() if name not in _SAID_ABOVE
+    )
+    printed = f"{metric_words(finding.metric)}, printed {shown(finding.published, finding.unit)}"
+    gives = f"its row gives {shown(finding.recomputed, finding.unit)}"
+    if finding.kind == "basis":
+        gives = "on the price of 8 GPUs" if "8 GPUs" in finding.reason else "on another price"
+    elif finding.kind == "drafts":
+        printed = f"{metric_words(finding.metric)}, {shown(finding.published, 'x')} the baseline's"
+        gives = f"{finding.recomputed:.2f} tokens a step"
+    sentence = f"{where}: {printed}, {gives}" if where else f"{printed}, {gives}"
     return sentence[:1].upper() + sentence[1:]
 
 
@@ -443,12 +444,14 @@ def _key_words(name: str) -> str:
 def here(findings: Sequence[Finding]) -> Iterator[ClaimHere]:
     """Yield our own measurements that stand beside the figures."""
     for finding in findings:
-        for told in finding.measured:
-            word = told["word"] or ("over several loads" if len(told["loads"]) > 1 else UNKNOWN)
-            span = between(told["low"], told["high"], "{:+.1f}".format, " %")
+        for measured in finding.measured:
+            word = measured["word"] or (
+                "over several loads" if len(measured["loads"]) > 1 else UNKNOWN
+            )
+            span = between(measured["low"], measured["high"], "{:+.1f}".format, " %")
             yield ClaimHere(
                 metric_words(finding.metric), ", ".join(_about(finding)), shown(finding.published, finding.unit),
-                shown(told["improvement"], "%"), span or f"{UNKNOWN}: a single launch", word,
-                told["arm"], told["model"] or UNKNOWN, told["gpu"] or UNKNOWN,
-                ", ".join(told["loads"]), badge(told["evidence"]) or "GPU",
+                shown(measured["improvement"], "%"), span or f"{UNKNOWN}: a single launch", word,
+                measured["arm"], measured["model"] or UNKNOWN, measured["gpu"] or UNKNOWN,
+                ", ".join(measured["loads"]), badge(measured["evidence"]) or "GPU",
             )  # fmt: skip

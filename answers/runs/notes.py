@@ -64,15 +64,15 @@ def exclusion(event: Annotation) -> str:
     )
 
 
-def newest_first(found: Iterable[PlacedNote]) -> tuple[PlacedNote, ...]:
+def newest_first(notes: Iterable[PlacedNote]) -> tuple[PlacedNote, ...]:
     """Sort by night, then by when it was written, the newest first."""
-    return tuple(sorted(found, key=lambda one: (one.night, one.event.at), reverse=True))
+    return tuple(sorted(notes, key=lambda one: (one.night, one.event.at), reverse=True))
 
 
-def by_night(found: Iterable[PlacedNote]) -> tuple[tuple[str, str], ...]:
+def by_night(notes: Iterable[PlacedNote]) -> tuple[tuple[str, str], ...]:
     """Return each night with all that was said of it and of its runs, in one line."""
     texts: dict[str, dict[str, None]] = {}
-    for one in found:
+    for one in notes:
         of_what = "" if one.event.action == "note" else f"{one.said} {one.event.target.name}: "
         texts.setdefault(one.night, {})[f"{of_what}{one.text}"] = None
     return tuple((name, "; ".join(said)) for name, said in texts.items())

@@ -47,69 +47,71 @@ def board(now: LiveSearch, at: datetime) -> Board:
     """Return how a search stands that is about to measure its next launch, or is over."""
     if not now.orders:
         return Board(now.told, "over", now.told.headline, at)
-    first, *others = (f"{one.launch_id}, {because(one.step)}." for one in now.orders)
-    doing = " ".join([f"Next: {first}", *(f"Beside it: {one}" for one in others)])
+    first, *others = (f"{order.launch_id}, {because(order.step)}." for order in now.orders)
+    doing = " ".join([f"Next: {first}", *(f"Beside it: {other}" for other in others)])
     if now.troubles:
         doing = f"{' '.join(now.troubles)} {doing}"
-    return Board(now.told, "measuring", doing, at, max(one.step.minutes for one in now.orders))
+    return Board(now.told, "measuring", doing, at, max(order.step.minutes for order in now.orders))
 
 
-def lines(one: Board) -> tuple[str, ...]:
+def lines(search: Board) -> tuple[str, ...]:
     """Return the sentences beside the tables: the cost so far, the outlook, what comes next; of a search
     that is over, how it ended, which holds its cost."""
-    told = () if one.phase == "over" else (f"{cost_so_far(one.told)}.", one.told.outlook)
-    return tuple(line for line in (*told, one.doing) if line)
+    sentences = (
+        () if search.phase == "over" else (f"{cost_so_far(search.told)}.", search.told.outlook)
+    )
+    return tuple(line for line in (*sentences, search.doing) if line)
 
 
-def label(one: Board, now: datetime) -> str:
+def label(search: Board, now: datetime) -> str:
     """Say in a few words how a search stands."""
-    told = one.told
+    report = search.told
     how = {
         "measuring": "under way", "proving": "its winner is being proven", "stopped": "stopped",
-        "over": "decided" if told.decided else "ended open",
-    }[one.phase]  # fmt: skip
-    if _silent(one, now):
-        how = f"not heard of since {one.minute}"
-    when = "" if one.expected_min is not None else f" ({one.minute[:10]})"
-    return f"Search {told.study}{when}: {how}, {cost_so_far(told)}"
+        "over": "decided" if report.decided else "ended open",
+    }[search.phase]  # fmt: skip
+    if _silent(search, now):
+        how = f"not heard of since {search.minute}"
+    when = "" if search.expected_min is not None else f" ({search.minute[:10]})"
+    return f"Search {report.study}{when}: {how}, {cost_so_far(report)}"
 
 
-def heard(one: Board, now: datetime) -> str:
+def heard(search: Board, now: datetime) -> str:
     """Say of when this is, for what, and whether the search should have been heard of since."""
-    said = f"As of {one.minute}; {terms(one.told.terms)}."
-    if not _silent(one, now):
-        return said
+    sentence = f"As of {search.minute}; {terms(search.told.terms)}."
+    if not _silent(search, now):
+        return sentence
     return (
-        f"{said} It should have been heard of since: look at the terminal in which it runs. If it was "
+        f"{sentence} It should have been heard of since: look at the terminal in which it runs. If it was "
         "killed, the same command goes on from here."
     )
 
 
-def _silent(one: Board, now: datetime) -> bool:
-    if one.expected_min is None:
+def _silent(search: Board, now: datetime) -> bool:
+    if search.expected_min is None:
         return False
-    return now - one.at > timedelta(minutes=_TIMES * one.expected_min + _SILENT_MIN)
+    return now - search.at > timedelta(minutes=_TIMES * search.expected_min + _SILENT_MIN)
 
 
 def chosen(boards: Iterable[Board], filters: Filters) -> tuple[Board, ...]:
     """Return the searches of the chosen studies and days, the newest first; other filters are about
     cells."""
     kept = (
-        one
-        for one in boards
-        if (not filters.study or one.told.study in filters.study)
-        and (not filters.since or one.minute[:10] >= filters.since)
-        and (not filters.until or one.minute[:10] <= filters.until)
+        search
+        for search in boards
+        if (not filters.study or search.told.study in filters.study)
+        and (not filters.since or search.minute[:10] >= filters.since)
+        and (not filters.until or search.minute[:10] <= filters.until)
     )
-    return tuple(sorted(kept, key=lambda one: one.at, reverse=True))
+    return tuple(sorted(kept, key=lambda search: search.at, reverse=True))
 
 
 _KEPT = TypeAdapter(Board)
 
 
-def as_text(one: Board) -> str:
+def as_text(search: Board) -> str:
     """Return what the file of a search holds."""
-    return json.dumps(scrub(_KEPT.dump_python(one, mode="json")), indent=1) + "\n"
+    return json.dumps(scrub(_KEPT.dump_python(search, mode="json")), indent=1) + "\n"
 
 
 def from_texts(texts: Sequence[bytes]) -> tuple[Board, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from analysis.search import belief
 from analysis.search.belief import acceptance_lengths, unmixed
 from analysis.search.proof import promised
-from analysis.search.race import UNLIKELY, End, Next, SearchState, least_minutes, spent, state
+from analysis.search.race import UNLIKELY, End, Next, SearchState, screening, spent, state
 from analysis.search.space import BASELINE, Aim, MeasuredLaunch, SeenLaunches, Space
 from answers.decide.answer import decide
 from answers.ground import ground
@@ -171,7 +171,7 @@ def live(
     most = space.grid_minutes(min(planned.repeats, GRID_REPEATS))
     if terms.budget_min is not None:
         most = terms.budget_min / (paid if terms.by_money else 1.0)
-    least = least_minutes(space, seen.out)
+    least = sum(step.minutes for step in screening(space, seen.out))
     # Of one that has begun more is known by what was measured: it ends open, and says so.
     if least > most and not seen.launches:
         raise InvalidInput(
@@ -246,11 +246,11 @@ def _for_all(now: SearchState, best: Winner) -> str:
     )
 
 
-def _troubles(found: MeasuredStudy, now: SearchState) -> tuple[str, ...]:
+def _troubles(study: MeasuredStudy, now: SearchState) -> tuple[str, ...]:
     step = 0.0 if now.belief is None else now.belief.drifting
-    drifts = abs(step) * len(found.seen.launches) > np.log1p(now.aim.stake)
+    drifts = abs(step) * len(study.seen.launches) > np.log1p(now.aim.stake)
     each = f"It drifts: each launch is {percent(float(np.expm1(step)))} against the one before."
-    return (*found.troubles, each) if drifts else found.troubles
+    return (*study.troubles, each) if drifts else study.troubles
 
 
 # --- A search played over recorded launches.

@@ -63,12 +63,12 @@ def mix_of(terms: SearchTerms, space: Space) -> Mix | None:
     mix = Mix(mix_weights(datasets, terms.mix), terms.latency)
     loads = {name: {one.load for one in space.places if one.traffic == name} for name in mix.share}
     if not set.intersection(*loads.values()):
-        told = "; ".join(
+        by_dataset = "; ".join(
             f"{name} at {', '.join(f'{load:g}' for load in sorted(own))}"
             for name, own in loads.items()
         )
         raise InvalidInput(
-            f"--mix: its datasets share no load ({told}); measure them at the same loads, or leave --mix "
+            f"--mix: its datasets share no load ({by_dataset}); measure them at the same loads, or leave --mix "
             "out and search each on its own."
         )
     return mix
@@ -89,11 +89,11 @@ def _means(
     """Return the means of a column over the cells of each arm and place (and what ``also`` numbers),
     NaN where no cell has a value."""
     by = ["number", "place", *also]
-    told = cells.astype({"cell_id": object}).merge(rows.astype({"cell_id": object}), on="cell_id")
-    means = told.groupby(by)[column].mean().reset_index()
-    found = np.full(shape, np.nan)
-    found[tuple(means[name] for name in by)] = means[column]
-    return found
+    placed = cells.astype({"cell_id": object}).merge(rows.astype({"cell_id": object}), on="cell_id")
+    means = placed.groupby(by)[column].mean().reset_index()
+    means_of = np.full(shape, np.nan)
+    means_of[tuple(means[name] for name in by)] = means[column]
+    return means_of
 
 
 def broken(values: pd.DataFrame, slo: Slo, cells: pd.DataFrame, space: Space) -> NDArray[np.bool_]:
@@ -158,8 +158,8 @@ def _timed(space: Space, cells: pd.DataFrame) -> Space:
 
 def _spans(cells: pd.DataFrame) -> pd.DataFrame:
     """Return a row per launch, in the order of their starts: started and ended (s) of its cells."""
-    told = cells.assign(ended=cells["started"] + cells["duration"]).groupby("launch")
-    return told.agg(started=("started", "min"), ended=("ended", "max")).sort_values("started")
+    launches = cells.assign(ended=cells["started"] + cells["duration"]).groupby("launch")
+    return launches.agg(started=("started", "min"), ended=("ended", "max")).sort_values("started")
 
 
 # --- What the drops of one study tell a search that is under way.
@@ -267,7 +267,7 @@ class RecordedStudy:
 
 
 def recorded(
-    reader: Reader, known: Ground, filters: Filters, terms: SearchTerms
+    reader: Reader, ground: Ground, filters: Filters, terms: SearchTerms
 ) -> Iterator[RecordedStudy]:
     """Yield the recorded launches of each study and system that has a baseline and closed loads.
 
@@ -276,11 +276,11 @@ def recorded(
     metric, statistic = LINE[terms.latency]
     positions = queries.acceptance_by_position(reader, filters).to_pandas()
     bounds = _bounded_values(reader, filters, terms)
-    pairs, keys = known.found.pairs, known.found.keys
-    closed = [at for at, load in enumerate(known.found.loads)
+    pairs, keys = ground.found.pairs, ground.found.keys
+    closed = [at for at, load in enumerate(ground.found.loads)
               if load.kind == "concurrency" and load.value]  # fmt: skip
     mine = pairs[(pairs["metric"] == metric) & (pairs["statistic"] == statistic)]
-    mine = mine[mine["speculative_id"].isin(known.shown) & mine["load"].isin(closed)]
+    mine = mine[mine["speculative_id"].isin(ground.shown) & mine["load"].isin(closed)]
     words = configurations(keys)
     first = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
     datasets = dict(zip(first.index.tolist(), map(str, first["dataset"]), strict=True))
@@ -290,8 +290,8 @@ def recorded(
         own = mine[mine["setting"].isin(group.index)]
         if own.empty:
             continue
-        arms, numbers, left_out = _arms(known, own)
-        units = _units(known, own, datasets, numbers)
+        arms, numbers, left_out = _arms(ground, own)
+        units = _units(ground, own, datasets, numbers)
         # All values are relative to those of the baseline's first launch.
         of_baseline = units[units["number"] == 0]
         there = of_baseline[of_baseline["launch"] == of_baseline["launch"].min()]
@@ -303,56 +303,56 @@ def recorded(
         space = Space(
             arms, tuple(SearchPlace(*one) for one in places), START_MIN, np.zeros(len(places))
         )
-        cells = _recorded_cells(known, own, datasets, numbers, space)
+        cells = _recorded_cells(ground, own, datasets, numbers, space)
         setting = int(own["setting"].iloc[0])
         row = keys.xs(setting, level=0).iloc[0]
         facts = {str(name): plain(value) for name, value in row.items()}
         yield RecordedStudy(
             subject_of(facts, words.get(setting)), _timed(space, cells), _by_arm(units, space),
-            _counted_lengths(known.acceptance, cells, space), _rates_by_position(positions, cells, space), left_out,
+            _counted_lengths(ground.acceptance, cells, space), _rates_by_position(positions, cells, space), left_out,
             None if bounds is None else broken(*bounds, cells, space),
         )  # fmt: skip
 
 
 def _arms(
-    known: Ground, pairs: pd.DataFrame
+    ground: Ground, pairs: pd.DataFrame
 ) -> tuple[tuple[SearchArm, ...], dict[tuple[int, int], int], tuple[str, ...]]:
     """Return the arms of a search, (setting, arm_id) -> an arm's number, and the arms that are left
     out."""
     once = pairs.drop_duplicates(["setting", "arm_id"])
-    rows = known.by_id.loc[once["speculative_id"].astype(object)]
-    told = (families(rows), rows["num_speculative_tokens"], rows["arm_label"], choosers(rows))
-    found: dict[SearchArm, list[tuple[int, int]]] = {}
+    rows = ground.by_id.loc[once["speculative_id"].astype(object)]
+    stated = (families(rows), rows["num_speculative_tokens"], rows["arm_label"], choosers(rows))
+    pairs_of: dict[SearchArm, list[tuple[int, int]]] = {}
     left_out = []
     for setting, arm, name, k, label, chosen in zip(
-        once["setting"], once["arm_id"], *told, strict=True
+        once["setting"], once["arm_id"], *stated, strict=True
     ):
         if pd.isna(k) or name is None or chosen is not None:
             left_out.append(str(label))
         else:
             own = SearchArm(str(label), str(name), int(k))
-            found.setdefault(own, []).append((int(setting), int(arm)))
-    ordered = sorted(found, key=lambda arm: (arm.family, arm.k, arm.label))
-    numbers = {pair: at for at, arm in enumerate(ordered, 1) for pair in found[arm]}
+            pairs_of.setdefault(own, []).append((int(setting), int(arm)))
+    ordered = sorted(pairs_of, key=lambda arm: (arm.family, arm.k, arm.label))
+    numbers = {pair: at for at, arm in enumerate(ordered, 1) for pair in pairs_of[arm]}
     arms = (SearchArm("baseline", "", 0), *ordered)
     return arms, numbers, tuple(dict.fromkeys(left_out))
 
 
 def _units(
-    known: Ground,
+    ground: Ground,
     pairs: pd.DataFrame,
     datasets: Mapping[int, str],
     numbers: Mapping[tuple[int, int], int],
 ) -> pd.DataFrame:
     """Return a row per launch and cell: number of the arm, launch, traffic, at (the load), value (log)."""
-    found = repeats.launches_of(pairs, known.cells)
-    units = found.units.assign(
-        value=found.values[:, 0],
-        traffic=found.units["setting"].map(datasets),
-        at=[float(known.found.loads[x].value or 0) for x in found.units["load"]],
+    launches = repeats.launches_of(pairs, ground.cells)
+    units = launches.units.assign(
+        value=launches.values[:, 0],
+        traffic=launches.units["setting"].map(datasets),
+        at=[float(ground.found.loads[x].value or 0) for x in launches.units["load"]],
         number=[
             0 if arm == repeats.BASELINE else numbers.get((setting, arm), -1)
-            for setting, arm in zip(found.units["setting"], found.units["arm"], strict=True)
+            for setting, arm in zip(launches.units["setting"], launches.units["arm"], strict=True)
         ],
     )
     kept: pd.DataFrame = units[(units["number"] >= 0) & np.isfinite(units["value"])]
@@ -360,7 +360,7 @@ def _units(
 
 
 def _by_arm(units: pd.DataFrame, space: Space) -> dict[int, tuple[MeasuredLaunch, ...]]:
-    found: dict[int, tuple[MeasuredLaunch, ...]] = {}
+    launches: dict[int, tuple[MeasuredLaunch, ...]] = {}
     for (number, _), rows in units.groupby(["number", "launch"], sort=True):
         speed = np.full(len(space.places), np.nan)
         for traffic, load, value in zip(rows["traffic"], rows["at"], rows["value"], strict=True):
@@ -368,12 +368,12 @@ def _by_arm(units: pd.DataFrame, space: Space) -> dict[int, tuple[MeasuredLaunch
                 speed[space.at[traffic, load]] = value
         if np.isfinite(speed).any():
             arm = int(str(number))
-            found[arm] = (*found.get(arm, ()), MeasuredLaunch(arm, speed))
-    return found
+            launches[arm] = (*launches.get(arm, ()), MeasuredLaunch(arm, speed))
+    return launches
 
 
 def _recorded_cells(
-    known: Ground,
+    ground: Ground,
     pairs: pd.DataFrame,
     datasets: Mapping[int, str],
     numbers: Mapping[tuple[int, int], int],
@@ -386,16 +386,16 @@ def _recorded_cells(
     base = pairs[["setting", "load", "baseline_id"]].drop_duplicates("baseline_id")
     base = base.rename(columns={"baseline_id": "cell_id"})
     rows = pd.concat([base.assign(arm_id=-1), own], ignore_index=True)
-    loads = known.found.loads
+    loads = ground.found.loads
     rows["number"] = [0 if arm == -1 else numbers.get((setting, arm), -1)
                       for setting, arm in zip(rows["setting"], rows["arm_id"], strict=True)]  # fmt: skip
     rows["place"] = [space.at.get((datasets[s], float(loads[x].value or 0)), -1)
                      for s, x in zip(rows["setting"], rows["load"], strict=True)]  # fmt: skip
     rows = rows[(rows["number"] >= 0) & (rows["place"] >= 0)]
-    told = known.by_id.reindex(rows["cell_id"].astype(object))
-    started = pd.to_datetime(told["started_at"], utc=True)
+    facts = ground.by_id.reindex(rows["cell_id"].astype(object))
+    started = pd.to_datetime(facts["started_at"], utc=True)
     return rows.assign(
-        launch=told["launch"].astype(str).to_numpy(),
+        launch=facts["launch"].astype(str).to_numpy(),
         started=(started - started.min()).dt.total_seconds().to_numpy(),
-        duration=told["duration"].to_numpy(dtype=np.float64),
+        duration=facts["duration"].to_numpy(dtype=np.float64),
     )[["cell_id", "number", "place", "launch", "started", "duration"]]

@@ -256,12 +256,12 @@ class LiveSearch:
 
 
 def searches_json(
-    found: Sequence[SearchReport], orders: Sequence[LaunchOrder] = ()
+    reports: Sequence[SearchReport], orders: Sequence[LaunchOrder] = ()
 ) -> dict[str, Any]:
     """Return ``schema_version``, ``searches`` and, of one that measures, the launches to measure
     ``next`` as a dict for JSON; names and meanings only ever grow."""
-    searches = [asdict(report) for report in found]
-    for told, report in zip(searches, found, strict=True):
+    searches = [asdict(report) for report in reports]
+    for told, report in zip(searches, reports, strict=True):
         told["found"] = [
             row | {"agrees": place.agrees}
             for row, place in zip(told["found"], report.found, strict=True)

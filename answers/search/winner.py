@@ -199,12 +199,12 @@ def proven(
 
 
 def _decided(
-    reader: Reader, study: str, told: SearchReport
+    reader: Reader, study: str, report: SearchReport
 ) -> tuple[ProofAnswer, str, str | None, int | None]:
     """Return the decision on the study of the proof, as every page takes it: on the mix, on the only
     dataset, or on each where they cannot be mixed: the answer, which is the one that says the least for
     drafting, its words, what to paste, and how many more launches of each arm would settle what is open."""
-    found = decide(reader, told.terms.question(Filters(study=(study,))))
+    found = decide(reader, report.terms.question(Filters(study=(study,))))
     if not found.decisions:
         return "none", found.why_none or "", None, None
     (one, *_) = overviews(found.decisions)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from analysis.search.race import MOST, UNLIKELY, End, Settling
 from analysis.search.space import Space
 from answers.decide.overview import name
+from answers.decide.tables import TextRows
 from answers.search.values import (
     LaunchStep,
     PlaceOutcome,
@@ -19,7 +20,6 @@ from answers.search.values import (
 from answers.wording import known, percent
 from warehouse.catalogue import counted
 
-Rows = tuple[list[str], list[list[str]]]
 UNDER_WAY = "under way"
 _ENDED = {
     "settled": "settled",
@@ -60,43 +60,43 @@ def _listed(loads: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(f"{name} at {', '.join(some)}" for name, some in loads.items())
 
 
-def headline(one: SearchReport, more: Settling | None) -> str:
+def headline(report: SearchReport, more: Settling | None) -> str:
     """Return in a few sentences what a search decided, at what cost, and what is open."""
-    error, out = percent(one.terms.error, sign=False), "; ".join(one.out)
+    error, out = percent(report.terms.error, sign=False), "; ".join(report.out)
     cost = (
-        f"{counted(len(one.steps), 'launch', 'launches')} and {one.minutes:.0f} minutes of the "
-        f"{one.grid_min:.0f} that the full grid takes"
+        f"{counted(len(report.steps), 'launch', 'launches')} and {report.minutes:.0f} minutes of the "
+        f"{report.grid_min:.0f} that the full grid takes"
     )
-    if one.ended == _ENDED["all out"]:
+    if report.ended == _ENDED["all out"]:
         return (
-            f"Nothing to decide after {cost}: {one.ended}. Mend what put them out and give the same "
+            f"Nothing to decide after {cost}: {report.ended}. Mend what put them out and give the same "
             f"command again, or serve without drafts. Out: {out or 'all'}."
         )
-    if one.decided:
-        verb = "is" if len(one.out) == 1 else "are"
-        left = f" {counted(len(one.out), 'arm')} {verb} out: {out}." if out else ""
-        return f"Decided with {cost}: {_decision_words(one)} (error {error}).{left}"
-    if one.ended == UNDER_WAY:
+    if report.decided:
+        verb = "is" if len(report.out) == 1 else "are"
+        left = f" {counted(len(report.out), 'arm')} {verb} out: {out}." if out else ""
+        return f"Decided with {cost}: {_decision_words(report)} (error {error}).{left}"
+    if report.ended == UNDER_WAY:
         return f"Under way after {cost}."
-    if not one.found:
-        return f"Open: {one.ended} before every method was measured once."
-    settled = sum(place.settled for place in one.found)
+    if not report.found:
+        return f"Open: {report.ended} before every method was measured once."
+    settled = sum(place.settled for place in report.found)
     return (
-        f"Open after {cost}: {one.ended}; {settled} of {len(one.found)} places are settled. "
+        f"Open after {cost}: {report.ended}; {settled} of {len(report.found)} places are settled. "
         f"{_more(more)}"
     )
 
 
-def _decision_words(one: SearchReport) -> str:
-    beyond = [place for place in one.found if not place.meets]
-    stake = percent(one.terms.stake, sign=False)
+def _decision_words(report: SearchReport) -> str:
+    beyond = [place for place in report.found if not place.meets]
+    stake = percent(report.terms.stake, sign=False)
     best = f"no other arm is better by more than {stake} at any load"
     if not beyond:
         return best
-    if len(beyond) == len(one.found):
-        return f"no arm meets the SLO {one.terms.slo} at any load, so none is to be taken"
+    if len(beyond) == len(report.found):
+        return f"no arm meets the SLO {report.terms.slo} at any load, so none is to be taken"
     told = _listed(_by_traffic((place.dataset, place.load) for place in beyond))
-    return f"{best} where one meets the SLO {one.terms.slo}, and none does on {told}"
+    return f"{best} where one meets the SLO {report.terms.slo}, and none does on {told}"
 
 
 def _more(more: Settling | None) -> str:
@@ -113,15 +113,15 @@ def _more(more: Settling | None) -> str:
     )
 
 
-def outlook(one: SearchReport, more: Settling | None, used_up: Sequence[str] = ()) -> str:
+def outlook(report: SearchReport, more: Settling | None, used_up: Sequence[str] = ()) -> str:
     """Say how likely the rest of the budget decides, and what would do where it hardly will.
 
     ``used_up``: arms without which it hardly will, and which had all launches that the study allows.
     """
-    if one.chance is None or one.decided:
+    if report.chance is None or report.decided:
         return ""
-    decides = f"decides with a chance of about {percent(one.chance, sign=False)}."
-    if one.chance >= UNLIKELY:
+    decides = f"decides with a chance of about {percent(report.chance, sign=False)}."
+    if report.chance >= UNLIKELY:
         return f"The rest of the budget {decides}"
     why, cure = "The noise may well forbid a decision within the budget: the rest of it", ""
     if used_up:
@@ -133,84 +133,84 @@ def outlook(one: SearchReport, more: Settling | None, used_up: Sequence[str] = (
     return " ".join(filter(None, (f"{why} {decides}", _more(more), cure)))
 
 
-def steps(one: SearchReport) -> Rows:
+def steps(report: SearchReport) -> TextRows:
     """Return a line per launch: what, where and for how long; of recorded launches that are played also
     why, and what was open before."""
     header = ["launch", "arm", "measured", "minutes", "for the", "open before"]
     rows = [
         [str(at), step.arm, step.where, f"{step.minutes:.1f}", _WHY[step.why],
          "" if step.open is None else percent(min(step.open, 1.0), sign=False)]
-        for at, step in enumerate(one.steps, 1)
+        for at, step in enumerate(report.steps, 1)
     ]  # fmt: skip
-    if any(step.why != "measured" for step in one.steps):
+    if any(step.why != "measured" for step in report.steps):
         return header, rows
     return header[:4], [row[:4] for row in rows]
 
 
-def standings(found: Sequence[PlaceOutcome]) -> Rows:
+def standings(outcomes: Sequence[PlaceOutcome]) -> TextRows:
     """Return a line per dataset and load: who leads, by how much, and how sure that is."""
     return ["dataset", "load", "take", "gain, 95 %", "state", "rival", "chance"], [
         [one.dataset, f"{one.load:g}", one.arm if one.meets else "none meets the SLO",
          _between(one.gain_low, one.gain_high) if one.meets else "",
          "settled" if one.settled else "open", one.rival or "",
          percent(min(one.chance, 1.0), sign=False)]
-        for one in found
+        for one in outcomes
     ]  # fmt: skip
 
 
-def places(found: Sequence[PlaceOutcome]) -> Rows:
+def places(outcomes: Sequence[PlaceOutcome]) -> TextRows:
     """Return the standings, and beside them what the decision over every recorded launch takes, where
     there is one."""
-    header, rows = standings(found)
-    if all(one.by_all is None for one in found):
+    header, rows = standings(outcomes)
+    if all(one.by_all is None for one in outcomes):
         return header, rows
     by_all = [
         f"{one.by_all} ({'agrees' if one.agrees else 'differs'})" if one.by_all else "no decision"
-        for one in found
+        for one in outcomes
     ]
     return [*header, "by all launches"], [[*row, x] for row, x in zip(rows, by_all, strict=True)]
 
 
-def title(one: SearchReport) -> str:
+def title(report: SearchReport) -> str:
     """Return what the search is about: the study and, of recorded launches, the model and what else
     tells it from another one of the same study."""
-    if one.system is None:
-        return known(one.study)
-    size = one.system.tensor_parallel_size
-    told = (name(one.system), f"TP {known(size)}", one.system.configuration)
-    return f"{known(one.study)}: {', '.join(part for part in told if part)}"
+    if report.system is None:
+        return known(report.study)
+    size = report.system.tensor_parallel_size
+    told = (name(report.system), f"TP {known(size)}", report.system.configuration)
+    return f"{known(report.study)}: {', '.join(part for part in told if part)}"
 
 
-def cost_so_far(one: SearchReport) -> str:
+def cost_so_far(report: SearchReport) -> str:
     """Return the launches and minutes so far against the full grid's, and the money by the study's
     price."""
-    usd = "" if one.usd is None else f", about {one.usd:,.2f} USD"
+    usd = "" if report.usd is None else f", about {report.usd:,.2f} USD"
     return (
-        f"{counted(len(one.steps), 'launch', 'launches')}, {one.minutes:.0f} minutes{usd}; the full "
-        f"grid takes {one.grid_min:.0f}"
+        f"{counted(len(report.steps), 'launch', 'launches')}, {report.minutes:.0f} minutes{usd}; the full "
+        f"grid takes {report.grid_min:.0f}"
     )
 
 
-def terms(one: SearchTerms) -> str:
+def terms(agreed: SearchTerms) -> str:
     """Return what a search is for and when it is done: ``throughput, stake 2.0 %, error 5.0 %``."""
-    mix = ", ".join(f"{name} {percent(share, sign=False)}" for name, share in one.mix)
-    told = (
-        "latency" if one.latency else "throughput",
-        f"stake {percent(one.stake, sign=False)}", f"error {percent(one.error, sign=False)}",
-        None if one.budget_min is None else f"budget {one.budget_min:.0f} minutes",
-        None if one.slo is None else f"within {one.slo}", f"for a mix of {mix}" if mix else None,
+    mix = ", ".join(f"{name} {percent(share, sign=False)}" for name, share in agreed.mix)
+    parts = (
+        "latency" if agreed.latency else "throughput",
+        f"stake {percent(agreed.stake, sign=False)}", f"error {percent(agreed.error, sign=False)}",
+        None if agreed.budget_min is None else f"budget {agreed.budget_min:.0f} minutes",
+        None if agreed.slo is None else f"within {agreed.slo}", f"for a mix of {mix}" if mix else None,
     )  # fmt: skip
-    return ", ".join(part for part in told if part)
+    return ", ".join(part for part in parts if part)
 
 
-def candidate_rows(found: Sequence[SearchCandidate]) -> Rows:
+def candidate_rows(candidates: Sequence[SearchCandidate]) -> TextRows:
     """Return a line per candidate: how it stands, its expected gain from the place where it gains least to
     the one where it gains most, and how often it was launched."""
     return ["candidate", "state", "gain expected", "launches"], [
         [one.arm, one.state,
          "" if one.low is None or one.high is None else _between(one.low, one.high),
          str(one.launches)]
-        for one in found
+        for one in candidates
     ]  # fmt: skip
 
 
@@ -224,41 +224,37 @@ def because(step: LaunchStep) -> str:
     return f"{step.where}, about {step.minutes:.1f} minutes: {why}"
 
 
-def proof(one: WinnerProof) -> str:
+def proof(winner: WinnerProof) -> str:
     """Return in a few sentences whether the winner is to be taken, what it gains, and why not."""
-    if one.refused is not None:
-        return f"The winner ({one.words}) is not recommended: {one.refused}."
-    if not one.kept:
+    if winner.refused is not None:
+        return f"The winner ({winner.words}) is not recommended: {winner.refused}."
+    if not winner.kept:
         # Both lists are against what was promised; the baseline's comes first.
-        worst = min((*one.places, *one.ahead), key=lambda place: place.surprise)
-        against = "the baseline" if worst in one.places else f"the runner-up ({one.rival})"
+        worst = min((*winner.places, *winner.ahead), key=lambda place: place.surprise)
+        against = "the baseline" if worst in winner.places else f"the runner-up ({winner.rival})"
         return (
-            f"The winner ({one.words}) did not keep its promise: at {worst.load:g} on "
+            f"The winner ({winner.words}) did not keep its promise: at {worst.load:g} on "
             f"{worst.dataset} {_between(worst.promised_low, worst.promised_high)} against {against} was promised and "
             f"{percent(worst.proven)} is proven ({_between(worst.low, worst.high)}). So it is not shown to be the best "
             "choice and not recommended; search on with a smaller --stake, or on a quieter machine."
         )
-    beside = f", also against the runner-up ({one.rival})" if one.ahead else ""
-    if one.rival is not None and not one.ahead:
-        beside = (
-            f"; nothing is proven against the runner-up ({one.rival}), whose launches are not whole"
-        )
-    more = "" if one.answer != "open" else (
-        f" To settle it {'raise `repeats`' if one.repeats is None else f'write `repeats: {one.repeats}`'} "
-        f"into the study of the proof{f' ({one.study})' * bool(one.study)} and give this command again."
+    beside = f", also against the runner-up ({winner.rival})" if winner.ahead else ""
+    if winner.rival is not None and not winner.ahead:
+        beside = f"; nothing is proven against the runner-up ({winner.rival}), whose launches are not whole"
+    more = "" if winner.answer != "open" else (
+        f" To settle it {'raise `repeats`' if winner.repeats is None else f'write `repeats: {winner.repeats}`'} "
+        f"into the study of the proof{f' ({winner.study})' * bool(winner.study)} and give this command again."
     )  # fmt: skip
-    return (
-        f"The winner ({one.words}) kept its promise in fresh launches{beside}. {one.decision}{more}"
-    )
+    return f"The winner ({winner.words}) kept its promise in fresh launches{beside}. {winner.decision}{more}"
 
 
-def proof_rows(one: WinnerProof) -> Rows:
+def proof_rows(winner: WinnerProof) -> TextRows:
     """A line per dataset and load: the gain as promised and as proven, against the baseline and
     against the runner-up."""
     return ["against", "dataset", "load", "promised, 95 %", "proven", "95 %"], [
         [name, place.dataset, f"{place.load:g}", _between(place.promised_low, place.promised_high), percent(place.proven),
          _between(place.low, place.high)]
-        for name, places in (("baseline", one.places), ("runner-up", one.ahead))
+        for name, places in (("baseline", winner.places), ("runner-up", winner.ahead))
         for place in places
     ]  # fmt: skip
 

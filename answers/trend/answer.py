@@ -60,14 +60,14 @@ def accept(reader: Reader, what: Meant, why: str, author: str) -> str:
     that may not be.
     """
     every = series(reader, Filters())
-    asked = AcceptedNight("", "", "", datetime.now(UTC), what.study, what.series)
-    meant = [one for one in every if asked.holds(one)]
+    acceptance = AcceptedNight("", "", "", datetime.now(UTC), what.study, what.series)
+    meant = [each for each in every if acceptance.holds(each)]
     if not meant:
         example = f'; a series has these parts: "{", ".join(every[0].words)}"' if every else ""
         raise UnknownKey(
             f"No series of {what.study or 'any study'} has the parts {what.series!r}{example}."
         )
-    days = sorted({night.day for one in meant for night in one.nights})
+    days = sorted({night.day for each in meant for night in each.nights})
     if what.night is not None and what.night not in days:
         raise UnknownKey(
             f"None of these {len(meant):,} series has the night {what.night}; the last is {days[-1]}."
@@ -224,55 +224,60 @@ def trend(
 ) -> Trend:
     """Judge every series against what it may lose and what was accepted; ``few``, ``origins``: see
     ``Trend``. Left out are gains that stand, and those of arms that are told to be slower themselves."""
-    found = assess(series, budgets, accepted)
+    assessments = assess(series, budgets, accepted)
     slower = {
-        _line_of(one) for one in found if one.status == REGRESSION and one.series.over is None
+        _line_of(assessment)
+        for assessment in assessments
+        if assessment.status == REGRESSION and assessment.series.over is None
     }
-    told = [
-        one
-        for one in found
-        if one.series.over is None or (one.status == REGRESSION and _line_of(one) not in slower)
+    shown = [
+        assessment
+        for assessment in assessments
+        if assessment.series.over is None
+        or (assessment.status == REGRESSION and _line_of(assessment) not in slower)
     ]
     lines = tuple(
         map(
             _line,
             sorted(
-                told,
-                key=lambda one: (
-                    _RANK[one.status], one.series.over is not None,
-                    inf if one.improvement is None else one.improvement,
+                shown,
+                key=lambda assessment: (
+                    _RANK[assessment.status], assessment.series.over is not None,
+                    inf if assessment.improvement is None else assessment.improvement,
                 ),
             ),
         )
     )  # fmt: skip
-    few += len({id(one.assessed.series.about) for one in lines if one.nights < LEAST_NIGHTS})
+    few += len({id(line.assessed.series.about) for line in lines if line.nights < LEAST_NIGHTS})
     status = worst([line.status for line in lines])
     return Trend(status, lines, _headline(lines, few), _summary(lines, few), few, origins)
 
 
-def _line_of(one: Assessment) -> tuple[int, str, str]:
-    return id(one.series.about), one.series.metric, one.series.statistic
+def _line_of(assessment: Assessment) -> tuple[int, str, str]:
+    return id(assessment.series.about), assessment.series.metric, assessment.series.statistic
 
 
-def watch(known: WatchedSeries, budgets: Budgets, accepted: Iterable[AcceptedNight] = ()) -> Trend:
+def watch(
+    watched: WatchedSeries, budgets: Budgets, accepted: Iterable[AcceptedNight] = ()
+) -> Trend:
     """Judge the series that have enough nights."""
-    return trend(known.series, budgets, accepted, known.few, known.origins)
+    return trend(watched.series, budgets, accepted, watched.few, watched.origins)
 
 
 def names(series: Sequence[NightSeries]) -> list[str]:
     """Return a name for each series that no other series of the same metric has."""
-    times = Counter((one.line, one.name) for one in series)
+    times = Counter((each.line, each.name) for each in series)
     seen: Counter[tuple[str, str]] = Counter()
-    told = []
-    for one in series:
-        name = one.name
-        if times[one.line, name] > 1:
-            facts = (f"{x.replace('_', ' ')} {one.about[x]}" for x in _TOLD if one.about.get(x))
+    named = []
+    for each in series:
+        name = each.name
+        if times[each.line, name] > 1:
+            facts = (f"{x.replace('_', ' ')} {each.about[x]}" for x in _TOLD if each.about.get(x))
             name = f"{name} ({', '.join(facts)})"
-        seen[one.line, name] += 1
-        again = seen[one.line, name]
-        told.append(name if again == 1 else f"{name} ({again})")
-    return told
+        seen[each.line, name] += 1
+        again = seen[each.line, name]
+        named.append(name if again == 1 else f"{name} ({again})")
+    return named
 
 
 def _headline(lines: Sequence[TrendLine], few: int) -> str:
@@ -285,14 +290,14 @@ def _headline(lines: Sequence[TrendLine], few: int) -> str:
         # 2026-11-07, with …`.
         first, others = worse[0], len(worse) - 1
         dataset = first.assessed.series.about.get("dataset") or "an unknown dataset"
-        said = (
+        sentence = (
             f"{first.metric} of {first.arm} on {dataset} is {size(first.improvement or 0.0)} worse since "
             f"{first.since}"
         )
         if first.gain:
-            said = f"{first.gain[:1].upper()}{first.gain[1:]} ({first.metric}, {dataset}), since {first.since}"
+            sentence = f"{first.gain[:1].upper()}{first.gain[1:]} ({first.metric}, {dataset}), since {first.since}"
         more = f"; {others:,} more of {len(long):,} series got worse" if others else ""
-        return f"{said}, {words.through(first.changed)}{more}"
+        return f"{sentence}, {words.through(first.changed)}{more}"
     every, since = f"{len(long):,} series", min(line.days[-1] for line in long)
     unsettled = sum(line.status == OPEN for line in long)
     if unsettled:
@@ -319,56 +324,57 @@ def _summary(lines: Sequence[TrendLine], few: int) -> str:
     parts = [f"{counts[status]:,} {status}" for status in _RANK if counts[status]]
     parts += [f"{better:,} got better"] if better else []
     parts += [f"{drifts:,} drift"] if drifts else []
-    told = f"Of the series: {', '.join(parts)}. " if parts else ""
+    of_series = f"Of the series: {', '.join(parts)}. " if parts else ""
     span = f"{counted(len(days), 'night')}, {days[0]} to {days[-1]}."
-    return f"{told}{span} {words.few(few)}".strip()
+    return f"{of_series}{span} {words.few(few)}".strip()
 
 
-def _line(one: Assessment) -> TrendLine:
-    about, labels = one.series.about, [night.label for night in one.series.nights]
-    since, evidence = None if one.since is None else labels[one.since], about.get("evidence")
-    changes = "; ".join(change.sentence for change in one.changed)
+def _line(assessment: Assessment) -> TrendLine:
+    series, budget, first = assessment.series, assessment.budget, assessment.since
+    about, labels = series.about, [night.label for night in series.nights]
+    since, evidence = None if first is None else labels[first], about.get("evidence")
+    changes = "; ".join(change.sentence for change in assessment.changed)
     return TrendLine(
-        name=one.series.name, metric=one.series.line, status=one.status,
-        why=("regression of the gain: " if one.series.over else "") + words.WHY[one.reason],
-        said=words.said(one), improvement=one.improvement, low=one.low, high=one.high,
-        change=words.percent(one.improvement), interval=words.interval(one.low, one.high),
-        budget=one.budget, budget_text=f"{one.budget:.1%}", against=words.against(one),
-        since=since, since_text=since or "", last_before=labels[one.since - 1] if one.since else None,
-        changed=one.changed, changed_text=changes or "nothing that is recorded", moves=one.moves,
-        drift=one.drift, drift_text=words.drift(one.drift) if one.drift else "",
-        accepted=one.accepted, nights=len(labels),
-        days=tuple(dict.fromkeys(night.day for night in reversed(one.series.nights))),
+        name=series.name, metric=series.line, status=assessment.status,
+        why=("regression of the gain: " if series.over else "") + words.WHY[assessment.reason],
+        said=words.said(assessment), improvement=assessment.improvement, low=assessment.low, high=assessment.high,
+        change=words.percent(assessment.improvement), interval=words.interval(assessment.low, assessment.high),
+        budget=budget, budget_text=f"{budget:.1%}", against=words.against(assessment),
+        since=since, since_text=since or "", last_before=labels[first - 1] if first else None,
+        changed=assessment.changed, changed_text=changes or "nothing that is recorded", moves=assessment.moves,
+        drift=assessment.drift, drift_text=words.drift(assessment.drift) if assessment.drift else "",
+        accepted=assessment.accepted, nights=len(labels),
+        days=tuple(dict.fromkeys(night.day for night in reversed(series.nights))),
         about=tuple(about.items()), study=about.get("study"),
         arm=str(about.get("arm_label") or UNKNOWN), evidence=evidence,
-        evidence_text=badge(evidence) or "GPU", assessed=one, gain=words.gain(one),
+        evidence_text=badge(evidence) or "GPU", assessed=assessment, gain=words.gain(assessment),
     )  # fmt: skip
 
 
 # --- The trend as plain values for JSON: unknown is None, nothing is NaN.
 
 
-def trend_json(found: Trend) -> dict[str, Any]:
+def trend_json(judged: Trend) -> dict[str, Any]:
     """Return ``status``, ``headline`` and one object for each series, worst first, as a dict for
     JSON."""
     return {
-        "status": found.status,
-        "headline": found.headline,
-        "series": [_line_json(line) for line in found.lines],
+        "status": judged.status,
+        "headline": judged.headline,
+        "series": [_line_json(line) for line in judged.lines],
     }
 
 
 def _line_json(line: TrendLine) -> dict[str, Any]:
-    one, drift, accepted = line.assessed, line.drift, line.accepted
+    assessment, drift, accepted = line.assessed, line.drift, line.accepted
     return {
         "series": line.name,
         "about": {name: _without_numpy(value) for name, value in line.about},
-        "metric": one.series.metric,
-        "statistic": one.series.statistic,
+        "metric": assessment.series.metric,
+        "statistic": assessment.series.statistic,
         "line": line.metric,
         **{name: getattr(line, name) for name in ("status", "why", "said", "gain", "budget")},
-        **{name: getattr(one, name) for name in ("improvement", "low", "high", "p_value")},
-        "against": None if one.against is None else line.against,
+        **{name: getattr(assessment, name) for name in ("improvement", "low", "high", "p_value")},
+        "against": None if assessment.against is None else line.against,
         "first_bad": line.since,
         "last_before": line.last_before,
         "nights": line.nights,
@@ -401,17 +407,17 @@ class Release:
     @property
     def lines(self) -> tuple[str, ...]:
         """The metric lines of which something is known."""
-        known = (effect.series.line for effect in self.effects if effect.improvement is not None)
-        return tuple(dict.fromkeys(known))
+        lines = (effect.series.line for effect in self.effects if effect.improvement is not None)
+        return tuple(dict.fromkeys(lines))
 
     def of(self, line: str) -> tuple[ReleaseEffect, ...]:
         """Return what is known of one metric line, the worst first."""
-        known = [
+        of_line = [
             (effect.improvement, effect)
             for effect in self.effects
             if effect.series.line == line and effect.improvement is not None
         ]
-        return tuple(effect for _, effect in sorted(known, key=lambda one: one[0]))
+        return tuple(effect for _, effect in sorted(of_line, key=lambda pair: pair[0]))
 
 
 def release(series: Sequence[NightSeries], before: str, after: str) -> Release:
@@ -419,10 +425,10 @@ def release(series: Sequence[NightSeries], before: str, after: str) -> Release:
     effects = tuple(between_releases(series, before, after))
     if not effects:
         return Release((), f"No series was measured with both {before} and {after}.")
-    said = [effect.word for effect in effects]
+    verdicts = [effect.word for effect in effects]
     return Release(
         effects,
-        f"{after} against {before}: {said.count('better')} better, {said.count('worse')} worse and "
-        f"{said.count('no clear difference')} without a clear difference, of "
+        f"{after} against {before}: {verdicts.count('better')} better, {verdicts.count('worse')} worse and "
+        f"{verdicts.count('no clear difference')} without a clear difference, of "
         f"{len(effects):,} series.",
     )

@@ -79,35 +79,38 @@ def drift(one: "SeriesDrift") -> str:
     return f"drifts by {one.per_night * 100:+.2f} % a night since {one.since}, {percent(one.total)} so far"
 
 
-def said(one: "Assessment") -> str:
+def said(assessment: "Assessment") -> str:
     """Say what one series shows, in a sentence or three: also for those who cannot see its
     chart."""
-    level, by = "" if one.improvement is None else "No move of the level is shown.", one.accepted
-    if one.moves:
-        last = one.moves[-1]
-        more = f", the last of {len(one.moves)} moves" if len(one.moves) > 1 else ""
+    level, by = (
+        "" if assessment.improvement is None else "No move of the level is shown.",
+        assessment.accepted,
+    )
+    if assessment.moves:
+        last = assessment.moves[-1]
+        more = f", the last of {len(assessment.moves)} moves" if len(assessment.moves) > 1 else ""
         moved = f"{percent(last.improvement)} (95 %: {interval(last.low, last.high)})"
         level = f"The level moved: {moved} with {last.first}{more}."
     parts = (
-        _standing(one),
+        _standing(assessment),
         level,
-        "" if one.drift is None else f"It {drift(one.drift)}.",
+        "" if assessment.drift is None else f"It {drift(assessment.drift)}.",
         f"Judged from there on: night {by.night} was accepted by {by.by}: {by.why}." if by else "",
     )
     return " ".join(filter(None, parts))
 
 
-def gain(one: "Assessment") -> str | None:
+def gain(assessment: "Assessment") -> str | None:
     """Say what became of an arm's gain, and who moved: ``the gain of eagle3 K=3 over the baseline
     fell from +30.0 to +8.3 %: the baseline became 20.0 % faster``; None where it is no gain."""
-    over, metric = one.series.over, one.series.metric
-    if over is None or one.against is None or one.now is None:
+    over, metric = assessment.series.over, assessment.series.metric
+    if over is None or assessment.against is None or assessment.now is None:
         return None
-    arm = one.series.about.get("arm_label") or UNKNOWN
+    arm = assessment.series.about.get("arm_label") or UNKNOWN
     old, new, base_old, base_new = (
         fmean(night.mean for night in series.nights[nights])
-        for series in (one.series, over)
-        for nights in (slice(*one.against), slice(one.now, None))
+        for series in (assessment.series, over)
+        for nights in (slice(*assessment.against), slice(assessment.now, None))
     )
     was, now, base, own = (
         as_improvement(log, metric)
@@ -122,24 +125,24 @@ def gain(one: "Assessment") -> str | None:
     return f"the gain of {arm} over the baseline fell from {points(was)} to {points(now)} %{why}"
 
 
-def _standing(one: "Assessment") -> str:
-    labels = [night.label for night in one.series.nights]
-    if one.improvement is None or one.against is None or one.now is None:
-        return f"{counted(len(labels), 'night')}: {WHY[one.reason]}."
-    since = f" since {labels[one.since]}" if one.since is not None else ""
-    fell = gain(one)
+def _standing(assessment: "Assessment") -> str:
+    labels = [night.label for night in assessment.series.nights]
+    if assessment.improvement is None or assessment.against is None or assessment.now is None:
+        return f"{counted(len(labels), 'night')}: {WHY[assessment.reason]}."
+    since = f" since {labels[assessment.since]}" if assessment.since is not None else ""
+    fell = gain(assessment)
     return (f"{fell[:1].upper()}{fell[1:]}. " if fell else "") + (
-        f"{percent(one.improvement)} (95 %: {interval(one.low, one.high)}){since}: "
-        f"{_stretch(labels[one.now :])} against the best level before, {against(one)}. "
-        f"Verdict: {one.status}, {WHY[one.reason]}."
+        f"{percent(assessment.improvement)} (95 %: {interval(assessment.low, assessment.high)}){since}: "
+        f"{_stretch(labels[assessment.now :])} against the best level before, {against(assessment)}. "
+        f"Verdict: {assessment.status}, {WHY[assessment.reason]}."
     )
 
 
-def against(one: "Assessment") -> str:
+def against(assessment: "Assessment") -> str:
     """Return the nights that the last ones are compared with: ``2026-11-02 to 2026-11-06``."""
-    if one.against is None:
+    if assessment.against is None:
         return UNKNOWN
-    return _stretch([night.label for night in one.series.nights[slice(*one.against)]])
+    return _stretch([night.label for night in assessment.series.nights[slice(*assessment.against)]])
 
 
 def _stretch(labels: Sequence[str]) -> str:

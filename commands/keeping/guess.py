@@ -15,15 +15,20 @@ from typing import Any, Literal
 import click
 
 from analysis.matching.guess import BASELINE, SOME_METHOD, Guess, together
-from analysis.matching.guess_drafts import (
+from analysis.matching.guess_paths import (
     Named,
+    concurrency,
+    datasets,
     datasets_apart,
     drafts,
+    named,
     numbers_apart,
+    rate,
+    repeat,
     with_words,
+    without_sizes,
     words_apart,
 )
-from analysis.matching.guess_paths import concurrency, datasets, named, rate, repeat, without_sizes
 from commands.terminal import ends_of_paths, progress, show_table
 from ingest.clean import clean_text
 from ingest.discovery import find_units

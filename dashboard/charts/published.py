@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import altair as alt
 import pandas as pd
 
-from analysis.verdicts.finding import Finding
+from analysis.published.printed import Finding
 from answers.compare.values import short_name
 from answers.published.values import BADGE, MEAN, Plot, where_printed
 from answers.wording import badge, bracketed

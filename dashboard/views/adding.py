@@ -14,8 +14,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from analysis.matching.guess import BASELINE, SOME_METHOD, Guess, from_name, together
-from analysis.matching.guess_drafts import Named, datasets_apart, drafts, with_words
-from analysis.matching.guess_paths import datasets, repeat
+from analysis.matching.guess_paths import (
+    Named,
+    datasets,
+    datasets_apart,
+    drafts,
+    repeat,
+    with_words,
+)
 from analysis.matching.names import with_draft
 from answers.compare import values
 from answers.compare.answer import UploadAnswer, UploadedCell, answer_uploads

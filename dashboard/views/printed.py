@@ -15,7 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analysis.published.claims import Claims, as_improvement, judge
 from analysis.published.claims_file import Tables, read_claims
-from analysis.verdicts.finding import Finding
+from analysis.published.printed import Finding
 from answers.published import answer, values
 from answers.published.values import BADGE, MeasuredHere, Plot, PrintedTable, PublishedStudy
 from answers.wording import interval, percent

@@ -59,7 +59,7 @@ def test_output_input_and_total_are_three_views_of_one_bill() -> None:
 
 
 def test_an_unknown_rate_has_an_unknown_cost() -> None:
-    assert cost(1000.0, None, Basis(3.6)).as_json() == {
+    assert vars(cost(1000.0, None, Basis(3.6))) == {
         "usd_per_million_output_tokens": pytest.approx(1.0),
         "usd_per_million_input_tokens": None,
         "usd_per_million_total_tokens": None,

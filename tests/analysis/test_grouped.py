@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from analysis.matching.arms import ArmLevels
 from analysis.matching.comparison import Comparison, compare
 from analysis.matching.pairing import match
-from analysis.service.largest_load import Reach, largest_loads
-from analysis.service.slo import parse
+from analysis.service.slo import ArmReach, largest_loads, parse
 from warehouse.loads import Load
 
 LOADS = (1, 2, 4, 8, 16, 32, 64)
@@ -52,7 +51,7 @@ def test_a_largest_load_is_the_one_that_its_arm_has_alone(seed: int) -> None:
     values = measured(seed)
     loads = tuple(Load("concurrency", 4.0**place) for place in range(4))
 
-    def reached(rows: pd.DataFrame) -> dict[tuple[int, int], Reach]:
+    def reached(rows: pd.DataFrame) -> dict[tuple[int, int], ArmReach]:
         return largest_loads(ArmLevels(rows, pd.DataFrame(), loads), SLO)
 
     alone = {key: found for _, own in values.groupby(BY) for key, found in reached(own).items()}

@@ -4,8 +4,7 @@ import pandas as pd
 import pytest
 
 from analysis.matching.arms import ArmLevels
-from analysis.service.largest_load import Reach, largest_loads
-from analysis.service.slo import Slo, parse
+from analysis.service.slo import ArmReach, Slo, largest_loads, parse
 from warehouse.loads import Load
 
 SLO = parse("ttft:p95<200ms; itl:p99<10ms")
@@ -13,7 +12,7 @@ SLO = parse("ttft:p95<200ms; itl:p99<10ms")
 LOADS = tuple(Load("concurrency", float(value)) for value in range(20))
 
 
-def largest_load(rows: pd.DataFrame, slo: Slo, loads: tuple[Load, ...] = LOADS) -> Reach:
+def largest_load(rows: pd.DataFrame, slo: Slo, loads: tuple[Load, ...] = LOADS) -> ArmReach:
     """How far one arm goes."""
     values = rows.assign(setting=0, arm_id=0)
     return largest_loads(ArmLevels(values, pd.DataFrame(), loads), slo)[0, 0]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.matching.arms import ArmLevels, arm_levels, means
-from analysis.service.largest_load import dominators, points, unplaced
+from analysis.service.slo import dominators, points, unplaced
 
 Row = Callable[..., dict[str, Any]]
 positive = st.integers(1, 8).map(float)

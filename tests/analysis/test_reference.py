@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.matching.reference import against
+from analysis.matching.arms import against
 
 CELLS = pd.DataFrame(
     {

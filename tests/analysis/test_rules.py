@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from analysis.drafts.rules import Arm, Says, opinions
+from analysis.drafts.acceptance_tables import Arm, Says, opinions
 
 STUDY = Path(__file__).parents[2] / "examples/claims/published-study.yaml"
 

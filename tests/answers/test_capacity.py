@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis.money.paying import Hardware, Paying
-from analysis.service.largest_load import Level, Reach
-from analysis.service.slo import Pooled, parse
+from analysis.service.slo import ArmReach, Level, Pooled, parse
 from answers.cost import words
 from answers.cost.capacity import (
     ArmCapacity,
@@ -34,7 +33,7 @@ def _arm(name: str, met: bool | None, load: Load = AT_8) -> ArmCapacity:
     level = Level(load, met, () if met else ("ttft:p95<80ms (90.0 ms)",), (), 1, int(met is True))
     place = ArmPlace("code", name, name, (), None, "code", "gpu", Hardware())
     at = LoadService(level, None, Pooled(None, None, None), frozenset({f"{name} cell"}))
-    reach = Reach(load if met else None, (level,), "")
+    reach = ArmReach(load if met else None, (level,), "")
     return ArmCapacity(place, reach, (at,), None, None, "")
 
 

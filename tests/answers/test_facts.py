@@ -9,7 +9,7 @@ import pandas.testing
 import pytest
 from click.testing import CliRunner
 
-from analysis.matching.reference import BASELINE
+from analysis.matching.arms import BASELINE
 from answers import code_hash
 from answers.ground import Ground, derive, ground, ground_of, rows_of
 from commands.keeping import ingest as intake

@@ -10,8 +10,16 @@ from typing import Any
 
 import pytest
 
-from analysis.matching.guess_drafts import Named, datasets_apart, drafts
-from analysis.matching.guess_paths import concurrency, datasets, named, rate, repeat
+from analysis.matching.guess_paths import (
+    Named,
+    concurrency,
+    datasets,
+    datasets_apart,
+    drafts,
+    named,
+    rate,
+    repeat,
+)
 from tests.ingest.readers.test_inferencex import ROW
 from tests.ingest.readers.test_sglang import line as sglang_line
 

@@ -110,7 +110,7 @@ class Nightly:
         return self.folder / "said.log"
 
     def history(self) -> list[NightSummary]:
-        return beside.nights(self.warehouse)
+        return list(beside.nights_history(self.warehouse).nights)
 
     def texts(self) -> Iterator[tuple[Path, str]]:
         """Everything that was written, but the results of the load generator."""

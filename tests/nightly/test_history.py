@@ -38,7 +38,7 @@ def test_what_is_written_is_read_again_newest_first(tmp_path: Path) -> None:
     for one in (later, night()):
         write_summary(tmp_path, one)
 
-    assert beside.nights(tmp_path) == [later, night()]
+    assert beside.nights_history(tmp_path).nights == (later, night())
     assert (tmp_path / "nights" / "lab" / "2026-11-21T22-00-00Z.json").exists()
 
 
@@ -47,7 +47,7 @@ def test_a_night_that_goes_on_replaces_its_own_entry(tmp_path: Path) -> None:
     before = beside.nights_version(tmp_path)
     write_summary(tmp_path, night())
 
-    assert [one.outcome for one in beside.nights(tmp_path)] == ["regression"]
+    assert [one.outcome for one in beside.nights_history(tmp_path).nights] == ["regression"]
     assert beside.nights_version(tmp_path) != before
 
 
@@ -95,7 +95,7 @@ def test_other_files_are_not_taken_for_nights(tmp_path: Path) -> None:
 
 
 def test_no_folder_is_no_night(tmp_path: Path) -> None:
-    assert beside.nights(tmp_path / "nothing") == []
+    assert beside.nights_history(tmp_path / "nothing").nights == ()
     beside.nights_version(tmp_path / "nothing")
 
 

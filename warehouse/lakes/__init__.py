@@ -57,11 +57,6 @@ class CatalogueTarget:
     uri: str
     password: str | None = None
 
-    @property
-    def is_postgres(self) -> bool:
-        """Return whether the catalogue is kept in Postgres."""
-        return urlsplit(self.uri).scheme in ("postgresql", "postgres")
-
     def safe(self, text: str) -> str:
         """Return the first line of what a library said, without the password."""
         line = " ".join((text.strip().splitlines() or ["no reason given"])[0].split())
@@ -359,7 +354,7 @@ def publish_ducklake(
 def _catalogue(order: PublicationOrder) -> str:
     """Return the catalogue as DuckLake takes it. Raises InvalidInput for another."""
     uri = order.target.uri
-    if order.target.is_postgres and "://" in uri:
+    if uri.lower().startswith(("postgresql://", "postgres://")):
         return f"postgres:{uri}"
     if "://" in uri or uri.partition(":")[0] in ("postgres", "ducklake", "sqlite", "mysql"):
         raise InvalidInput(

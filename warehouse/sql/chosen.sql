@@ -40,3 +40,17 @@ where cell not in (select cell from left_out)
     and (len(study_in) = 0 or list_contains(study_in, coalesce(study, 'unknown')))
     and (since is null or started_at >= since)
     and (until is null or started_at < until + 1);
+
+-- The same by one struct, as `Filters.as_parameters` makes it.
+create macro kept_by(filters) as table
+from chosen(
+    struct_extract(filters, 'model')::varchar[],
+    struct_extract(filters, 'gpu')::varchar[],
+    struct_extract(filters, 'engine_version')::varchar[],
+    struct_extract(filters, 'dataset')::varchar[],
+    struct_extract(filters, 'tensor_parallel_size')::varchar[],
+    struct_extract(filters, 'arm')::varchar[],
+    struct_extract(filters, 'study')::varchar[],
+    struct_extract(filters, 'since')::date,
+    struct_extract(filters, 'until')::date
+);

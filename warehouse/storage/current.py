@@ -130,7 +130,7 @@ def cells_held(root: Path) -> int:
 
 
 @dataclass
-class _Look:
+class _LastLook:
     """How the last look at a store ended, and when the copy last answered without it (monotonic s)."""
 
     at: float
@@ -142,7 +142,7 @@ class _Look:
         return isinstance(self.trouble, WarehouseUnreachable)
 
 
-_looked: dict[Path, _Look] = {}
+_looked: dict[Path, _LastLook] = {}
 
 
 def follow(root: Path) -> None:
@@ -174,19 +174,19 @@ def reach(root: Path) -> None:
         raise look.trouble
 
 
-def _look(root: Path) -> _Look:
+def _look(root: Path) -> _LastLook:
     trouble = None
     try:
         pull(root)
     except DraftboardError as error:
         trouble = error
-    _looked[root] = _Look(time.monotonic(), trouble)
+    _looked[root] = _LastLook(time.monotonic(), trouble)
     return _looked[root]
 
 
 def stay(root: Path) -> None:
     """Never look at the store from this process: it may not, or has no credentials."""
-    _looked[root] = _Look(math.inf)
+    _looked[root] = _LastLook(math.inf)
 
 
 def not_fresh(root: Path) -> str | None:
@@ -201,7 +201,7 @@ def not_fresh_since(moment: float) -> list[str]:
     """Return that sentence for each warehouse whose copy answered alone since a ``moment``
     (monotonic s)."""
     alone = [root for root, look in _looked.items() if look.answered_alone >= moment]
-    return [said for root in alone if (said := not_fresh(root)) is not None]
+    return [sentence for root in alone if (sentence := not_fresh(root)) is not None]
 
 
 # --- What comes from an object store.
@@ -445,8 +445,8 @@ def announced(store: "ObjectStore") -> tuple[str | None, frozenset[str]]:
     """Return which machine removes what a store does not need any more, and what is about to go."""
     stored = store.get(COLLECTING)
     try:
-        said = {} if stored is None else json.loads(stored.content)
-        return said.get("machine"), frozenset(said.get("going", ()))
+        announcement = {} if stored is None else json.loads(stored.content)
+        return announcement.get("machine"), frozenset(announcement.get("going", ()))
     except (ValueError, AttributeError, TypeError):
         return None, frozenset()
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.prediction.posterior import LEVEL
 from analysis.prediction.rows import Floats, Mask, Rows
-from analysis.prediction.step_time import Fit, fit_first_token, fit_step_time
+from analysis.prediction.step_time import FIRST_TOKEN_LENGTHS, LEVEL, Fit, fit_times
 from warehouse.errors import InvalidInput
 
 Law = Callable[[Any, Any], Any]
@@ -29,7 +28,7 @@ def groups(rows: Rows) -> Mask:
 
 def fitted(law: Law, rows: Rows | None = None) -> Fit:
     rows = grid() if rows is None else rows
-    return fit_step_time(rows, law(rows.batch, rows.k), groups(rows))
+    return fit_times(rows, law(rows.batch, rows.k), groups(rows))
 
 
 def straight(c: Floats, k: Floats) -> Floats:
@@ -90,7 +89,7 @@ def test_noise_gives_a_band_that_holds_as_many_as_it_says() -> None:
     truth = compute_bound(rows.batch, rows.k)
     for _ in range(60):
         noisy = truth * np.exp(chance.normal(0, 0.05, len(truth)))
-        band = fit_step_time(rows, noisy, groups(rows)).at(rows).spread()
+        band = fit_times(rows, noisy, groups(rows)).at(rows).spread()
         again = truth * np.exp(chance.normal(0, 0.05, len(truth)))
         held.append(np.mean((band.low <= again) & (again <= band.high)))
     assert LEVEL - 0.04 < np.mean(held) < LEVEL + 0.05
@@ -100,7 +99,7 @@ def test_noise_gives_a_band_that_holds_as_many_as_it_says() -> None:
 @given(st.lists(st.floats(0.1, 100), min_size=16, max_size=16))
 def test_no_step_takes_less_than_nothing_whatever_was_measured(times: list[float]) -> None:
     rows = grid()
-    found = fit_step_time(rows, np.array(times), groups(rows))
+    found = fit_times(rows, np.array(times), groups(rows))
     band = found.at(rows).spread()
     assert (band.low > 0).all()
     assert (band.low <= band.middle).all()
@@ -122,20 +121,22 @@ def test_a_first_token_waits_for_its_own_prompt_where_lengths_differ() -> None:
     rows = Rows(*(np.tile(values, 2) for values in vars(short).values()))
     rows.prompt_tokens[len(short.k) :] = 4000.0
     ttft = 20 + 0.05 * rows.prompt_tokens + 0.4 * rows.batch
-    found = fit_first_token(rows, ttft, groups(rows))
+    found = fit_times(rows, ttft, groups(rows), FIRST_TOKEN_LENGTHS)
     assert found.knows_prompts
     assert found.at(rows).mean() == pytest.approx(ttft, rel=0.02)
-    assert not fit_first_token(short, ttft[: len(short.k)], groups(short)).knows_prompts
+    assert not fit_times(
+        short, ttft[: len(short.k)], groups(short), FIRST_TOKEN_LENGTHS
+    ).knows_prompts
 
 
 def test_nothing_measured_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no measurement to fit"):
-        fit_step_time(grid().where(np.zeros(16, dtype=bool)), np.zeros(0), np.zeros((0, 0), bool))
+        fit_times(grid().where(np.zeros(16, dtype=bool)), np.zeros(0), np.zeros((0, 0), bool))
 
 
 def test_one_measurement_is_enough_for_a_time_and_for_no_choice_of_law() -> None:
     rows = grid(ks=(3,), loads=(8,))
-    found = fit_step_time(rows, np.array([12.0]), np.zeros((0, 1), dtype=bool))
+    found = fit_times(rows, np.array([12.0]), np.zeros((0, 1), dtype=bool))
     assert found.at(rows).mean() == pytest.approx([12.0], rel=0.05)
     assert [one.error for one in found.choices] == [None, None]
 
@@ -144,7 +145,7 @@ def test_errors_are_relative_so_a_slow_load_does_not_drown_a_fast_one() -> None:
     rows = grid(loads=(1, 100))
     times = straight(rows.batch, rows.k) * np.where(rows.batch > 1, 10, 1)
     fast = rows.batch == 1
-    found = fit_step_time(rows, times, groups(rows)).at(rows.where(fast)).mean()
+    found = fit_times(rows, times, groups(rows)).at(rows.where(fast)).mean()
     assert found == pytest.approx(times[fast], rel=0.12)
 
 
@@ -181,7 +182,7 @@ def test_a_withheld_k_of_a_real_server_is_predicted_within_a_few_percent(dataset
     group = np.array([k == one for one in range(1, 6)])
     at, row = np.nonzero(group)
     errors = np.abs(
-        fit_step_time(rows, step, group).without(rows.where(row), at).mean() / step[row] - 1
+        fit_times(rows, step, group).without(rows.where(row), at).mean() / step[row] - 1
     )
     assert np.mean(errors) < 0.05
     assert errors.max() < 0.12

@@ -9,11 +9,10 @@ import pytest
 
 from analysis.drafts.acceptance_tables import position_counts
 from analysis.matching.arms import load_points, of_family
-from analysis.prediction.posterior import LEVEL
 from analysis.prediction.reach import Question
 from analysis.prediction.rows import Points, Positions, points_of, positions_of
-from analysis.prediction.trials import Withheld
-from analysis.prediction.whatif import Forecast, Model, Prediction, build, forecast
+from analysis.prediction.step_time import LEVEL
+from analysis.prediction.whatif import Forecast, Model, Prediction, Withheld, build, forecast
 from warehouse.errors import InvalidInput
 
 Study = Callable[..., Any]

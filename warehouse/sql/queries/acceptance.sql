@@ -1,14 +1,5 @@
 -- One row per kept cell and source of acceptance.
--- Parameters: the filters ($model, $gpu, $engine_version, $dataset, $tensor_parallel_size, $arm, $study,
--- $since, $until).
-with kept as (
-    from chosen(
-    $model::varchar[], $gpu::varchar[], $engine_version::varchar[], $dataset::varchar[],
-    $tensor_parallel_size::varchar[], $arm::varchar[], $study::varchar[],
-    $since::date, $until::date
-)
-)
-
+-- Parameters: $filters.
 select
     cells.cell_id,
     acceptance.source,
@@ -18,6 +9,6 @@ select
     acceptance.rate,
     acceptance.mean_length
 from acceptance
-semi join kept using (cell)
+semi join kept_by($filters) using (cell)
 join cells using (cell)
 order by acceptance.cell, acceptance.source

@@ -1,14 +1,5 @@
 -- One row per kept cell, metric and statistic: canonical where there is one, else reported.
--- Parameters: the filters ($model, $gpu, $engine_version, $dataset, $tensor_parallel_size, $arm, $study,
--- $since, $until), $metrics, $statistics.
-with kept as (
-    from chosen(
-    $model::varchar[], $gpu::varchar[], $engine_version::varchar[], $dataset::varchar[],
-    $tensor_parallel_size::varchar[], $arm::varchar[], $study::varchar[],
-    $since::date, $until::date
-)
-)
-
+-- Parameters: $filters, $metrics, $statistics.
 select
     cells.cell_id,
     measurements.origin,
@@ -16,7 +7,7 @@ select
     measurements.statistic,
     measurements.value
 from measurements
-semi join kept using (cell)
+semi join kept_by($filters) using (cell)
 join cells using (cell)
 where measurements.preferred
     and list_contains($metrics::varchar[], measurements.metric)

@@ -1,16 +1,7 @@
 -- One row per ingested source and run within it, newest first; `excluded` is the reason of an
 -- exclusion by name, null where there is none.
--- Parameters: the filters ($model, $gpu, $engine_version, $dataset, $tensor_parallel_size, $arm, $study,
--- $since, $until).
-with kept as (
-    from chosen(
-    $model::varchar[], $gpu::varchar[], $engine_version::varchar[], $dataset::varchar[],
-    $tensor_parallel_size::varchar[], $arm::varchar[], $study::varchar[],
-    $since::date, $until::date
-)
-),
-
-totals as (
+-- Parameters: $filters.
+with totals as (
     select
         source_id,
         run_id,
@@ -32,7 +23,7 @@ totals as (
         sum(flags)::bigint as flags,
         count(*) filter (status = 'failed') as failed
     from cells
-    semi join kept using (cell)
+    semi join kept_by($filters) using (cell)
     group by source_id, run_id
 )
 

@@ -1,1 +1,0 @@
-"""One published figure judged: whether it follows from its own row."""
