@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,14 @@ import pytest
 from runners.measuring.guidellm import (
     LoadRequest,
     command,
-    judge,
     key_environment,
     load_request,
     planned_command,
 )
+from runners.measuring.loading import Loader, judge
 from runners.planning.loads import LoadLevel
 from runners.planning.plan import make_plan
+from runners.probes.interpreter import named_in
 from tests.runners.conftest import lab_executable
 from tests.runners.engine import fake_engine
 from warehouse.errors import RunnerError
@@ -54,12 +54,10 @@ def test_a_release_sends_each_prompt_once_with_the_studys_parameters(
         )  # fmt: skip
         argv = command(str(executable), version, asked)
         env = {} if key is None else key_environment(version, asked, key)
-        done = subprocess.run(
-            argv, env=os.environ | env, capture_output=True, text=True, check=False
-        )
-    assert key is None or key not in done.stdout + done.stderr + " ".join(argv)
-
-    assert done.returncode == 0, done.stderr[-2000:]
+        with Loader(named_in(executable), dict(os.environ), tmp_path / "log") as loader:
+            assert loader.python is not None
+            assert loader.run(argv, env, 60.0, lambda: None) is None
+    assert key is None or key not in loader.log.read_text() + " ".join(argv)
     assert judge(report, PROMPTS, 0.0) is None
     level = json.loads(report.read_text())["benchmarks"][0]
     made = level["scheduler_metrics"]["requests_made"]
