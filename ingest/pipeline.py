@@ -46,7 +46,7 @@ class IngestOutcome:
     generation: int = 0
     passed_over: list[Path] = field(default_factory=list)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return the object that ``--json`` prints."""
         return {
             "accepted": self.accepted,

@@ -113,7 +113,7 @@ def events(night: NightSummary, judged: Judgement | None, box: Outbox, link: str
     worse in a night after it was told. ``link``: address of the dashboard."""
     judged_worse = () if judged is None else judged.regressions
     judged_drifts = () if judged is None else judged.drifts
-    worse = [r for r in judged_worse if r.since[:10] > box.series.get(_series_of(r), "")]
+    worse = [r for r in judged_worse if r.since[:10] > box.series.get(identity(r), "")]
     drifts = [d for d in judged_drifts if d.since[:10] > box.series.get(d.key, "")]
     # Regressions that began in one night most likely have one cause, so they make one message.
     worse.sort(key=lambda regression: (regression.since, regression.improvement))
@@ -172,12 +172,8 @@ def _regressed(night: NightSummary, found: list[Regression], link: str) -> Event
     return Event(
         f"regression {night.night} {worst.since}", "failure",
         f"Draftboard: {night.study}: {what} since {worst.since} ({len(found):,} series)",
-        _body(lines), tuple(map(_series_of, found)),
+        _body(lines), tuple(map(identity, found)),
     )  # fmt: skip
-
-
-def _series_of(one: Regression) -> str:
-    return identity(one.about, one.metric, one.statistic, one.gain)
 
 
 def _first(lines: Sequence[str]) -> list[str]:

@@ -327,7 +327,7 @@ class Judgement(StrictPart):
     drifts: tuple[Decline, ...] = ()
 
     @property
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> dict[str, object]:
         """What a night's summary keeps of the judgement."""
         return {
             "verdict": self.verdict,
@@ -363,7 +363,7 @@ def _decline(line: "TrendLine") -> Decline:
     assert line.drift is not None
     about, series = _about(line), line.assessed.series
     return Decline(
-        key=f"drift {identity(about, series.metric, series.statistic, line.gain)}",
+        key=f"drift {_key(about, series.metric, series.statistic, line.gain)}",
         line=line.metric, about=about, since=line.drift.since,
         said=f"{line.name}: {line.metric} {line.drift_text}",
     )  # fmt: skip
@@ -384,8 +384,13 @@ def _about(line: "TrendLine") -> dict[str, bool | int | float | str | None]:
     return {name: plain(value) for name, value in line.about}
 
 
-def identity(about: Mapping[str, object], metric: str, statistic: str, gain: str | None) -> str:
+def identity(regression: Regression) -> str:
     """Return what makes a series the same from night to night."""
+    about, metric = regression.about, regression.metric
+    return _key(about, metric, regression.statistic, regression.gain)
+
+
+def _key(about: Mapping[str, object], metric: str, statistic: str, gain: str | None) -> str:
     return json.dumps([about, metric, statistic, *(["gain"] if gain else [])], sort_keys=True)
 
 

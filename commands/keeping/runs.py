@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from warehouse.annotations import Action, Annotation
 
 
-# --- ``draftboard runs`` and ``diff``: what the warehouse holds, and how two of it differ.
+# --- ``draftboard runs``: what the warehouse holds.
 
 
 Row = dict[str, Any]
@@ -275,7 +275,7 @@ def _list(root: Path, with_json: bool) -> None:
     )
 
 
-def annotation_json(event: "Annotation") -> dict[str, Any]:
+def annotation_json(event: "Annotation") -> dict[str, object]:
     """Return an annotation as a dict for JSON; what its target lacks is left out."""
     target = {name: value for name, value in vars(event.target).items() if value is not None}
     stated = {name: value for name, value in vars(event).items() if value is not None}

@@ -151,9 +151,6 @@ def _launch(plan: Plan, launch_id: str) -> Launch:
         raise RunnerError(f"The study has no launch {launch_id}; it has {names}.") from None
 
 
-# --- ``draftboard collect``: results of several nodes in one folder.
-
-
 # --- Results of several nodes brought into one folder; nothing is overwritten, nothing is guessed.
 #
 # Each node may write into a folder of its own. Cells are copied whole, under a hidden name first, so

@@ -72,7 +72,7 @@ class LocalHost:
         seconds, self._start_s = self._start_s, 0.0
         return seconds
 
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> dict[str, object]:
         """Return the engine's own configuration where it tells, and what only the study says."""
         stated = agreement.precision_is_stated(self.resolved, self._study)
         config = {} if self.resolved is None else self.resolved.as_json()
@@ -128,7 +128,7 @@ class RemoteHost:
         }
         return {name: value for name, value in known.items() if value is not None}
 
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> dict[str, object]:
         """Return for the record's environment what the server says, and what only the study
         says."""
         return {

@@ -57,7 +57,7 @@ class Resolved:
     adaptive_verification: bool | None = None
     disable_eagle_block_drop: bool | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return what is known, by name, without the field ``whole``."""
         return {name: value for name, value in vars(self).items()
                 if value is not None and name != "whole"}  # fmt: skip

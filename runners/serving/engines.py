@@ -407,7 +407,7 @@ class Software:
         parts = [f"{name}{version}" for name, version in versions if name and version]
         return re.sub(r"[^A-Za-z0-9.+_-]", "_", "-".join(parts))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return what is known, by name, as a dict for JSON."""
         return {name: value for name, value in vars(self).items() if value is not None}
 

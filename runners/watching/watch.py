@@ -248,7 +248,7 @@ class Beside:
             self.met |= now or {}
         return {} if self._count is None else {BESIDE: self._count}
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Return for a record's environment which launches this cell met; nothing where it cannot
         be told."""
         if self._count is None:
@@ -344,7 +344,7 @@ class Watch:
             "restart the machine, then run the same command again: what was good is kept.",
         )
 
-    def notes(self) -> dict[str, Any]:
+    def notes(self) -> dict[str, object]:
         """Return for a record's environment which launches the cell met, and why no GPU was
         read."""
         unread = {} if self.gpus.reason is None else {"gpus_unread": self.gpus.reason}

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from analysis.nightly.regressions import SeriesDrift
 from commands.gate import judge
-from nightly.nights import Judgement, identity, judgement
+from nightly.nights import Judgement, identity, judgement_of
 from tests.commands.asking import run
 from warehouse.filters import Filters
 
 
 def test_what_a_night_keeps_is_what_the_gate_says(place: Path) -> None:
-    found = judgement(judge(place, Filters(), None, ()))
+    found = judgement_of(judge(place, Filters(), None, ()))
 
     said = json.loads(run("gate", "--json", "--warehouse", str(place)).stdout)
     worse = [row for row in said["series"] if row["status"] == "regression"]
@@ -35,5 +35,5 @@ def test_a_drift_downwards_is_kept_and_one_upwards_is_not(place: Path) -> None:
     trend = judge(place, Filters(), None, ())
     for total, kept in ((-0.03, 1), (0.02, 0)):
         drift = SeriesDrift("2026-01-03", total / 20, total)
-        found = judgement(replace(trend, lines=(replace(trend.lines[0], drift=drift),)))
+        found = judgement_of(replace(trend, lines=(replace(trend.lines[0], drift=drift),)))
         assert len(found.drifts) == kept

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from nightly.nights import write
+from nightly.nights import write_summary
 from tests.dashboard.opening import opened
 from tests.nightly.test_history import FINE, night, with_stages
 from warehouse import annotations
@@ -24,7 +24,7 @@ def place(empty_place: Path, fill_cells, make_facts) -> Path:
     """A warehouse with three nights of two studies."""
     fill_cells(empty_place, "a cell", [make_facts()])
     for one in (night(), LATER, OTHER):
-        write(empty_place, one)
+        write_summary(empty_place, one)
     return empty_place
 
 
@@ -126,7 +126,7 @@ def test_a_damaged_summary_is_said_and_the_others_are_shown(place: Path) -> None
 
 def test_a_night_that_ends_appears_without_an_ingest(place: Path) -> None:
     page = _opened()
-    write(place, night(started=night().started.replace(day=23), night="2026-11-23"))
+    write_summary(place, night(started=night().started.replace(day=23), night="2026-11-23"))
     page.run()
 
     assert _nights(page)[0] == "2026-11-23"
@@ -139,7 +139,7 @@ def test_markup_in_what_was_said_stays_text(place: Path) -> None:
         stages=tuple(s.model_copy(update={"status": "failed", "said": hostile})
                      for s in with_stages()),
     )  # fmt: skip
-    write(place, bad)
+    write_summary(place, bad)
 
     page = _opened()
 
