@@ -7,7 +7,7 @@ from itertools import groupby
 from analysis.matching.comparison import improvement
 from analysis.metric_words import read_metric
 from analysis.published import claims_measured
-from analysis.published.claims import Claims, better_of, judge
+from analysis.published.claims import Claims, as_improvement, better_of, judge
 from analysis.published.claims_file import Row, Tables, read_claims
 from analysis.published.printed import decimal, follows, gains, measures
 from analysis.verdicts.finding import Finding, shown
@@ -162,10 +162,12 @@ class _Printed:
             gain = f"{decimal(printed):+} %" if unit == "%" else f"{decimal(printed)}x"
         baseline, speculative = (value.text for value in one.printed(("", "")))
         flag = FLAGS[finding.kind] if finding and finding.flagged and finding.kind else None
+        better = None if finding is None else as_improvement(finding)
+        both = (better.published, better.recomputed) if better and better.unit == "%" else None
         line = PrintedLine(
             one.named.metric, one.named.statistic,
             metric_name(one.named.metric, one.named.statistic), one.unit, one.of, baseline,
-            speculative, gain, follow, flag,
+            speculative, gain, follow, flag, both,
         )  # fmt: skip
         # None where the line compares two numbers of draft tokens, or tells a peak.
         if self.arms(one.row)[0] != "baseline":
