@@ -28,7 +28,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.routing import Mount, Route
 from streamlit import App, net_util
 
-from dashboard.doors.addresses import AGENTS, API, HEALTH, LLMS, LOGIN, METRICS, base
+from dashboard.doors.addresses import AGENTS, API, HEALTH, LLMS, LOGIN, METRICS, SEEN, base
 from dashboard.doors.api import Agents, application, llms
 from dashboard.doors.gate import Gate, Headers, broken, log_in
 from dashboard.doors.metrics import metrics
@@ -36,6 +36,7 @@ from dashboard.doors.quotas import Quotas
 
 # Read before the first reader comes, who would wait for it.
 from dashboard.views import VIEWS
+from dashboard.welcome import seen
 
 #: <malloc.h> of the GNU C library: from which size on memory is mapped and given back at once, and
 #: how many heaps the threads share.
@@ -118,6 +119,7 @@ app = App(
         Route(f"{base()}{HEALTH}", healthz),
         Route(f"{base()}{LOGIN}", log_in),
         Route(f"{base()}{METRICS}", metrics),
+        Route(f"{base()}{SEEN}", seen),
         Route(f"{base()}{LLMS}", llms),
         Route(f"{base()}{AGENTS}", Agents()),
         Mount(f"{base()}{API.rstrip('/')}", app=application()),

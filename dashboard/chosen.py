@@ -3,6 +3,7 @@ load) and the parts in which it is shown."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -164,7 +165,7 @@ def choices(
     return offer_of(
         question.filters, known, studied,
         lambda: ask(shelf, subjects, SubjectsQuestion(allow=question.allow)),
-        lambda named: decided(shelf, unfiltered, named).overview is not None,
+        lambda named: decided(shelf, unfiltered, named).overview is not None, gpu_first=True,
     )  # fmt: skip
 
 
@@ -174,19 +175,31 @@ def offer_of(
     studies: Sequence[PublishedStudy],
     every: Callable[[], Sequence[NamedSubject]],
     shows: Callable[[NamedSubject], bool],
+    gpu_first: bool = False,
 ) -> SubjectOffer:
     """Return the published studies that the filters keep, then the subjects that are ``kept``.
-    ``every``: the subjects without filters; ``shows``: whether one of them can be shown then."""
-    names = (*(study.title for study in studies if study.meets(filters)), *kept)
+    ``every``: the subjects without filters; ``shows``: whether one of them can be shown then;
+    ``gpu_first``: what was measured on a GPU stands before the studies."""
+    met = [study.title for study in studies if study.meets(filters)]
+    names = _ordered(kept.values(), met, gpu_first)
     if filters == Filters():
         return SubjectOffer(names)
-    printed, there = tuple(study.title for study in studies), every()
-    shown = next(iter(kept), None)
+    there = {named.name: named for named in every()}
+    without = _ordered(there.values(), [study.title for study in studies], gpu_first)
     # Asking takes as long as showing, so only those before the one that is shown are asked about.
-    first = printed[0] if printed else shown and next(
-        (named.name for named in there if named.name == shown or shows(named)), None
-    )  # fmt: skip
-    return SubjectOffer(names, (*printed, *(named.name for named in there)), first)
+    first = next(
+        (name for name in without if name in names[:1] or name not in there or shows(there[name])),
+        None,
+    )
+    return SubjectOffer(names, without, first)
+
+
+def _ordered(
+    own: Iterable[NamedSubject], printed: Sequence[str], gpu_first: bool
+) -> tuple[str, ...]:
+    subjects = list(own)
+    first = [one.name for one in takewhile(lambda one: gpu_first and one.on_gpu, subjects)]
+    return (*first, *printed, *(one.name for one in subjects[len(first) :]))
 
 
 def decided(shelf: Shelf, question: DecideQuestion, about: NamedSubject) -> SubjectDecision:
@@ -237,11 +250,26 @@ def chosen(
 
 
 def traffics(subject: Overview) -> dict[str, Decision]:
-    """Return name -> decision, those that lead first."""
-    return {subject.place(decision): decision for decision in subject.ordered}
+    """Return name -> decision, those that lead first; what was decided at one load alone draws no line
+    and stands last."""
+    there = sorted(subject.ordered, key=lambda decision: len(decision.levels) < 2)
+    return {subject.place(decision): decision for decision in there}
 
 
 # --- The parts in which a decision is shown, of the warehouse's results or of a reader's own files.
+
+
+#: Why answers of a CPU and of a GPU differ.
+_WHERE = (
+    "What a draft step costs beside a step of the target is the hardware's and the engine's, so GPU and "
+    "CPU lab need not agree on the same models and texts: measure where you serve."
+)
+
+
+def where_measured(known: Iterable[NamedSubject]) -> None:
+    """Say to measure where one serves, where results of a GPU stand beside those of a CPU."""
+    if {"gpu", "cpu"} <= {named.about.evidence for named in known}:
+        st.caption(_WHERE)
 
 
 def load_map(
@@ -259,18 +287,20 @@ def tiles(one: Decision) -> None:
     known = tables.tiles(one)
     if not known and one.doubts:
         st.info(plain(one.doubts[0]))
-    for tile in known:
-        st.metric(tile.label, tile.value, tile.note, delta_color="off", delta_arrow="off")
+    for place, tile in zip(st.columns(max(len(known), 1)), known, strict=False):
+        place.metric(tile.label, tile.value, tile.note, delta_color="off", delta_arrow="off")
 
 
 def paste(one: Decision) -> None:
-    """Draw what to give the engine."""
-    if one.config:
-        copied(f"--speculative-config '{one.config}'")
-    if one.serve:
-        copied(one.serve)
+    """Draw what to give the engine, and what measures the launches that are missing."""
+    if one.serve or one.config:
+        copied(one.serve or f"--speculative-config '{one.config}'")
+    command, before = tables.to_measure(one)
+    if command:
+        copied(command)
     missing = tables.nothing_to_paste(one) if one.serve is None else ""
-    notes = "  ".join(filter(None, [tables.entries(one), missing, *tables.table_notes(one)]))
+    told = [tables.entries(one), missing, *tables.table_notes(one), before]
+    notes = "  ".join(filter(None, told))
     if notes:
         st.caption(plain(notes))
 

@@ -4,7 +4,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +29,10 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#|$~:&!])")
 #: web, or of a person. A word joiner is seen by nobody and ends what it looks for.
 _LINKED = re.compile(r"(?i)(https?://|www(?=\.)|@(?=[\w-]+\.))")
 _JOINER = "\u2060"
+#: A number as text, ``+20.1 %``, or an interval of two; and what stands where there is none.
+_VALUE = r"[-+]?\d[\d,]*(\.\d+)?\+?"
+_NUMBER = re.compile(rf"{_VALUE}( to {_VALUE})?(\s?(%|x|s|ms|min|h|USD|tok/s))?")
+_UNTOLD = frozenset({"–", "unknown", "no interval", "none: one launch", "not printed"})
 
 
 def sentence(error: Exception) -> str:
@@ -107,10 +111,12 @@ def fold(label: str, key: str, draw: Callable[[], object], opened: bool = False)
 
 @dataclass(frozen=True)
 class TableRows:
-    """A table as it is sent to a browser, made once and cached: at most ``TABLE_ROWS`` rows."""
+    """A table as it is sent to a browser, made once and cached: at most ``TABLE_ROWS`` rows.
+    ``numbers``: the columns of texts that are numbers, which stand at the right."""
 
     rows: pa.Table
     total: int
+    numbers: tuple[str, ...] = ()
 
 
 def shown(rows: pd.DataFrame) -> TableRows:
@@ -119,7 +125,15 @@ def shown(rows: pd.DataFrame) -> TableRows:
     first = rows.head(TABLE_ROWS)
     gaps = [name for name in first if first[name].isna().any()]
     first = first.assign(**{str(name): first[name].map(_text) for name in gaps})
-    return TableRows(pa.Table.from_pandas(first, preserve_index=False), len(rows))
+    numbers = tuple(str(name) for name in first if _is_number(first[name]))
+    return TableRows(pa.Table.from_pandas(first, preserve_index=False), len(rows), numbers)
+
+
+def _is_number(column: pd.Series) -> bool:
+    if not all(isinstance(one, str) for one in column):
+        return False
+    told = set(column) - _UNTOLD
+    return bool(told) and all(map(_NUMBER.fullmatch, told))
 
 
 def tabled(header: Sequence[str], rows: Iterable[Sequence[object]]) -> TableRows:
@@ -130,7 +144,7 @@ def tabled(header: Sequence[str], rows: Iterable[Sequence[object]]) -> TableRows
 def listing(values: Sequence[object], columns: Mapping[str, str]) -> TableRows:
     """Return typed values as a table; ``columns``: attribute -> what stands above it."""
     rows = [[getattr(value, name) for name in columns] for value in values[:TABLE_ROWS]]
-    return TableRows(tabled(list(columns.values()), rows).rows, len(values))
+    return replace(tabled(list(columns.values()), rows), total=len(values))
 
 
 def texts(header: Sequence[str], rows: Iterable[Sequence[object]]) -> TableRows:
@@ -144,14 +158,11 @@ def texts(header: Sequence[str], rows: Iterable[Sequence[object]]) -> TableRows:
 def table(known: TableRows, what: str, config: Mapping[str, Any] | None = None) -> None:
     """Draw a table, and say how many rows there are beyond those it has."""
     height: Literal["auto", "content"] = "content" if known.total <= _UNSCROLLED else "auto"
-    st.dataframe(known.rows, hide_index=True, column_config=dict(config or {}), height=height)
+    at_right = {name: st.column_config.TextColumn(alignment="right") for name in known.numbers}
+    columns = at_right | dict(config or {})
+    st.dataframe(known.rows, hide_index=True, column_config=columns, height=height)
     if known.total > TABLE_ROWS:
         st.caption(f"{TABLE_ROWS} of {known.total:,} {what}; choose filters to see the others.")
-
-
-def right(*names: str) -> dict[str, Any]:
-    """Return the columns of a table whose texts stand at the right."""
-    return {name: st.column_config.TextColumn(name, alignment="right") for name in names}
 
 
 def _text(value: object) -> str:

@@ -24,6 +24,8 @@ LABELS: dict[str, str] = {
     "arm": "Arm",
     "study": "Study",
 }
+#: The filters that stand open.
+_FIRST = ("model", "gpu", "dataset", "arm")
 #: Bounds of the day on which a cell started, UTC, both included.
 DAYS: dict[str, str] = {"since": "Started from (UTC)", "until": "Started until (UTC)"}
 #: Streamlit would offer ten years around today, and drop other days of a link.
@@ -31,36 +33,69 @@ FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2100, 1, 1)
 
 
 def sidebar(values: dict[str, list[str]]) -> Filters:
-    """Draw one multiselect per filter, and boxes for the days that bound when cells started; return
-    what is chosen.
+    """Draw a multiselect for each filter that can change something, most of them and the days that bound
+    when cells started folded; what has one value only, as text. Return what is chosen.
 
     ``values``: filter -> the values that occur, as ``filter_options`` orders them.
     """
+    state, link = st.session_state, st.query_params
+    # What a link or a reader set is shown as set, and can be taken back.
+    is_set = {name for name in (*LABELS, *DAYS) if state.get(name) or name in link}
+    free = [name for name in LABELS if len(values[name]) > 1 or name in is_set]
     with st.sidebar:
         for name in (*LABELS, *DAYS):
             # A browser takes along to another page what its controls hold, and drops what belongs to a
             # control that it has not drawn yet: a click soon after a link was opened would lose the
             # filters. The session still knows them. When a reader goes back, what the old address says
             # wins.
-            kept = st.session_state.get(name)
-            if kept and name not in st.query_params:
-                st.session_state[name] = kept
-        chosen = {
-            field: tuple(
-                st.multiselect(
-                    label, values[field], key=field, bind="query-params", placeholder="all"
-                )
-            )
-            for field, label in LABELS.items()
-        }
-        days = {}
-        for name, label in DAYS.items():
-            day = st.date_input(
-                label, value=None, key=name, bind="query-params", format="YYYY-MM-DD",
-                min_value=FIRST_DAY, max_value=LAST_DAY,
-            )  # fmt: skip
-            days[name] = day.isoformat() if isinstance(day, date) else ""
+            kept = state.get(name)
+            if kept and name not in link:
+                state[name] = kept
+        chosen = {name: _box(name, values[name]) for name in free if name in _FIRST}
+        with st.expander("More filters", expanded=bool(is_set - set(_FIRST))):
+            chosen |= {name: _box(name, values[name]) for name in free if name not in _FIRST}
+            days = {}
+            for name, label in DAYS.items():
+                day = st.date_input(
+                    label, value=None, key=name, bind="query-params", format="YYYY-MM-DD",
+                    min_value=FIRST_DAY, max_value=LAST_DAY,
+                )  # fmt: skip
+                days[name] = day.isoformat() if isinstance(day, date) else ""
+        alone = [
+            f"{LABELS[name]}: {values[name][0]}"
+            for name in LABELS
+            if name not in free and values[name]
+        ]
+        if alone:
+            st.caption("  \n".join(map(plain, alone)))
     return Filters(**chosen, since=days["since"], until=days["until"])
+
+
+def _box(name: str, values: list[str]) -> tuple[str, ...]:
+    label = LABELS[name]
+    return tuple(st.multiselect(label, values, key=name, bind="query-params", placeholder="all"))
+
+
+def chips(filters: Filters) -> None:
+    """Draw what the filters are set to; what is clicked is taken back."""
+    told = {f"{LABELS[name]}: {value}": (name, value)
+            for name in LABELS for value in getattr(filters, name)}  # fmt: skip
+    told |= {f"{label}: {getattr(filters, name)}": (name, "")
+             for name, label in DAYS.items() if getattr(filters, name)}  # fmt: skip
+    if told:
+        key = f"chips {list(told)}"
+        st.pills(
+            "Chosen in the sidebar; a click takes it back", list(told), selection_mode="multi",
+            default=list(told), key=key, format_func=plain, on_change=_take_back, args=(told, key),
+            label_visibility="collapsed",
+        )  # fmt: skip
+
+
+def _take_back(told: Mapping[str, tuple[str, str]], key: str) -> None:
+    state = st.session_state
+    for label in set(told) - set(state[key]):
+        name, value = told[label]
+        state[name] = [each for each in state[name] if each != value] if value else None
 
 
 def keep(chosen: Mapping[str, str]) -> None:

@@ -10,21 +10,34 @@ from types import ModuleType
 
 import streamlit as st
 
-from dashboard import annotating, links
+from dashboard import annotating, links, welcome
 from dashboard.components import copied, plain, sentence
 from dashboard.doors.access import NotAllowed, NotLetIn, User, configured_login, current_user
-from dashboard.filters import DAYS, LABELS, filter_options, sidebar
+from dashboard.filters import DAYS, LABELS, chips, filter_options, sidebar
 from dashboard.shelf import shown_shelf
 from dashboard.views import VIEWS
 from warehouse.errors import DraftboardError, WarehouseMissing
 from warehouse.storage.current import not_fresh
 
+#: Three draft tokens of which two were accepted. One colour, seen on light and dark grounds alike.
+_TOKENS = (
+    '<g fill="#738296" stroke="#738296" stroke-width="2.5"><rect x="2" y="9" width="7" height="14" rx="2"/>'
+    '<rect x="12.5" y="9" width="7" height="14" rx="2"/>'
+    '<rect x="23" y="9" width="7" height="14" rx="2" fill="none"/></g>'
+)
+_MARK = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">{_TOKENS}</svg>'
+_NAME = (
+    f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 178 32">{_TOKENS}<text x="40" y="23" '
+    'font-family="Helvetica, Arial, sans-serif" font-size="21" '
+    'font-weight="700" fill="#738296">Draftboard</text></svg>'
+)
 _logger = logging.getLogger("draftboard.dashboard")
 
 
 def main() -> None:
     """Draw the frame and the page that was asked for."""
-    st.set_page_config(page_title="Draftboard", layout="wide")
+    st.set_page_config(page_title="Draftboard", page_icon=_MARK, layout="wide")
+    st.logo(_NAME, size="large", icon_image=_MARK)
     guarded(_enter)
 
 
@@ -98,6 +111,9 @@ def _draw(user: User) -> None:
     about = ", ".join([*filters.model, *filters.dataset, *filters.arm])
     st.set_page_config(page_title=" · ".join(filter(None, (page.title, about, "Draftboard"))))
     if not links.report_gone(asked, LABELS | DAYS, (page.url_path, filters)):
+        if page.url_path == "":
+            welcome.greet()
+        chips(filters)
         notes = st.container()
         # It appears after half a second: what takes longer should not look like nothing.
         with st.spinner("Reading the warehouse…", show_time=True):
@@ -111,6 +127,7 @@ def _draw(user: User) -> None:
                 "Newer results are being read. They are shown at a click once they are there."
             )
         links.share()
+        welcome.keep_folded()
         if configured_login() is not None:
             st.caption(f"{plain(user.name)}, {user.role}")
             _log_out()

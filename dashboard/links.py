@@ -6,6 +6,7 @@ else than asked: here that is said.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import cast
 from urllib.parse import urlencode
 
@@ -206,4 +207,5 @@ def linked(cells: pd.DataFrame) -> TableRows:
     """Return a table of cells, each with a link to its place. ``cells``: cell_id among others."""
     first = cells.head(TABLE_ROWS)
     links = [cell_link(cell_id) for cell_id in first["cell_id"]]
-    return TableRows(shown(first.drop(columns="cell_id").assign(**{LINK: links})).rows, len(cells))
+    told = shown(first.drop(columns="cell_id").assign(**{LINK: links}))
+    return replace(told, total=len(cells))

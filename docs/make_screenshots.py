@@ -31,10 +31,12 @@ WIDE, PHONE = 1440, 390
 #: px: a picture of the documentation ends here; one to be looked at hardly ever.
 DOCUMENTED, WHOLE = 1500, 12_000
 COLOURS = 192
-#: The recorded lab, where a page opens on the published study.
+#: The recorded lab, where a page opens on the GPU; and that page itself as its first screen.
 ASKED = {
     "decide": {"about": "lab-target-costly on AMD EPYC, vllm 0.32.0+cpu  [CPU lab]"},
 }
+FIRST, FIRST_SCREEN = "decide-h200-light.png", (1440, 900)
+FIRST_ASKED = {"about": "lab-target-8b on NVIDIA H200, vllm 0.26.0"}
 
 
 @contextmanager
@@ -132,6 +134,9 @@ def main() -> None:
                     end = f"-{size[0]}" if looking else ""
                     file = folder / f"{view.URL_PATH}-{scheme}{end}.png"
                     picture(browser, address + address_of(view.URL_PATH), scheme, size, file)
+        if not looking:
+            url = f"{address}/?{urlencode(FIRST_ASKED)}"
+            picture(browser, url, "light", FIRST_SCREEN, folder / FIRST)
         browser.close()
 
 

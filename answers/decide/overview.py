@@ -228,6 +228,11 @@ class NamedSubject:
     filters: Filters
     lonely: bool = False
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it tells the speed of a real model on a GPU."""
+        return self.about.evidence == "gpu"
+
 
 @dataclass(frozen=True)
 class _SettingFacts:
@@ -249,8 +254,8 @@ _Settings = tuple[pd.DataFrame, dict[int, _SettingFacts]]
 
 def subjects(reader: Reader, question: SubjectsQuestion) -> tuple[NamedSubject, ...]:
     """Return every subject of which the filters keep a cell that may have a partner, by the names and
-    in the order that all subjects have without filters. Some have no decision: no two of their cells
-    can be compared."""
+    in the order that all subjects have without filters: first what was measured on a GPU. Some have
+    no decision: no two of their cells can be compared."""
     # Every choice of filters asks for them.
     without = replace(question, filters=Filters())
     every: list[_SettingFacts] = reader.kept.get(
@@ -260,13 +265,14 @@ def subjects(reader: Reader, question: SubjectsQuestion) -> tuple[NamedSubject, 
     parts: dict[System, list[_SettingFacts]] = {}
     for one in kept:
         parts.setdefault(system(one.about), []).append(one)
-    return tuple(
+    named = (
         NamedSubject(
             name, parts[at][0].about, _filters_of(question, parts[at]), not any(x.met for x in parts[at])
         )
         for at, name in names_apart(one.about for one in (*every, *kept)).items()
         if at in parts
     )  # fmt: skip
+    return tuple(sorted(named, key=lambda one: not one.on_gpu))
 
 
 def _filters_of(question: SubjectsQuestion, parts: list[_SettingFacts]) -> Filters:

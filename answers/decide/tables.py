@@ -1,5 +1,6 @@
 """A decision as rows of text, as tiles and as fields of its map, beside its outputs and what was decided before."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -190,6 +191,20 @@ def nothing_to_paste(decision: Decision) -> str:
         once = "" if decision.at_stake is not None else f" {MORE_LAUNCHES}"
         return f"Nothing to paste while nothing is settled; --arm {decision.arm!r} gives its line.{once}"
     return "What to paste is not known: the results do not say which method drafted how much."
+
+
+def to_measure(one: Decision) -> tuple[str, str]:
+    """Return the command that measures the launches which are missing where each arm was started
+    once, and what to change before; two empty texts where nothing is missing or the study has no
+    name."""
+    study = one.subject.study
+    if study is None or MORE_LAUNCHES not in one.paragraph:
+        return "", ""
+    file = shlex.quote(f"{study}.yaml")
+    return (
+        f"draftboard run {file} --results results",
+        f"With repeats: 3 in {study}.yaml this measures the two launches of each arm that are missing.",
+    )
 
 
 # --- What the choice is worth at the operating load, in figures.

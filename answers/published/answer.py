@@ -7,7 +7,7 @@ from itertools import groupby
 from analysis.matching.comparison import improvement
 from analysis.metric_words import read_metric
 from analysis.published import claims_measured
-from analysis.published.claims import Claims, better_of, judge
+from analysis.published.claims import Claims, as_improvement, better_of, judge
 from analysis.published.claims_file import Row, Tables, read_claims
 from analysis.published.printed import Finding, decimal, follows, gains, measures, shown
 from answers.compare.answer import compare
@@ -161,10 +161,12 @@ class _Printed:
             gain = f"{decimal(printed):+} %" if unit == "%" else f"{decimal(printed)}x"
         baseline, speculative = (value.text for value in row.printed(("", "")))
         flag = FLAGS[finding.kind] if finding and finding.flagged and finding.kind else None
+        better = None if finding is None else as_improvement(finding)
+        both = (better.published, better.recomputed) if better and better.unit == "%" else None
         line = PrintedLine(
             row.named.metric, row.named.statistic,
             metric_name(row.named.metric, row.named.statistic), row.unit, row.of, baseline,
-            speculative, gain, follow, flag,
+            speculative, gain, follow, flag, both,
         )  # fmt: skip
         # None where the line compares two numbers of draft tokens, or tells a peak.
         if self.arms(row.row)[0] != "baseline":

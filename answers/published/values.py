@@ -104,8 +104,9 @@ def grouped(value: object) -> str:
 
 @dataclass(frozen=True)
 class PrintedLine:
-    """One row of a printed table. ``printed`` and ``recomputed`` are improvements as text, positive
-    is better; ``flag``: what is wrong with the printed one, in words, None where it follows."""
+    """One row of a printed table. ``printed`` and ``recomputed`` are improvements as text; ``gains``
+    are the two in percent, positive is better, None where none was printed; ``flag``: what is wrong
+    with the printed one, in words, None where it follows."""
 
     metric: str
     statistic: str
@@ -117,6 +118,7 @@ class PrintedLine:
     printed: str
     recomputed: str
     flag: str | None
+    gains: tuple[float, float] | None
     measured: tuple[MeasuredHere, ...] = ()
 
 

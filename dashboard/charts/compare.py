@@ -43,13 +43,16 @@ from warehouse.catalogue import METRICS
 _HEIGHT, _REQUESTS_HEIGHT = 300, 260
 #: Opacity of what was not chosen.
 _FAINT = 0.22
-_COLUMNS = (
+#: Of the rows of lines. ``low`` and ``high``: ends of the band; ``told``: the interval in words.
+COLUMNS = (
     "arm", "concurrency", "load", "value", "low", "high", "repeats", "solid", "told", "cell",
 )  # fmt: skip
 #: Width of a letter of an end label, and of the narrowest plot that a laptop draws, px.
 _LETTER, _PLOT, _MOST_LABEL = 6.6, 300, 0.42
 #: Labels at the ends of two lines stand at least so far apart, as a share of the axis.
 _APART = 0.11
+#: From here on a number stands at the end of a line without decimals.
+_WHOLE = 1000
 _PERCENT = alt.Axis(labelExpr=SIGNED, tickCount=5)
 #: Cells of the density along the prompt's length and along the time to first token.
 _ACROSS, _UP = 28, 20
@@ -74,9 +77,13 @@ class LineView:
         return f",.{METRICS[self.line[0]].decimals}f" if self.absolute else "+.1%"
 
     def label(self, row: Any) -> str:
-        """Return what stands at the end of a line: the arm and its value."""
-        value = f"{row.value:{self.number}}" if self.absolute else f"{row.value * 100:+.1f} %"
-        return f"{row.arm} {value}"
+        """Return what stands at the end of a line: the arm, without the method that the heading says
+        already, and its value."""
+        value = f"{row.value * 100:+.1f} %"
+        if self.absolute:
+            value = f"{row.value:{',.0f' if row.value >= _WHOLE else self.number}}"
+        method = self.seen[0].partition(" K=")[0]
+        return f"{row.arm.replace(f'{method} K=', 'K=')} {value}"
 
 
 def over_load(
@@ -88,7 +95,15 @@ def over_load(
     rows = _rows(setting, view)
     if rows.empty:
         return nothing(f"{view.title}: unknown")
-    low, high = _scale(pd.concat([rows, *(_rows(each, view) for each in beside)]), view.absolute)
+    ends = _scale(pd.concat([rows, *(_rows(each, view) for each in beside)]), view.absolute)
+    return lines(rows, places, view, ends, answer(setting, view.line, view.seen[0]))
+
+
+def lines(
+    rows: pd.DataFrame, places: LoadPlaces, view: LineView, ends: tuple[float, float], subtitle: str
+) -> Chart:
+    """Draw a line per arm. ``rows``: COLUMNS; ``ends``: of the axis of values."""
+    low, high = ends
     bright = (*view.seen, view.reference) if view.absolute else view.seen
     rows = _with_ends(rows, bright, high - low, view)
     x = _axis(places, rows)
@@ -130,7 +145,7 @@ def over_load(
         base.mark_line(strokeWidth=2.5).encode(color=colour(rows), opacity=shade),
         marks,
         names,
-        title=title(view.title, answer(setting, view.line, view.seen[0])),
+        title=title(view.title, subtitle),
         height=_HEIGHT,
     )
 
@@ -163,8 +178,13 @@ def _rows(setting: ComparedSetting, view: LineView) -> pd.DataFrame:
         if values[0] is not None:
             rows.append((arm, places.at[one.load], load_name(one.load), *values, repeats,
                          int(repeats > 1), told, one.cells[side]))  # fmt: skip
+    return framed(rows)
+
+
+def framed(rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:
+    """Return COLUMNS as a frame, arm by arm along the load; without values that are unknown."""
     numbers = {"value": "float64", "low": "float64", "high": "float64"}
-    frame = pd.DataFrame(rows, columns=list(_COLUMNS)).astype(numbers)
+    frame = pd.DataFrame(rows, columns=list(COLUMNS)).astype(numbers)
     frame = frame[frame["value"].notna()]
     return frame.sort_values(["arm", "concurrency"], ignore_index=True)
 
@@ -198,7 +218,7 @@ def _axis(places: LoadPlaces, rows: pd.DataFrame) -> alt.X:
     if places.names:
         return named_loads(places.names, max(len(places.names) - 1, 1) * part)
     levels = places.levels
-    return loads(levels, max(max(levels) / min(levels), 2.0) ** part)
+    return loads(levels, max(max(levels) / min(levels), 2.0) ** part, "requests at once")
 
 
 def _changes(setting: ComparedSetting, line: MetricLine) -> list[tuple[str, ArmChange]]:

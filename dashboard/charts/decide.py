@@ -1,15 +1,35 @@
-"""The two maps of a decision: traffic over loads with their words, and arms over loads."""
+"""A decision in charts: how much is served at which load with and without speculation, and its two maps:
+traffic over loads with their words, and arms over loads."""
 
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import altair as alt
 import pandas as pd
 
+from analysis.evidence.words import EQUIVALENCE
+from analysis.matching.reference import BASELINE
 from answers.decide.overview import Overview, badge
 from answers.decide.tables import MapField, fields, line_name, size, taken, traffic_short
-from answers.decide.values import Decision, MapLevel
+from answers.decide.values import ArmAtLoad, Decision, MapLevel
+from answers.decide.words import loads_short
 from answers.wording import percent
-from dashboard.charts import BETTER, EVEN, ON_THESE, WORSE, Chart, nothing, tip, title
+from dashboard.charts import (
+    BETTER,
+    EVEN,
+    ON_THESE,
+    QUIET,
+    WORSE,
+    Chart,
+    LoadPlaces,
+    load_places,
+    nothing,
+    tip,
+    title,
+)
+from dashboard.charts.compare import LineView, framed, lines
 from warehouse.loads import Load
 
 #: The name of the selection in a map, and the columns that tell what was clicked.
@@ -27,9 +47,85 @@ _FULL = 0.5
 _INSIDE = {"width": {"band": 0.92}, "height": {"band": 0.84}}
 #: Vega knows no hatching: strokes of text stand for it.
 _HATCH = "╱ ╱ ╱ ╱"
-_SUBTITLE = "expected improvement, how sure, or which arm is better there; outlined: your load"
+_SUBTITLE = "expected gain and how sure, or the better arm; outlined: your load"
 _TAKEN = "expected improvement over the baseline; outlined: taken; hatched: not settled"
 _UNSETTLED = ("likely gain", "open", "likely loss")
+_HEIGHT = 260
+_SERVED = "output tokens per second; band: 95 %, hollow: one launch"
+#: How far the axis of values reaches above the largest; bands reach as far above all lines at most.
+_ABOVE, _MOST = 1.12, 1.5
+
+
+def served_title(one: Decision) -> str:
+    """Say at which loads the arm that the decision names serves more than the baseline, at which less,
+    as measured: ``draft_model K=2 on code: more at 1, less at 16, 128``."""
+    told: dict[str, list[Load]] = {"more": [], "as much": [], "less": []}
+    for cell in sorted(one.arms, key=lambda cell: cell.load.order):
+        if cell.arm == one.operating.arm and cell.rates.output:
+            gain = _gain(cell)
+            word = "as much" if abs(gain) <= EQUIVALENCE else "more" if gain > 0 else "less"
+            told[word].append(cell.load)
+    parts = [f"{word} at {loads_short(loads)}" for word, loads in told.items() if loads]
+    return f"{one.operating.arm} on {traffic_short(one)}: {', '.join(parts) or 'unknown'}"
+
+
+def throughput(one: Decision) -> Chart:
+    """Draw how many tokens per second are served at each load, as measured: by the baseline, grey, by
+    the arm that the decision names, and faint by the others; and where that arm crosses the baseline."""
+    places = load_places(level.load for level in one.levels)
+    known = [cell for cell in one.arms if cell.rates.output and cell.load in places.at]
+    name = f"{served_title(one)}{badge(one.subject.evidence)}"
+    rows = framed([row for cell in known for row in _speeds(cell, places.at[cell.load])])
+    if rows.empty:
+        return nothing(name)
+    rows = rows.drop_duplicates(["arm", "concurrency"], ignore_index=True)
+    view = LineView(("output_throughput", "mean"), (one.operating.arm,), BASELINE, True, name)
+    # Two launches that differ much leave intervals that would dwarf all lines.
+    rows["high"] = rows["high"].clip(upper=_MOST * rows["value"].max())
+    high = float(rows[["value", "high"]].max().max()) * _ABOVE
+    drawn = lines(rows, places, view, (0.0, high), _SERVED)
+    cross = _crossing([cell for cell in known if cell.arm == one.operating.arm], places)
+    if cross is not None:
+        at = alt.X(field="concurrency", type="quantitative")
+        base = alt.Chart(pd.DataFrame([cross])).encode(x=at)
+        words = base.mark_text(align="left", dx=6, fontSize=12, fontWeight=600, color=QUIET, y=10)
+        drawn += base.mark_rule(strokeDash=[4, 3], color=QUIET, strokeWidth=1.5)
+        drawn += words.encode(text=alt.Text(field="text", type="nominal"))
+    return drawn.properties(height=_HEIGHT)
+
+
+def _gain(cell: ArmAtLoad) -> float:
+    return (cell.rates.output or 0.0) / (cell.rates.baseline_output or 1.0) - 1
+
+
+def _speeds(cell: ArmAtLoad, place: int) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of the baseline and of an arm at one load; the band is the interval of the arm's
+    difference."""
+    mean, old = cell.rates.output, cell.rates.baseline_output or math.nan
+    gain, solid, nan = cell.difference, int(cell.launches > 1), math.nan
+    low, high = (nan if x is None else max(old * (1 + x), 0.0) for x in (gain.low, gain.high))
+    if gain.metric != "output_throughput":
+        low = high = nan
+    tail = (cell.launches, solid, f"{size(gain)}, {gain.word}")
+    yield (BASELINE, place, cell.load.text, old, nan, nan, cell.launches, solid, "", "")
+    yield (cell.arm, place, cell.load.text, mean, low, high, *tail, "")
+
+
+def _crossing(cells: Sequence[ArmAtLoad], places: LoadPlaces) -> dict[str, object] | None:
+    """Return between which loads an arm's gain changes its sign, the last time, and the place on the
+    axis where it would be even; None where it never does. Loads at which both serve as much count
+    for neither."""
+    differ = (cell for cell in cells if abs(_gain(cell)) > EQUIVALENCE)
+    ordered = sorted(differ, key=lambda cell: cell.load.order)
+    for one, other in reversed(list(pairwise(ordered))):
+        before, after = _gain(one), _gain(other)
+        if before * after < 0:
+            part = before / (before - after)
+            first, last = (places.at[cell.load] for cell in (one, other))
+            at = first + (last - first) * part if places.names else first * (last / first) ** part
+            text = f"crosses between {one.load.short} and {other.load.short}"
+            return {"concurrency": at, "text": text}
+    return None
 
 
 def load_map(overview: Overview, told: Decision) -> Chart:

@@ -7,9 +7,22 @@ import pandas as pd
 
 from analysis.published.printed import Finding
 from answers.compare.values import short_name
-from answers.published.values import BADGE, MEAN, Plot, where_printed
+from answers.published.values import BADGE, MEAN, Plot, PublishedStudy, where_printed
 from answers.wording import badge, bracketed
-from dashboard.charts import QUIET, Chart, colour, even, points, spans, tip, title
+from dashboard.charts import (
+    BETTER,
+    NARROW,
+    QUIET,
+    WORSE,
+    Chart,
+    colour,
+    coloured,
+    even,
+    points,
+    spans,
+    tip,
+    title,
+)
 from warehouse.catalogue import counted
 
 PUBLISHED, RECOMPUTED, MEASURED = "published", "its own row gives", "measured here"
@@ -22,6 +35,9 @@ MOST_DRAWN = 24
 _NO_ARM = "baseline"
 #: Height of a bar, of title and axis, and of a line below the title, px.
 _BAR, _AROUND, _LINE = 28, 100, 14
+#: Height of a row of the dots, px; room for the words of an error, as a share of the axis.
+_THIN, _AT_RIGHT = 14, 0.9
+_HOW_PRINTED = "means; ■ as printed, ◇ as its row gives, orange: error"
 #: Room for the label at the end of the longest bar, as a factor of its length.
 _ROOM = 2.1
 
@@ -94,6 +110,65 @@ def claim_rows(findings: Sequence[Finding]) -> pd.DataFrame:
             for kind, arm, value, low, high in marks
         ]  # fmt: skip
     return pd.DataFrame(rows)
+
+
+# --- Every improvement that a study prints, beside what its own row gives.
+
+
+def improvements(study: PublishedStudy) -> Chart:
+    """Draw each printed improvement, a row each below its dataset: a square as printed, a diamond as its
+    own row gives it, an error in colour with what is wrong."""
+    rows = _improvements(study)
+    y = alt.Y(
+        field="place", type="nominal", title=None, scale=alt.Scale(domain=rows["place"].tolist()),
+        axis=alt.Axis(
+            labelExpr="split(datum.value, '|')[1]", labelLimit=150, ticks=False, domain=False,
+            labelOverlap=False, labelFlush=False, labelFontSize=11,
+            labelFontWeight=alt.condition("indexof(datum.value, '#|') > 0", alt.value(700), alt.value(400)),
+        ),
+    )  # fmt: skip
+    both = rows[["printed", "row"]]
+    low, high = min(float(both.min().min()), 0.0), float(both.max().max())
+    room = (high - low) * _AT_RIGHT
+    x = alt.X(
+        field="row", type="quantitative", title="improvement, % (positive is better)",
+        axis=alt.Axis(tickCount=6, grid=False), scale=alt.Scale(domain=[low - 1, high + room]),
+    )  # fmt: skip
+    printed = alt.X(field="printed", type="quantitative")
+    shade = coloured("wrong", ["", "wrong"], [BETTER, WORSE])
+    base = alt.Chart(rows).encode(y=y, color=shade)
+    tips = [tip("name", "figure"), tip("told", "printed")]
+    return alt.layer(
+        even("x"),
+        base.mark_rule(strokeWidth=2).encode(x=x, x2=alt.X2(field="printed")),
+        base.mark_point(shape="diamond", size=70, strokeWidth=1.5).encode(x=x, tooltip=tips),
+        base.mark_point(shape="square", size=26, filled=True, opacity=1).encode(x=printed, tooltip=tips),
+        base.mark_text(
+            align="left", dx=9, fontSize=11, text=alt.expr(f"{NARROW} ? datum.short : datum.told")
+        ).encode(x=alt.X(field="end", type="quantitative")),
+    ).properties(
+        title=title(f"Improvements  [{BADGE}]", _HOW_PRINTED),
+        height=_THIN * len(rows) + _AROUND,
+    )  # fmt: skip
+
+
+def _improvements(study: PublishedStudy) -> pd.DataFrame:
+    """Return a row per dataset, whose numbers are unknown, and per improvement printed of it: place
+    (its name follows a bar), name, printed, row and end, the larger of the two (%), wrong, told, short."""
+    rows: list[tuple[object, ...]] = []
+    nan = float("nan")
+    for each in (each for each in study.tables if each.arms[0] == "baseline"):
+        rows.append((f"{len(rows):02d}#|{each.title}", each.title, nan, nan, nan, "", "", ""))
+        for line in each.lines:
+            if line.gains is not None:
+                printed, row = line.gains
+                wrong = f" {line.flag}: its row gives {line.recomputed}" if line.flag else ""
+                name = short_name(line.metric, line.statistic)
+                rows.append((f"{len(rows):02d}|{name}", f"{each.title}: {line.name}", printed, row,
+                             max(printed, row), "wrong" if line.flag else "",
+                             f"{line.printed}{wrong}", line.printed))  # fmt: skip
+    names = ["place", "name", "printed", "row", "end", "wrong", "told", "short"]
+    return pd.DataFrame(rows, columns=names)
 
 
 # --- Figures of a published study: bars of what was printed, hollow, beside what was measured here.

@@ -24,6 +24,8 @@ from warehouse.errors import (
 )
 
 HEALTH, LOGIN = "/healthz", "/login"
+#: What a browser asks so that it keeps that the front was folded away.
+SEEN = "/seen"
 #: Where Streamlit takes files; the session and the file follow.
 UPLOADS = "/_stcore/upload_file/"
 API, METRICS, LLMS, AGENTS = "/api/", "/metrics", "/llms.txt", "/mcp"

@@ -183,12 +183,9 @@ def _decided(overview: Overview, at: int) -> None:
     one = overview.leads[0]
     st.subheader(plain(overview.headline))
     st.markdown(plain(overview.paragraph))
-    left, right = st.columns([3, 2])
     drawing = specification(decide.load_map(overview, one))
-    with left:
-        load_map(drawing, overview)
-    with right:
-        tiles(one)
+    load_map(drawing, overview)
+    tiles(one)
     paste(one)
     table(texts(*tables.by_load(one)), "loads")
     if one.answer != "no":

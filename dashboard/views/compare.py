@@ -32,7 +32,7 @@ from answers.wording import bracketed
 from dashboard.charts import Drawing, specification
 from dashboard.charts import compare as charts
 from dashboard.chosen import SubjectOffer, offer_of, one_of
-from dashboard.components import badged, explanation, grid, plain, right, segments, table, tabled
+from dashboard.components import badged, explanation, grid, plain, segments, table, tabled
 from dashboard.downloads import figure_files, rows_menu
 from dashboard.filters import arms, cells, nothing
 from dashboard.links import cell_link, follow_first, lost, selected
@@ -191,7 +191,6 @@ _LEVELS = (
     "arm", "load", "metric", "reference", "this arm", "improvement", "95 % interval",
     "study-adjusted", "word", "launches",
 )  # fmt: skip
-_NUMBERS = right("reference", "this arm", "improvement", "95 % interval", "study-adjusted")
 
 
 def _subject(
@@ -239,7 +238,7 @@ def _subject(
     )
     st.caption(plain(values.means_over(chosen)))
     header = ["metric, geometric mean", "reference", "this arm", "improvement"]
-    table(tabled(header, [values.mean_row(m)[:-1] for m in chosen.means]), "rows", _NUMBERS)
+    table(tabled(header, [values.mean_row(m)[:-1] for m in chosen.means]), "rows")
     if not chosen.launches_stated:
         st.caption(plain(values.CAPPED))
     with st.expander("Every arm and load, with interval and word"):
@@ -249,7 +248,6 @@ def _subject(
                 [(each.name, *values.level_row(c)) for each in setting.arms for c in each.changes],
             ),
             "rows",
-            _NUMBERS,
         )
         rows_menu("pairs", lambda: pair_rows(ask(shelf, pair_lines, question)))
 

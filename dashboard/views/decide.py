@@ -20,6 +20,7 @@ from answers.decide.overview import NamedSubject, Overview
 from answers.decide.values import DecideQuestion, Decision
 from answers.ground import cells_kept
 from answers.predict.acceptance import accepted, accepted_in, rule_rows, rules
+from dashboard import welcome
 from dashboard.charts import Drawing, specification
 from dashboard.charts import decide as charts
 from dashboard.chosen import (
@@ -40,6 +41,7 @@ from dashboard.chosen import (
     say_gone,
     tiles,
     traffics,
+    where_measured,
 )
 from dashboard.components import fold, plain, table, texts
 from dashboard.downloads import charts_menu, report_button, rows_menu
@@ -60,12 +62,14 @@ _MOST_LEADS = 2
 #: The field whose cells are shown: its box, its parameter.
 SQUARE = "square"
 #: The titles of the charts as files.
-LOAD_MAP, _HEAT_MAP = "Load map", "Method and K"
+LOAD_MAP, _HEAT_MAP, SERVED = "Load map", "Method and K", "Output throughput"
 _LINK = "measured in"
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
-    """Draw the page: a published study where the warehouse holds one, else the first decision."""
+    """Draw the page: what was measured on a GPU, else a published study where the warehouse holds one,
+    else the first decision."""
+    above = st.container()
     studied = {study.title: study for study in printed.kept(shelf, Filters())}
     top = st.container()
     boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
@@ -95,7 +99,10 @@ def render(shelf: Shelf, filters: Filters) -> None:
         printed.overview(study)
     with top:
         offer.say_default(SUBJECT)
-    adding.folded(shelf, filters)
+        if decision is not None:
+            where_measured(known.values())
+    with above if welcome.drops_files() else st.container():
+        adding.folded(shelf, filters)
     if decision is not None:
         _details(shelf, decision)
 
@@ -119,23 +126,25 @@ def _show(shelf: Shelf, decision: ChosenDecision, top: DeltaGenerator) -> None:
     whole = one is overview.leads[0] and len(overview.leads) <= _MOST_LEADS
     top.header(plain(overview.headline if whole else f"{decision.traffic}: {one.headline}"))
     top.caption(plain(one.details))
-    left, right = st.columns([3, 2])
-    with left:
-        drawn = drawings(shelf, decision.question, decision.about, decision.traffic)
+    drawn = drawings(shelf, decision.question, decision.about, decision.traffic)
+    # One load draws no line.
+    places = st.columns([4, 3] if SERVED in drawn else 1)
+    with places[-1]:
         load_map(drawn[LOAD_MAP], overview, "load_map", partial(_load_clicked, overview))
-    with right:
-        tiles(one)
-        with st.container(horizontal=True):
-            report_button(shelf, decision.question, overview.name)
-            if not decision.alone:
-                facts = vars(overview.decisions[0].subject)
-                only = {name: UNKNOWN if facts[name] is None else facts[name]
-                        for name in ("model", "gpu", "engine_version")}  # fmt: skip
-                st.button(
-                    "Only this on all pages", on_click=keep, args=(only,), key="only",
-                    type="tertiary",
-                )  # fmt: skip
+    if SERVED in drawn:
+        alt = f"Output tokens per second over the load. {charts.served_title(one)}."
+        places[0].vega_lite_chart(drawn[SERVED], alt=alt)
+    tiles(one)
     paste(one)
+    with st.container(horizontal=True):
+        report_button(shelf, decision.question, overview.name)
+        if not decision.alone:
+            facts = vars(overview.decisions[0].subject)
+            only = {name: UNKNOWN if facts[name] is None else facts[name]
+                    for name in ("model", "gpu", "engine_version")}  # fmt: skip
+            st.button(
+                "Only this on all pages", on_click=keep, args=(only,), key="only", type="tertiary"
+            )
 
 
 def _load_clicked(overview: Overview) -> None:
@@ -176,6 +185,8 @@ def drawings(
     assert overview is not None  # Whoever asks was told of it.
     one = traffics(overview)[traffic]
     drawn = {LOAD_MAP: charts.load_map(overview, one), _HEAT_MAP: charts.heat_map(one)}
+    if len(one.levels) > 1:
+        drawn[SERVED] = charts.throughput(one)
     return {name: specification(chart) for name, chart in drawn.items()}
 
 

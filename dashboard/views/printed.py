@@ -20,16 +20,15 @@ from answers.published import answer, values
 from answers.published.values import BADGE, MeasuredHere, Plot, PrintedTable, PublishedStudy
 from answers.wording import interval, percent
 from dashboard.charts import Drawing, specification
-from dashboard.charts.published import MOST_DRAWN, claimed, printed_values
-from dashboard.components import fold, grid, listing, plain, right, segments, table, tabled, titled
+from dashboard.charts.published import MOST_DRAWN, claimed, improvements, printed_values
+from dashboard.components import fold, grid, listing, plain, segments, table, tabled, titled
 from dashboard.doors.access import may_edit, require_editor
 from dashboard.downloads import charts_menu, figure_files, rows_menu
 from dashboard.shelf import Shelf, ask, cached
 from warehouse import beside
+from warehouse.catalogue import counted
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
-
-_RIGHT = ("baseline", "speculative", "printed", "its row gives", "recomputed")
 
 
 def kept(shelf: Shelf, filters: Filters) -> tuple[PublishedStudy, ...]:
@@ -49,20 +48,9 @@ def say(study: PublishedStudy) -> None:
 
 
 def overview(study: PublishedStudy) -> None:
-    """Draw every improvement that was printed against the baseline, a row for each dataset and
-    size; then what does not follow, and the money. No advice: nothing here is known to repeat."""
-    tables = [each for each in study.tables if each.arms[0] == "baseline"]
-    names = list(dict.fromkeys(line.name for each in tables for line in each.lines))
-    rows = []
-    for each in tables:
-        gains = {
-            line.name: line.printed if line.flag is None
-            else f"{line.printed} ({line.flag}; its row gives {line.recomputed})"
-            for line in each.lines
-        }  # fmt: skip
-        rows.append([each.title, *(gains.get(name, "not printed") for name in names)])
-    st.markdown(f"**Improvements as printed, means over the loads**, {BADGE}")
-    table(tabled(["dataset", *names], rows), "rows")
+    """Draw every improvement that was printed against the baseline, below its dataset and size; then
+    what does not follow, and the money. No advice: nothing here is known to repeat."""
+    st.vega_lite_chart(_dots(study), alt=f"Improvements as printed, {BADGE}. {study.headline}")
     figures = f"compare?{urlencode({'subject': study.title})}"
     st.markdown(
         f"[Its {len(study.figures)} figures and tables, beside what you measure]({figures})"
@@ -70,18 +58,23 @@ def overview(study: PublishedStudy) -> None:
     _mistakes_and_money(study)
 
 
+@lru_cache(4)
+def _dots(study: PublishedStudy) -> Drawing:
+    return specification(improvements(study))
+
+
 def _mistakes_and_money(study: PublishedStudy) -> None:
     count = len(study.mistakes)
     if count:
         text = f"{study.flagged} of {study.checked} figures do not follow from their own rows"
-        st.markdown(f"**{text}: {count} {'error' if count == 1 else 'errors'}**")
+        with st.expander(f"{text}: {counted(count, 'error')}"):
+            for mistake in study.mistakes:
+                first, *more = mistake.figures
+                st.markdown(f"**{plain(first)}**  \n{plain(mistake.sentence)}")
+                if more:
+                    st.markdown("\n".join(f"- {plain(text)}" for text in more))
     else:
         st.caption(f"All {study.checked} figures follow from their own rows.")
-    for mistake in study.mistakes:
-        first, *more = mistake.figures
-        with st.expander(plain(first)):
-            st.markdown(plain(mistake.sentence))
-            st.markdown("\n".join(f"- {plain(text)}" for text in more))
     if study.money:
         with st.expander("Money, as printed and recomputed"):
             rows = [(m.name, m.printed, m.recomputed, m.on_own_gpus or "–") for m in study.money]
@@ -141,7 +134,7 @@ def _table(printed: PrintedTable) -> None:
     header = ["geometric mean over the loads", old, new, "printed", "its row gives", "check",
               "measured here"]  # fmt: skip
     st.markdown(f"**{plain(printed.title)}**, {BADGE}")
-    table(tabled(header, rows), "rows", right(old, new, *_RIGHT))
+    table(tabled(header, rows), "rows")
 
 
 def _here(measured: Sequence[MeasuredHere]) -> str:

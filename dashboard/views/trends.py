@@ -28,7 +28,6 @@ from dashboard.components import (
     fold,
     listing,
     plain,
-    right,
     shown,
     table,
     tabled,
@@ -95,7 +94,6 @@ _NIGHT_COLUMNS = {
     "took": "took", "worse": "got worse", "changed": "what changed", "failed": "what failed",
     "cost": "cost, USD", "began": "began (UTC)",
 }  # fmt: skip
-_RIGHT = right("cells good", "took", "cost, USD")
 _HOW_NIGHTS = (
     "A night is a fresh set of measurements of a study by draftboard nightly, from noon to noon "
     "UTC. Its outcome is what the command ended with: a regression comes before a stage that "
@@ -399,7 +397,7 @@ def _nights(
         return
     st.caption(f"{plain(nights.counts(chosen))} {_HOW_NIGHTS}")
     newest = chosen[:_MOST_NIGHTS]
-    table(listing([nights.row(night) for night in newest], _NIGHT_COLUMNS), "nights", _RIGHT)
+    table(listing([nights.row(night) for night in newest], _NIGHT_COLUMNS), "nights")
     named = {f"{night.night}, {night.study}": night for night in newest}
     night = named[st.selectbox("Night", list(named), key="night", bind="query-params")]
     st.markdown(plain(nights.sentence(night)))

@@ -32,7 +32,7 @@ def test_the_page_on_python_runs_as_it_stands(
         exec(compile(part, "docs/python.md", "exec"), names)  # noqa: S102 - our own page
 
     assert "lab-target" in capsys.readouterr().out
-    assert set(names["frame"]["model"]) == {"lab-target", "lab-target-costly"}
+    assert set(names["frame"]["model"]) == {"lab-target", "lab-target-costly", "lab-target-8b"}
     assert names["gains"]["load.value"].notna().all()
 
 
@@ -65,7 +65,7 @@ def test_a_frame_has_a_row_for_each_decision_and_load(examples: Path) -> None:
     frame = answer.to_frame()
 
     assert len(frame) == sum(len(one.levels) for one in answer.value.decisions)
-    assert frame["level.load.value"].tolist()[:3] == [1.0, 4.0, 16.0]
+    assert frame["level.load.value"].tolist()[:3] == [1.0, 16.0, 128.0]
 
 
 def test_what_cannot_be_asked_is_one_sentence(examples: Path, tmp_path: Path) -> None:

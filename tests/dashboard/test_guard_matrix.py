@@ -45,7 +45,7 @@ ADDRESSES: dict[str, str | None] = {
     **dict.fromkeys(
         ("GET /{path}", "WEBSOCKET /_stcore/stream", "GET /claims", "GET /decide",
          "GET /draft-tokens", "GET /explore", "GET /nights", "GET /runs", "GET /slo",
-         "GET /verdict", "GET /what-if", "GET /_stcore/host-config", "GET /_stcore/metrics",
+         "GET /seen", "GET /verdict", "GET /what-if", "GET /_stcore/host-config", "GET /_stcore/metrics",
          "GET /_stcore/bidi-components/{path:path}", "GET /component/{path:path}",
          "GET /media/{file_id:path}"), "viewer",
     ),
@@ -168,6 +168,8 @@ WIDGETS: dict[str, str | None] = {
     "views/data/questions.py: 'Run'": None,
     "views/decide.py: 'Only this on all pages'": None,
     "links.py: 'Show the page without it'": None,
+    "welcome.py: 'Drop your two files here'": None,
+    "welcome.py: 'Look at the examples'": None,
     "frame.py: 'Log out'": None,
 }  # fmt: skip
 _TAKING = {

@@ -5,6 +5,7 @@ import functools
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -19,7 +20,6 @@ from dashboard.charts import Drawing, specification
 from dashboard.charts.explore import PICKED, axes, panel
 from dashboard.components import (
     TABLE_ROWS,
-    TableRows,
     badged,
     copied,
     errors_told,
@@ -103,7 +103,7 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
         st.caption("Click a mark (with shift: several) to see its cells only.")
     marks = tuple(clicked)
     cells = ask(shelf, explore.cells, pick, filters, marks, TABLE_ROWS)
-    table(TableRows(linked(cell_rows(cells.first, pick)).rows, cells.total), "cells", LINK_COLUMNS)
+    table(replace(linked(cell_rows(cells.first, pick)), total=cells.total), "cells", LINK_COLUMNS)
     every = functools.partial(explore.cells, shelf.reader, pick, filters, marks)
     rows_menu(f"explore-{which}", lambda: cell_rows(every().first, pick))
     with st.expander("The SQL behind"):

@@ -36,7 +36,7 @@ ARGUMENTS = (
 )  # fmt: skip
 #: The first page stands at the address itself.
 PATHS = ("", *(f"/{view.URL_PATH}" for view in VIEWS[1:]))
-#: The recorded lab on the first page, which opens on the published study.
+#: The recorded lab on the first page, which opens on the GPU.
 LAB = "?" + urlencode(
     {"about": "lab-target on AMD EPYC, vllm 0.32.0+cpu  [CPU lab], study laptop-lab"}
 )

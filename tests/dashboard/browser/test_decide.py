@@ -79,7 +79,7 @@ def test_two_bench_files_of_a_stranger_get_a_verdict_and_nothing_is_stored(
     assert re.match(r"Open \(one launch\) at .*, speculative K=3, gives", hand.verdict())
     body = page.get_by_test_id("stMain")
     expect(body).to_contain_text("One launch of each arm cannot tell a gain from luck")
-    expect(body.get_by_test_id("stVegaLiteChart")).to_have_count(2)
+    expect(body.get_by_test_id("stVegaLiteChart")).to_have_count(3)
     assert files_of(recorded) == before
     hand.choose(f"Arm of {BENCH[1].name}", "n-gram lookup")
     expect(page.get_by_role("heading", level=3).first).to_contain_text("ngram", timeout=READ_MS)
@@ -134,7 +134,7 @@ def test_a_click_on_the_map_chooses_traffic_and_load_and_the_link_holds_both(
     page: Page, address: str
 ) -> None:
     visit(page, f"{address}/{LAB}")
-    chart = page.get_by_test_id("stVegaLiteChart").first
+    chart = page.get_by_test_id("stVegaLiteChart").filter(has_text="Does it pay, and where?")
     field = chart.locator("svg g.mark-text text", has_text="gain").last
 
     field.click(force=True)

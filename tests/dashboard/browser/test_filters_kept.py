@@ -67,8 +67,8 @@ def test_a_filter_is_kept_from_page_to_page(page: Page, address: str) -> None:
         ("explore?part=SQL&sql=select+1+as+one", r"/data\?.*sql=", "in SQL"),
         ("claims", r"/data\?part=Published", "published figures"),
         ("nights", r"/trends\?last_nights=true", " worse"),
-        ("verdict?dataset=structured", r"/\?.*dataset=structured", "Yes at 16 at once: serve"),
-        ("decide", r"localhost:\d+/$", "Published: EAGLE-3"),
+        ("verdict?dataset=structured", r"/\?.*dataset=structured", "Open (one launch) at 128"),
+        ("decide", r"localhost:\d+/$", "Open (one launch) at 128"),
     ],
 )
 def test_a_former_address_leads_to_its_new_place(

@@ -57,10 +57,8 @@ def test_the_page_gives_the_lines_that_the_command_gives(tuned_warehouse: Path) 
 
     page = opened("decide", Filters(arm=(arm,)), traffic="chat", at_load=LOAD)
 
-    assert [code.value for code in page.code] == [
-        f"--speculative-config '{expected['speculative_config']}'",
-        expected["serve"],
-    ]
+    assert [code.value for code in page.code] == [expected["serve"]]
+    assert f"--speculative-config '{expected['speculative_config']}'" in expected["serve"]
     assert page.header[0].value.replace("\\", "") == f"chat: {expected['headline']}"
     assert not opened("decide", traffic="chat", at_load=LOAD).code
     assert "[simulated]" in str(page.selectbox(key="about").options)
