@@ -10,7 +10,7 @@ import altair as alt
 import pandas as pd
 
 from analysis.evidence.words import EQUIVALENCE
-from analysis.matching.reference import BASELINE
+from analysis.matching.arms import BASELINE
 from answers.decide.overview import Overview, badge
 from answers.decide.tables import MapField, fields, line_name, size, taken, traffic_short
 from answers.decide.values import ArmAtLoad, Decision, MapLevel
