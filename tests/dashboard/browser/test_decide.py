@@ -135,7 +135,7 @@ def test_a_click_on_the_map_chooses_traffic_and_load_and_the_link_holds_both(
 ) -> None:
     visit(page, f"{address}/{LAB}")
     chart = page.get_by_test_id("stVegaLiteChart").filter(has_text="Does it pay, and where?")
-    field = chart.locator("svg g.mark-text text", has_text="gain").last
+    field = chart.locator("svg g.mark-text text", has_text=re.compile("^gain$")).last
 
     field.click(force=True)
 
