@@ -250,10 +250,8 @@ def chosen(
 
 
 def traffics(subject: Overview) -> dict[str, Decision]:
-    """Return name -> decision, those that lead first; what was decided at one load alone draws no line
-    and stands last."""
-    there = sorted(subject.ordered, key=lambda decision: len(decision.levels) < 2)
-    return {subject.place(decision): decision for decision in there}
+    """Return name -> decision, those that lead first."""
+    return {subject.place(decision): decision for decision in subject.ordered}
 
 
 # --- The parts in which a decision is shown, of the warehouse's results or of a reader's own files.

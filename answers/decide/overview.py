@@ -29,7 +29,8 @@ System = tuple[str | None, ...]
 @dataclass(frozen=True)
 class Overview:
     """All decisions on one model, hardware and engine. ``leads``: those that the paragraph tells:
-    of each tensor parallel size the mix, else every dataset."""
+    of each tensor parallel size the mix, else every dataset. A mix that was measured whole at one load
+    alone does not speak for datasets that were measured at several: these lead then."""
 
     name: str
     paragraph: str
@@ -44,7 +45,7 @@ class Overview:
     @property
     def headline(self) -> str:
         """One sentence, or one for each tensor parallel size or dataset."""
-        if len(self.leads) == 1:
+        if len(self.leads) == 1 and (self.leads[0].traffic.mix or len(self.decisions) == 1):
             return self.leads[0].headline
         return " ".join(f"{self.place(one)}: {one.headline}" for one in self.leads)
 
@@ -80,7 +81,10 @@ def overviews(decisions: Sequence[Decision]) -> tuple[Overview, ...]:
 def _overview(title: str, decisions: tuple[Decision, ...]) -> Overview:
     of_size = (list(part) for _, part in groupby(decisions, _size))
     leads = tuple(
-        one for there in of_size for one in [each for each in there if each.traffic.mix] or there
+        one
+        for there in of_size
+        for several in [[each for each in there if len(each.levels) > 1] or there]
+        for one in [each for each in several if each.traffic.mix] or several
     )
     if len(leads) == 1:
         return Overview(title, leads[0].paragraph, leads, decisions)

@@ -28,6 +28,7 @@ EVIDENCE = {
 }
 #: More loads than this are told as a span where there is little room.
 _FEW = 4
+_ONE_LAUNCH = " (one launch: no interval)"
 #: Word -> what an arm does at a load.
 _DOES: dict[Word, str] = {
     GAIN: "pays", LIKELY_GAIN: "probably pays", OPEN: "is open",
@@ -71,7 +72,9 @@ def headline(decision: Decision, how: str, why: str, sides: str, once: bool) -> 
 
 def _open(decision: Decision, arm: str, once: bool) -> str:
     level = decision.operating
-    gives = f"gives {change(level.difference)}, {level.difference.word}"
+    # With one launch there is no interval and no other word, which the first words say.
+    size = change(level.difference).removesuffix(_ONE_LAUNCH)
+    gives = f"gives {size}" if once else f"gives {size}, {level.difference.word}"
     if level.drafts and once:
         return f"{arm} {gives}"
     if level.drafts:
@@ -142,7 +145,7 @@ def change(difference: ArmDifference) -> str:
     better, worse = metric.changes
     statistic = f" ({percentile_label(difference.statistic)})" if metric.distribution else ""
     ends = directed(difference.low, difference.high, size >= 0)
-    sure = f" (95 %: {ends})" if ends else " (one launch: no interval)"
+    sure = f" (95 %: {ends})" if ends else _ONE_LAUNCH
     return f"{percent(size, sign=False)} {better if size >= 0 else worse}{statistic}{sure}"
 
 

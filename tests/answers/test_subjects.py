@@ -199,3 +199,28 @@ def test_what_filters_do_not_change_is_found_once(examples: Path) -> None:
         kept = [one.key for one in reader.kept.recent(60)]
     of_study = f"settings in {[str(('laptop-lab-costly',))]} "
     assert len([key for key in kept if key.startswith(of_study)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("levels", "lead"), [((2,), "code"), ((1, 2), "50 % code + 50 % structured")]
+)
+def test_a_mix_that_was_measured_at_one_load_alone_does_not_speak_for_a_dataset_at_several(
+    warehouse_path: Path, make_source: Any, make_cell: Any, levels: tuple[int, ...], lead: str
+) -> None:
+    with open_writer(warehouse_path) as writer:
+        for repeat, (method, k, scale) in itertools.product(range(3), (BASELINE, EAGLE)):
+            for dataset, at in (("code", (0, 1, 2)), ("structured", levels)):
+                said = {
+                    "study": "s", "dataset": dataset, "spec_method": method, "repeat": repeat,
+                    "num_speculative_tokens": k, "launch": f"{method}-{repeat}",
+                }  # fmt: skip
+                source = make_source(f"{dataset} {repeat} {method}")
+                luck = 1 + repeat / 50
+                writer.add(source, [make_cell(source, i, scale * luck, said) for i in at])
+        writer.commit()
+    with Reader(warehouse_path) as reader:
+        (overview,) = overviews(decide(reader, DecideQuestion()).decisions)
+    (one,) = overview.leads
+    assert one.traffic.name == lead
+    assert overview.ordered[0] is one
+    assert overview.headline.startswith("code: Yes" if lead == "code" else "Yes")
