@@ -19,11 +19,10 @@ from warehouse.store import Reader
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
 FIXTURES = ROOT / "tests/fixtures/reports"
-LAB, NIGHTS = (
-    list(EXAMPLES.glob(where))
-    for where in ("lab/*/*/*/*/*/record.json", "nights/*/*/*/*/*/record.json")
+LAB, NIGHTS, H200 = (
+    list(EXAMPLES.glob(f"{folder}/*/*/*/*/*/record.json")) for folder in ("lab", "nights", "h200")
 )
-DROPS = len(LAB) + len(NIGHTS)
+DROPS = len(LAB) + len(NIGHTS) + len(H200)
 #: Tables of a published study.
 PUBLISHED = 1
 
@@ -54,12 +53,18 @@ def test_every_recorded_cell_finds_its_partner(examples: Path) -> None:
     arms = [(setting["dataset"], arm) for setting in found["settings"] for arm in setting["arms"]]
     pairs = Counter((d, pair["load"]["value"]) for d, arm in arms for pair in arm["pairs"])
     levels = {(d, c) for d in ("code", "structured", "prose") for c in (1, 4, 16)}
-    assert set(pairs) == levels | {("structured", 8), ("prose", 8)}
-    baselines = [path for path in (*LAB, *NIGHTS) if "baseline" in path.parts]
+    on_gpu = {("code", 128), ("structured", 128)}
+    assert set(pairs) == levels | on_gpu | {("structured", 8), ("prose", 8)}
+    baselines = [path for path in (*LAB, *NIGHTS, *H200) if "baseline" in path.parts]
     assert pairs.total() == DROPS - len(baselines)
-    assert found["unmatched"] == []
+    # Dummy weights were served without drafts only.
+    dummies = {
+        path.parent.relative_to(EXAMPLES).as_posix() for path in H200 if "dummy" in str(path)
+    }
+    alone = {row["path"].split("examples/")[-1] for row in found["unmatched"]}
+    assert alone == dummies
     loads = {tuple(row["loads"]) for _, arm in arms for row in arm["means"]}
-    assert loads == {("1", "4", "16"), ("8",)}
+    assert loads == {("1", "4", "16"), ("8",), ("1", "16", "128"), ("128",)}
 
 
 def test_a_filter_keeps_only_its_pairs(examples: Path) -> None:
@@ -111,4 +116,4 @@ def test_runs_lists_each_file_once(examples: Path) -> None:
     found = told("runs", "--warehouse", str(examples))
 
     assert len(found) == DROPS
-    assert {row["evidence"] for row in found} == {"cpu"}
+    assert {row["evidence"] for row in found} == {"cpu", "gpu", "dummy_weights"}

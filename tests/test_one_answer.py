@@ -238,28 +238,30 @@ def test_the_decide_page_shows_that_decision(shown: Decisions) -> None:
         _outlined(page, one)
 
 
-def marks(page: Any, at: int) -> list[dict[str, Any]]:
-    """What a chart of the page draws."""
-    (sent,) = page.get("vega_lite_chart")[at].proto.datasets
-    found: list[dict[str, Any]] = pa.ipc.open_stream(sent.data.data).read_all().to_pylist()
-    return found
+def marks(page: Any, column: str) -> list[dict[str, Any]]:
+    """What the one chart of the page draws that has such a column."""
+    sent = [data for chart in page.get("vega_lite_chart") for data in chart.proto.datasets]
+    drawn = [pa.ipc.open_stream(data.data.data).read_all() for data in sent]
+    (found,) = (table for table in drawn if column in table.column_names)
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return rows
 
 
 def _mapped(page: Any, one: Decision, shown: Decisions) -> None:
     """The load map has every load of the decision with its word and size, and outlines one."""
     where = place(one, shown)["traffic"]
-    drawn = {mark["at"]: mark for mark in marks(page, 0) if mark["traffic"] == where}
+    drawn = {mark["at"]: mark for mark in marks(page, "outlined") if mark["traffic"] == where}
     assert {at: (mark["word"], mark["gain"]) for at, mark in drawn.items()} == {
         level.load.text: (level.difference.word, percent(level.difference.improvement))
         for level in one.levels
     }
-    outlined = [mark["at"] for mark in marks(page, 0) if mark["outlined"]]
+    outlined = [mark["at"] for mark in marks(page, "outlined") if mark["outlined"]]
     assert outlined == [one.operating_load.text]
 
 
 def _outlined(page: Any, one: Decision) -> None:
     """Exactly one field of a load is outlined: the arm that is taken, with its expected gain."""
-    drawn = marks(page, 1)
+    drawn = marks(page, "taken")
     outlined = {mark["load"]: mark for mark in drawn if mark["taken"]}
     assert len(outlined) == sum(mark["taken"] for mark in drawn) == len(one.levels)
     for level in one.levels:
