@@ -12,7 +12,10 @@ def test_the_search_over_the_examples_finds_the_winners_of_the_decision(examples
     found = told("search", "--replay", str(examples), "--stake", "10%")
     assert found["schema_version"] == 1
     studies = {one["study"] for one in found["searches"]}
-    assert studies == {"laptop-lab", "laptop-lab-costly", "lab-nights"}
+    assert studies == {"laptop-lab", "laptop-lab-costly", "lab-nights", "lab-target-8b"}
+    # No arm gains 10 % there.
+    (h200,) = (one for one in found["searches"] if one["study"] == "lab-target-8b")
+    assert {place["arm"] for place in h200["found"]} == {"baseline"}
     for one in found["searches"]:
         assert one["minutes"] <= one["grid_min"]
         assert one["minutes"] == pytest.approx(sum(step["minutes"] for step in one["steps"]))

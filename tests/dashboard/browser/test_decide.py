@@ -151,7 +151,7 @@ def test_a_click_on_the_map_chooses_traffic_and_load_and_the_link_holds_both(
 
 @pytest.mark.parametrize("old", ["verdict", "draft-tokens"])
 def test_an_old_address_leads_here_with_what_it_asked(page: Page, address: str, old: str) -> None:
-    visit(page, f"{address}/{old}?traffic=prose&at_load=4")
+    visit(page, f"{address}/{old}{LAB}&traffic=prose&at_load=4")
 
     expect(page).to_have_url(re.compile("traffic=prose"))
     assert title(page).startswith("prose: ")
