@@ -279,7 +279,7 @@ def test_the_report_tells_that_decision(shown: Decisions) -> None:
         (pays, loads, *_) = made.sections
         assert pays.paragraphs == (overview.paragraph,)
         assert [list(row) for row in pays.grids[0].rows] == rows(summary(overview.decisions))
-        for one, grid in zip(overview.decisions, loads.grids, strict=False):
+        for one, grid in zip(overview.ordered, loads.grids, strict=False):
             assert [list(row) for row in grid.rows] == rows(by_load(one))
 
 

@@ -166,8 +166,13 @@ def compared_alone_as_among_all(root: Path, question: Compared) -> int:
 
 
 def _told(one: Any) -> list[Any]:
-    """All of a subject but what its settings are called, which is as short as those beside allow."""
-    return sorted((rounded(replace(each, name="")) for each in one.settings), key=repr)
+    """All of a subject but what its settings and arms are called, which is as short as those beside
+    allow."""
+    nameless = (
+        replace(each, name="", arms=tuple(replace(arm, name="") for arm in each.arms))
+        for each in one.settings
+    )
+    return sorted(map(rounded, nameless), key=repr)
 
 
 def rest(question: Compared) -> tuple[Any, ...]:
