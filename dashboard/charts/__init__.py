@@ -225,7 +225,7 @@ def nothing(text: str) -> Chart:
     """Return an empty chart for what is not known: its title says what."""
     return (
         alt.Chart(alt.InlineData(values=[{"x": 0}]))
-        .mark_point(opacity=0)
+        .mark_point(opacity=0, aria=False)
         .properties(title=title(text, "no pair has a value"), height=HEIGHT)
     )
 

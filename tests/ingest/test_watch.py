@@ -343,7 +343,7 @@ class StopOnceOneIsRead(Stop):
         self.requests = root / "requests"
 
     @property
-    def asked(self) -> bool:  # type: ignore[override]
+    def requested(self) -> bool:  # type: ignore[override]
         return any(self.requests.glob("*.parquet"))
 
 
