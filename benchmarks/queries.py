@@ -34,7 +34,9 @@ class Asked:
 def filtered(name: str, filters: Filters) -> Asked:
     """A query that takes the filters and nothing else."""
     function = getattr(queries, name)
-    return Asked(name, lambda reader: function(reader, filters), name, filters.as_parameters())
+    return Asked(
+        name, lambda reader: function(reader, filters), name, {"filters": filters.as_parameters()}
+    )
 
 
 def plain(name: str) -> Asked:
@@ -50,10 +52,10 @@ def of_cell(name: str, cell_id: str) -> Asked:
 
 def measured(filters: Filters, statistics: list[str]) -> Asked:
     """The numbers behind the six charts."""
-    given = {"metrics": METRICS, "statistics": statistics}
+    given = {"metrics": METRICS, "statistics": statistics, "filters": filters.as_parameters()}
     return Asked("measurements",
                  lambda reader: queries.measurements(reader, filters, METRICS, statistics),
-                 "measurements", given | filters.as_parameters())  # fmt: skip
+                 "measurements", given)  # fmt: skip
 
 
 def distribution(cell_id: str, files: list[str]) -> Asked:

@@ -212,7 +212,7 @@ def _shows_the_model(contained: Image) -> None:
         "app = Path(dashboard.__path__[0]) / 'frame.py';"
         "at = AppTest.from_file(str(app), default_timeout=100).run();"
         "print('ERRORS', [e.value for e in at.exception]);"
-        "print([o for s in at.sidebar.multiselect for o in s.options])"
+        "print([text.value for text in (*at.main.markdown, *at.sidebar.markdown, *at.sidebar.caption)])"
     )
     said = contained.run("python", "-c", code, DRAFTBOARD_OPEN_TO_EVERYONE="viewer")
     assert "ERRORS []" in said.stdout, said.stderr
