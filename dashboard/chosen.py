@@ -12,7 +12,7 @@ from analysis.choice.operating import EXAMPLES, wish
 from analysis.service.slo import EXAMPLE
 from answers.decide import tables
 from answers.decide.answer import SubjectDecision, decide_one
-from answers.decide.overview import NamedSubject, Overview, SubjectsQuestion, subjects
+from answers.decide.overview import NamedSubject, Overview, SubjectsQuestion, on_gpu, subjects
 from answers.decide.values import DecideQuestion, Decision, Objective, mix_from
 from answers.published.values import PublishedStudy
 from dashboard.charts import Drawing
@@ -198,7 +198,7 @@ def _ordered(
     own: Iterable[NamedSubject], printed: Sequence[str], gpu_first: bool
 ) -> tuple[str, ...]:
     subjects = list(own)
-    first = [one.name for one in takewhile(lambda one: gpu_first and one.on_gpu, subjects)]
+    first = [one.name for one in takewhile(lambda one: gpu_first and on_gpu(one.about), subjects)]
     return (*first, *printed, *(one.name for one in subjects[len(first) :]))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import zstandard
 
+from dashboard.welcome import _WHAT
 from tests.commands.asking import told
 from warehouse import queries
 from warehouse.filters import Filters
@@ -117,3 +118,11 @@ def test_runs_lists_each_file_once(examples: Path) -> None:
 
     assert len(found) == DROPS
     assert {row["evidence"] for row in found} == {"cpu", "gpu", "dummy_weights"}
+
+
+def test_the_example_that_a_stranger_reads_is_a_decision_of_the_examples(examples: Path) -> None:
+    arguments = ("--model", "lab-target-costly", "--warehouse", str(examples))
+    (mix,) = (one for one in told("verdict", *arguments)["decisions"] if "mix" in one["traffic"])
+    yes = mix["headline"].partition("; it pays")[0]
+    costs = f"an output token costs {100 * mix['saving']['per_output_token']:.1f} % less"
+    assert f"For example: *{yes}; {costs}.*" in _WHAT

@@ -399,17 +399,15 @@ class Writer:
     def commit(self) -> int:
         """Publish what was collected; where another machine published first, on top of what it did.
         Return the generation number (0: there is still no warehouse)."""
-        line, joined, behind = WritersLine(self.root), False, False
-        with full_disk_explained(self.root):
+        with full_disk_explained(self.root), WritersLine(self.root) as line:
             while (
                 self._pending
                 or self._forgotten
                 or self._rebuild
                 or self._rejections != self._base.rejections
             ):
-                if (line.wait() and self._number and not self._rebuild) or behind:
+                if line.wait() and self._number and not self._rebuild:
                     self._go_on_from_newest()
-                    behind = False
                     continue
                 private = {
                     draft.requests: draft.tables["request_files"].column("file")[0].as_py()
@@ -425,14 +423,12 @@ class Writer:
                     if self._rebuild:
                         raise
                     line.join()
-                    joined = behind = True
+                    self._go_on_from_newest()
                     continue
                 self._number, self._rebuild = self._from.number, False
                 self._base = read_base(self.root, self._from)
                 self._next_cell = self._from.next_cell
                 self._pending, self._forgotten = {}, set()
-        if joined:
-            line.leave()
         return self._number
 
     def _go_on_from_newest(self) -> None:

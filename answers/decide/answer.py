@@ -226,10 +226,10 @@ class _Deciding:
             excluded=tuple(excluded_beside(known, keys)), saving=_saving(operating), forgone=lost,
             doubts=(*unreal, *engines, *others), config=config, serve=serve, headline="", paragraph="",
         )  # fmt: skip
-        barred, once = barred_arms(known, case), not bool(judged.field.tails.known.any())
+        barred, once = barred_arms(known, case), decision.started_once
         how = "" if named.chooser is None else named.label.removeprefix(method).strip()
         why = self._why(case, barred)
-        headline = said.headline(decision, how, why, said.best_on_each_side(case), once)
+        headline = said.headline(decision, how, why, said.best_on_each_side(case))
         extra = [
             *said.beside(case, engines, once),
             *said.at_open_load(known.found, case, self.slo),

@@ -69,29 +69,32 @@ class Overview:
 
 
 def overviews(decisions: Sequence[Decision]) -> tuple[Overview, ...]:
-    """Return one overview for each model, hardware, engine and study, in the order of the
-    decisions."""
+    """Return one overview for each model, hardware, engine and study: those of a GPU first, else in
+    the order of the decisions."""
     names = names_apart([one.subject for one in decisions])
     order = list(names)
-    ranked = sorted(decisions, key=lambda one: (order.index(system(one.subject)), _size(one)))
+    ranked = sorted(
+        decisions,
+        key=lambda one: (not on_gpu(one.subject), order.index(system(one.subject)), _size(one)),
+    )
     grouped = groupby(ranked, lambda one: system(one.subject))
     return tuple(_overview(names[at], tuple(part)) for at, part in grouped)
 
 
 def _overview(title: str, decisions: tuple[Decision, ...]) -> Overview:
     of_size = (list(part) for _, part in groupby(decisions, _size))
-    leads = tuple(
-        one
-        for there in of_size
-        for several in [[each for each in there if len(each.levels) > 1] or there]
-        for one in [each for each in several if each.traffic.mix] or several
-    )
+    leads = tuple(one for there in of_size for one in _leading(there))
     if len(leads) == 1:
         return Overview(title, leads[0].paragraph, leads, decisions)
     found, about = Overview(title, "", leads, decisions), decisions[0].subject
     parts = [f"{found.place(one)}: {said.brief(one)}" for one in leads]
     origin = said.EVIDENCE.get(about.evidence or "", "")
     return replace(found, paragraph=f"{known(about.model)}. {' '.join(parts)} {origin}".strip())
+
+
+def _leading(decisions: list[Decision]) -> list[Decision]:
+    several = [each for each in decisions if len(each.levels) > 1] or decisions
+    return [each for each in several if each.traffic.mix] or several
 
 
 def _size(decision: Decision) -> int:
@@ -118,6 +121,11 @@ def system(about: DecisionSubject) -> System:
     """Return what one overview is about: its decisions differ in size and traffic alone."""
     engine = (about.engine, about.engine_version)
     return (about.study, about.model, about.gpu, *engine, about.evidence, about.configuration)
+
+
+def on_gpu(about: DecisionSubject) -> bool:
+    """Return whether it tells the speed of a real model on a GPU: such a subject stands first."""
+    return about.evidence == "gpu"
 
 
 def name(about: DecisionSubject) -> str:
@@ -232,11 +240,6 @@ class NamedSubject:
     filters: Filters
     lonely: bool = False
 
-    @property
-    def on_gpu(self) -> bool:
-        """Whether it tells the speed of a real model on a GPU."""
-        return self.about.evidence == "gpu"
-
 
 @dataclass(frozen=True)
 class _SettingFacts:
@@ -276,7 +279,7 @@ def subjects(reader: Reader, question: SubjectsQuestion) -> tuple[NamedSubject, 
         for at, name in names_apart(one.about for one in (*every, *kept)).items()
         if at in parts
     )  # fmt: skip
-    return tuple(sorted(named, key=lambda one: not one.on_gpu))
+    return tuple(sorted(named, key=lambda one: not on_gpu(one.about)))
 
 
 def _filters_of(question: SubjectsQuestion, parts: list[_SettingFacts]) -> Filters:

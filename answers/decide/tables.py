@@ -193,12 +193,12 @@ def nothing_to_paste(decision: Decision) -> str:
     return "What to paste is not known: the results do not say which method drafted how much."
 
 
-def to_measure(one: Decision) -> tuple[str, str]:
+def to_measure(decision: Decision) -> tuple[str, str]:
     """Return the command that measures the launches which are missing where each arm was started
     once, and what to change before; two empty texts where nothing is missing or the study has no
     name."""
-    study = one.subject.study
-    if study is None or MORE_LAUNCHES not in one.paragraph:
+    study = decision.subject.study
+    if study is None or not decision.started_once:
         return "", ""
     file = shlex.quote(f"{study}.yaml")
     return (

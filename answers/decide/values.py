@@ -253,6 +253,11 @@ class Decision:
         return told.replace(self.headline, "", 1).replace("  ", " ").strip()
 
     @property
+    def started_once(self) -> bool:
+        """Whether each arm was started once, so that no difference has an interval."""
+        return all(cell.difference.low is None for cell in self.arms)
+
+    @property
     def operating_load(self) -> Load:
         """The load at which gain and money are told."""
         return self.operating.load

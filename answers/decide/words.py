@@ -28,7 +28,6 @@ EVIDENCE = {
 }
 #: More loads than this are told as a span where there is little room.
 _FEW = 4
-_ONE_LAUNCH = " (one launch: no interval)"
 #: Word -> what an arm does at a load.
 _DOES: dict[Word, str] = {
     GAIN: "pays", LIKELY_GAIN: "probably pays", OPEN: "is open",
@@ -48,11 +47,11 @@ LOADS_OF = {
 }
 
 
-def headline(decision: Decision, how: str, why: str, sides: str, once: bool) -> str:
+def headline(decision: Decision, how: str, why: str, sides: str) -> str:
     """Say in one sentence at which load, whether to serve with speculation, with which arm. ``how``: of
     an arm whose K is not fixed, how it is set; ``why``: a reason that comes before all figures (broken
     answers, an SLO that no arm meets, a load of which nothing is known); ``sides``: what is best beside
-    a load that was not measured, where that differs; ``once``: each arm was started once."""
+    a load that was not measured, where that differs."""
     arm = arm_words(decision.method, decision.num_speculative_tokens, how)
     if decision.table:
         arm = f"{arm_words(decision.method, None)} ({k_by_batch(decision.table)})"
@@ -66,15 +65,17 @@ def headline(decision: Decision, how: str, why: str, sides: str, once: bool) -> 
     elif decision.answer == "no":
         text = f"No {where}: {why or f'no arm gains there; the best, {level.arm}, {gives}'}"
     else:
-        text = f"Open{' (one launch)' if once else ''} {where}: {why or _open(decision, arm, once)}"
+        launches = " (one launch)" if decision.started_once else ""
+        text = f"Open{launches} {where}: {why or _open(decision, arm)}"
     return f"{text}{sides}."
 
 
-def _open(decision: Decision, arm: str, once: bool) -> str:
-    level = decision.operating
+def _open(decision: Decision, arm: str) -> str:
+    level, once = decision.operating, decision.started_once
     # With one launch there is no interval and no other word, which the first words say.
-    size = change(level.difference).removesuffix(_ONE_LAUNCH)
-    gives = f"gives {size}" if once else f"gives {size}, {level.difference.word}"
+    gives = f"gives {change(level.difference)}, {level.difference.word}"
+    if once:
+        gives = f"gives {_how_much(level.difference)}"
     if level.drafts and once:
         return f"{arm} {gives}"
     if level.drafts:
@@ -139,14 +140,20 @@ def brief(decision: Decision) -> str:
 def change(difference: ArmDifference) -> str:
     """Write a difference in words, ``20.7 % more output tokens per second (95 %: 18.2 to 23.3 %)``,
     the interval in the direction of the word."""
+    size = difference.improvement
+    if size is None:
+        return _how_much(difference)
+    ends = directed(difference.low, difference.high, size >= 0)
+    return f"{_how_much(difference)} ({f'95 %: {ends}' if ends else 'one launch: no interval'})"
+
+
+def _how_much(difference: ArmDifference) -> str:
     size, metric = difference.improvement, METRICS[difference.metric]
     if size is None:
         return f"an unknown change of {metric.label}"
     better, worse = metric.changes
     statistic = f" ({percentile_label(difference.statistic)})" if metric.distribution else ""
-    ends = directed(difference.low, difference.high, size >= 0)
-    sure = f" (95 %: {ends})" if ends else _ONE_LAUNCH
-    return f"{percent(size, sign=False)} {better if size >= 0 else worse}{statistic}{sure}"
+    return f"{percent(size, sign=False)} {better if size >= 0 else worse}{statistic}"
 
 
 def paragraph(decision: Decision, first: Sequence[str], extra: Sequence[str]) -> str:

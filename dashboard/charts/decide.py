@@ -11,6 +11,7 @@ import pandas as pd
 
 from analysis.evidence.words import EQUIVALENCE
 from analysis.matching.arms import BASELINE
+from analysis.matching.comparison import improvement
 from answers.decide.overview import Overview, badge
 from answers.decide.tables import MapField, fields, line_name, size, taken, traffic_short
 from answers.decide.values import ArmAtLoad, Decision, MapLevel
@@ -61,8 +62,8 @@ def served_title(one: Decision) -> str:
     as measured: ``draft_model K=2 on code: more at 1, less at 16, 128``."""
     told: dict[str, list[Load]] = {"more": [], "as much": [], "less": []}
     for cell in sorted(one.arms, key=lambda cell: cell.load.order):
-        if cell.arm == one.operating.arm and cell.rates.output:
-            gain = _gain(cell)
+        gain = _gain(cell)
+        if cell.arm == one.operating.arm and gain is not None:
             word = "as much" if abs(gain) <= EQUIVALENCE else "more" if gain > 0 else "less"
             told[word].append(cell.load)
     parts = [f"{word} at {loads_short(loads)}" for word, loads in told.items() if loads]
@@ -94,8 +95,10 @@ def throughput(one: Decision) -> Chart:
     return drawn.properties(height=_HEIGHT)
 
 
-def _gain(cell: ArmAtLoad) -> float:
-    return (cell.rates.output or 0.0) / (cell.rates.baseline_output or 1.0) - 1
+def _gain(cell: ArmAtLoad) -> float | None:
+    """Return the improvement as measured, a ratio; None where one of the two is unknown."""
+    old, new = cell.rates.baseline_output, cell.rates.output
+    return improvement(old, new, "higher") if old and new else None
 
 
 def _speeds(cell: ArmAtLoad, place: int) -> Iterator[tuple[object, ...]]:
@@ -115,10 +118,9 @@ def _crossing(cells: Sequence[ArmAtLoad], places: LoadPlaces) -> dict[str, objec
     """Return between which loads an arm's gain changes its sign, the last time, and the place on the
     axis where it would be even; None where it never does. Loads at which both serve as much count
     for neither."""
-    differ = (cell for cell in cells if abs(_gain(cell)) > EQUIVALENCE)
-    ordered = sorted(differ, key=lambda cell: cell.load.order)
-    for one, other in reversed(list(pairwise(ordered))):
-        before, after = _gain(one), _gain(other)
+    gains = ((cell, _gain(cell)) for cell in sorted(cells, key=lambda cell: cell.load.order))
+    differ = [(cell, gain) for cell, gain in gains if gain is not None and abs(gain) > EQUIVALENCE]
+    for (one, before), (other, after) in reversed(list(pairwise(differ))):
         if before * after < 0:
             part = before / (before - after)
             first, last = (places.at[cell.load] for cell in (one, other))

@@ -51,7 +51,6 @@ class Loader:
     cpus: frozenset[int] | None = None
     _folder: Path = field(init=False)
     _jobs: int = -1
-    _ended: int = 0
     _process: Guarded | None = None
 
     def __enter__(self) -> Self:
@@ -101,14 +100,17 @@ class Loader:
         sentence = f"GuideLLM ended with exit status {status}; it said: {output[-500:]}"
         return Diagnosis("load_failed", sentence)
 
+    @property
+    def _status(self) -> Path:
+        return self._folder / "status"
+
     def _begin(self, python: Path) -> None:
-        jobs, ended = self._folder / "jobs", self._folder / "ended"
+        jobs = self._folder / "jobs"
         jobs.unlink(missing_ok=True)
         os.mkfifo(jobs, 0o600)
-        ended.write_bytes(b"")
         # For both directions: nobody waits for the other to open it.
-        self._jobs, self._ended = os.open(jobs, os.O_RDWR), 0
-        words = [str(python), str(_PRELOAD), str(jobs), str(ended), *_SLOW]
+        self._jobs = os.open(jobs, os.O_RDWR)
+        words = [str(python), str(_PRELOAD), str(jobs), str(self._status), *_SLOW]
         self._process = Guarded.start(words, self.env, self.log, cpus=self.cpus)
 
     def _send(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
@@ -118,15 +120,13 @@ class Loader:
         if self._process is None or self._process.poll() is not None:
             self._stop()
             self._begin(self.python)
+        self._status.unlink(missing_ok=True)
         os.write(self._jobs, json.dumps({"argv": list(argv), "env": dict(env)}).encode() + b"\n")
 
     def _poll(self) -> int | None:
         """Return the exit status of the run once it has ended; negative: a signal."""
-        if self.python is not None:
-            statuses = (self._folder / "ended").read_bytes().split(b"\n")[:-1]
-            if len(statuses) > self._ended:
-                self._ended += 1
-                return int(statuses[-1])
+        if self._status.exists():
+            return int(self._status.read_text(encoding="ascii"))
         return None if self._process is None else self._process.poll()
 
     def _stop(self) -> None:

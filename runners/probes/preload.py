@@ -1,9 +1,9 @@
 """A console script, run again and again by its own Python: each time in a fork of a process that has
 imported what a start of it takes longest for.
 
-``python preload.py JOBS ENDED MODULE…`` reads lines ``{"argv": […], "env": {…}}`` from the named pipe ``JOBS``.
+``python preload.py JOBS STATUS MODULE…`` reads lines ``{"argv": […], "env": {…}}`` from the named pipe ``JOBS``.
 ``argv[0]`` is the script; ``env`` is added to the environment. When it has ended, and what it started in
-its session is gone, its exit status (negative: a signal) is added to the file ``ENDED`` as a line.
+its session is gone, its exit status (negative: a signal) stands in the file ``STATUS``.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from typing import Any
 _COURTESY_S = 1.0
 
 
-def main(jobs: str, ended: str, *modules: str) -> None:
+def main(jobs: str, status: str, *modules: str) -> None:
     """Run scripts until nobody can send another; returns in the fork once it has run one."""
     # Not this file's folder: a script finds its own there.
     del sys.path[0]
@@ -35,10 +35,12 @@ def main(jobs: str, ended: str, *modules: str) -> None:
             child = os.fork()
             if child == 0:
                 break
-            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             _end_session(child)
-            with Path(ended).open("a", encoding="utf-8") as file:
-                file.write(f"{status}\n")
+            # There at once or not at all.
+            part = Path(f"{status}.part")
+            part.write_text(str(code), encoding="ascii")
+            part.replace(status)
         else:
             return
     _become(job)

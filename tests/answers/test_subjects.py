@@ -189,6 +189,15 @@ def test_a_subject_is_compared_alone_as_among_all(warehouse_path: Path, add: Add
     assert compared_alone_as_among_all(warehouse_path, Compared(reference="eagle3 K=3")) == 2
 
 
+def test_what_was_measured_on_a_gpu_stands_first_wherever_subjects_are_listed(
+    warehouse_path: Path, add: Add
+) -> None:
+    add("a", (BASELINE, EAGLE), 0, evidence="cpu", model="small")
+    add("b", (BASELINE, EAGLE), 1, evidence="gpu", model="large")
+    names = same_alone_and_among_all(warehouse_path, DecideQuestion())
+    assert [name.split(" on ")[0] for name in names] == ["large", "small"]
+
+
 @pytest.mark.slow
 def test_the_examples_are_told_alone_as_among_all(examples: Path) -> None:
     assert len(same_alone_and_among_all(examples, DecideQuestion())) > 1

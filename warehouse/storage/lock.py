@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from filelock import FileLock, Timeout
 
-from warehouse.errors import WarehouseBusy
+from warehouse.errors import WarehouseBusy, WarehouseUnreachable
 from warehouse.storage.cache import is_copy, store_of
 from warehouse.storage.files import LOCK
 
@@ -125,7 +126,17 @@ class WritersLine:
 
     def __init__(self, root: Path) -> None:
         self._store = store_of(root) if is_copy(root) else None
-        self._name = f"{LINE}/{secrets.token_hex(8)}"
+        self._name, self._joined = f"{LINE}/{secrets.token_hex(8)}", False
+
+    def __enter__(self) -> Self:
+        """Nobody stands in line before a race is lost."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stand in line no longer; a place that cannot be given up now holds the next one up once."""
+        if self._store is not None and self._joined:
+            with suppress(WarehouseUnreachable):
+                self._store.remove([self._name])
 
     def wait(self) -> bool:
         """Wait until nobody stands before this writer; return whether somebody did."""
@@ -146,8 +157,4 @@ class WritersLine:
         """Stand at the end of the line; who stands there already keeps the place."""
         if self._store is not None:
             self._store.replace(self._name, b"", None)
-
-    def leave(self) -> None:
-        """Stand in line no longer."""
-        if self._store is not None:
-            self._store.remove([self._name])
+            self._joined = True
