@@ -219,7 +219,7 @@ def chosen(
     is gone, or where a published study is chosen, which decides nothing. ``offer``: the ``choices``."""
     unnamed = SUBJECT not in {*st.query_params, *st.session_state}
     if known and unnamed and _OF_A_DECISION & set(st.query_params):
-        choose(SUBJECT, next(iter(known)))
+        choose(SUBJECT, _with_traffic_of_link(shelf, question, known))
     with boxes[0]:
         name = one_of(SUBJECT_LABEL, offer.names, SUBJECT, offer.hidden)
     if name is None or name not in known:
@@ -247,6 +247,19 @@ def chosen(
         by_traffic[place],
         len(offer.names) == 1,
     )
+
+
+def _with_traffic_of_link(
+    shelf: Shelf, question: DecideQuestion, known: Mapping[str, NamedSubject]
+) -> str:
+    """Return the first subject that has the traffic which a link without a subject names; without
+    one the first of all."""
+    traffic = st.query_params.get(TRAFFIC)
+    for name, about in known.items():
+        overview = decided(shelf, question, about).overview
+        if traffic is None or (overview is not None and traffic in traffics(overview)):
+            return name
+    return next(iter(known))
 
 
 def traffics(subject: Overview) -> dict[str, Decision]:

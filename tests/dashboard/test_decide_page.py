@@ -351,6 +351,18 @@ def test_a_link_to_what_is_gone_shows_no_verdict_for_something_else(
     assert headline(page).startswith("Yes at 64 at once: serve with EAGLE-3")
 
 
+def test_a_link_that_names_a_traffic_alone_opens_the_subject_that_has_it(
+    fill_study: Callable[..., None],
+) -> None:
+    fill_study((0.3, 0.3, 0.3), model="first", dataset="code")
+    fill_study((0.3, 0.3, 0.3), model="other", dataset="poems")
+
+    page = opened("decide", traffic="poems")
+
+    assert headline(page).startswith("Yes at 64 at once")
+    assert page.selectbox(key="about").value.startswith("other on ")
+
+
 def test_the_charts_say_their_answer_to_who_does_not_see_them(
     fill_study: Callable[..., None],
 ) -> None:
