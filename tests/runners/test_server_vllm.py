@@ -5,7 +5,10 @@ import os
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from runners.serving import endpoint
 from runners.serving.endpoint import empty_prefix_cache
 from runners.serving.engines import VLLM as VLLM
 from runners.serving.server import LocalServer, ServerFailed, ServerSpec, start
+from runners.texts.generators import prompts
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
@@ -83,8 +87,8 @@ def server(spec: Callable[..., ServerSpec], models: Path) -> Iterator[LocalServe
         yield running
 
 
-def _generate(server: LocalServer, tokens: int) -> None:
-    body = {"model": "tiny", "prompt": "def main", "max_tokens": tokens, "ignore_eos": True}
+def _generate(server: LocalServer, tokens: int, prompt: str = "def main") -> None:
+    body = {"model": "tiny", "prompt": prompt, "max_tokens": tokens, "ignore_eos": True}
     endpoint.send(server.url + "/v1/completions", {**body, "temperature": 0}, 120)
 
 
@@ -104,6 +108,58 @@ def _shared(tree: list[psutil.Process]) -> list[Path]:
     """Files of shared memory that a server's processes have open."""
     maps = {m.path for process in tree for m in process.memory_maps()}
     return [Path(path) for path in maps if path.startswith("/dev/shm/") and "deleted" not in path]
+
+
+def _accepted(server: LocalServer) -> tuple[float, float]:
+    """Tokens drafted and accepted for thirty prompts of code that the models were not trained on."""
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda prompt: _generate(server, 64, prompt), prompts("code")[:30]))
+    with urllib.request.urlopen(server.url + "/metrics", timeout=60) as answer:
+        lines = [line.partition("{") for line in answer.read().decode().splitlines()]
+    drafted, accepted = (
+        sum(float(rest.rpartition(" ")[2]) for name, _, rest in lines if name == f"vllm:{counter}")
+        for counter in (
+            "spec_decode_num_draft_tokens_total",
+            "spec_decode_num_accepted_tokens_total",
+        )
+    )
+    return drafted, accepted
+
+
+def test_widened_models_have_the_acceptance_of_the_small_ones_within_counting_error(
+    spec: Callable[..., ServerSpec], vllm: Path, tmp_path: Path
+) -> None:
+    small = ROOT / "studies" / "lab-models"
+    wider = ("--hidden_size", "768", "--num_attention_heads", "12", "--num_key_value_heads", "4",
+             "--intermediate_size", "1024", "--num_hidden_layers", "8", "--vocab_size", "3000")  # fmt: skip
+    for name in ("target", "draft"):
+        words = [
+            str(vllm.with_name("python")),
+            "-m",
+            "runners.lab.widen",
+            str(small / name),
+            str(tmp_path / name),
+        ]
+        subprocess.run([*words, *wider], cwd=ROOT, check=True, capture_output=True)
+
+    counts = []
+    for folder in (small, tmp_path):
+        draft = {
+            "method": "draft_model",
+            "model": str(folder / "draft"),
+            "num_speculative_tokens": 3,
+        }
+        with start(
+            spec(str(folder / "target"), draft, request_format="text_completions")
+        ) as running:
+            counts.append(_accepted(running))
+
+    (drafted, accepted), (drafted_wide, accepted_wide) = counts
+    share = (accepted + accepted_wide) / (drafted + drafted_wide)
+    error = sqrt(share * (1 - share) * (1 / drafted + 1 / drafted_wide))
+    assert drafted > 1000
+    assert 0.3 < share < 0.9
+    assert abs(accepted / drafted - accepted_wide / drafted_wide) < 2 * error
 
 
 def test_it_is_ready_alive_and_its_log_is_kept(server: LocalServer) -> None:
