@@ -82,13 +82,16 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         show(found.why_none or "There is nothing to cost; draftboard runs lists what there is.")
         return
     title = f"{demand.tokens_per_day:,.0f} output tokens a day" if demand else ""
-    others = Table(*words.others(found.rows))
+    more = (
+        Table(*words.break_evens(found.rows)),
+        Table(*words.energies(found.rows), "Energy of the GPUs"),
+    )
     show(
         click.wrap_text(found.headline, width=100),
         "",
         Table(*words.costs(found.rows)),
         *(("", Table(*words.demands(found.rows), title)) if demand else ()),
-        *(("", others) if others.rows else ()),
+        *(part for table in more if table.rows for part in ("", table)),
         "",
         *found.notes,
     )

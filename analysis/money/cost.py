@@ -1,5 +1,6 @@
 """What tokens cost, always with the basis: which price, for how many GPUs, how busy they are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
 from typing import Any
@@ -192,6 +193,29 @@ def joules(samples: pd.DataFrame, window: tuple[float, float]) -> float | None:
     inside = (at > begin) & (at < end)
     times = np.concatenate([[begin], at[inside], [end]])
     return float(np.trapezoid(np.interp(times, at, watts), times))
+
+
+#: Traffics tell prefill from decode where the most prompt tokens a step are so many times the fewest.
+LENGTHS_APART = 1.5
+
+
+def prefill_and_decode(
+    used: Sequence[tuple[float, float, float]],
+) -> tuple[float, float] | None:
+    """Return the joules of a prompt token and of a request's decode step, by least squares over traffics
+    of one arm at one load: prompt tokens, decode steps (output tokens / acceptance length), joules.
+
+    None where the traffics are too alike to tell, or where one of the two would be below zero.
+    """
+    rows = np.array(used, dtype=np.float64).reshape(-1, 3)
+    if len(rows) < 2 or not (np.isfinite(rows).all() and (rows > 0).all()):
+        return None
+    lengths = rows[:, 0] / rows[:, 1]
+    if lengths.max() < LENGTHS_APART * lengths.min():
+        return None
+    # Each traffic counts alike, however long it was measured.
+    prefill, decode = np.linalg.lstsq(rows[:, :2] / rows[:, 2:], np.ones(len(rows)))[0]
+    return (float(prefill), float(decode)) if prefill >= 0 and decode >= 0 else None
 
 
 # --- From tokens a day to replicas, GPUs and money.

@@ -1,77 +1,168 @@
 """From decisions to money, at the operating load of each: savings are the decision's own."""
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, log
+from math import exp, inf, isnan, log, nan
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, Word
+from analysis.flags.lints import CAPPED
 from analysis.frames import records
+from analysis.matching.arms import BASELINE
 from analysis.money import cost as money
-from analysis.money.cost import HOURS_PER_YEAR, Basis, Fleet, break_even, joules, usd_per_million
+from analysis.money.cost import HOURS_PER_YEAR, Basis, Fleet, break_even, usd_per_million
 from analysis.money.paying import Hardware, Refusal, basis_of
 from answers.cost import words as said
-from answers.cost.values import ArmCost, CostPoint, Costs, DecisionCost, SavedAmount, Terms
+from answers.cost.values import (
+    ArmCost,
+    ArmEnergy,
+    CostPoint,
+    Costs,
+    DecisionCost,
+    SavedAmount,
+    Terms,
+)
+from answers.decide.overview import system
 from answers.decide.values import Decision, Decisions
+from answers.wording import known
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.store import Reader
 
-# --- Joules per output token of both arms of each cost, where the power of the GPUs was recorded.
+# --- Energy of both arms of each cost, where the power of the GPUs was recorded.
 
 
-#: When a cell's load began and ended (unix s), and how many output tokens it made.
-_Span = tuple[float, float, float]
+@dataclass(frozen=True)
+class _Used:
+    """What cells of one arm took and made: joules, seconds, output tokens, tokens of all, decode steps
+    (output tokens / acceptance length), seconds at the limit of power, samples of it; NaN: unknown."""
+
+    joules: float = 0.0
+    seconds: float = 0.0
+    output: float = 0.0
+    total: float = 0.0
+    steps: float = 0.0
+    limited: float = 0.0
+    samples: int = 0
+    limit_watts: float = nan
+
+    def __add__(self, other: "_Used") -> "_Used":
+        return _Used(
+            self.joules + other.joules, self.seconds + other.seconds, self.output + other.output,
+            self.total + other.total, self.steps + other.steps, self.limited + other.limited,
+            self.samples + other.samples,
+            other.limit_watts,
+        )  # fmt: skip
+
+    def energy(self, apart: tuple[float, float] | None) -> ArmEnergy:
+        """Return it per token. ``apart``: joules of a prompt token and of a step."""
+        told = ArmEnergy(
+            self.joules / self.output, _known(self.joules / self.total), self.joules / self.seconds,
+            self.samples, _known(self.limit_watts), _known(self.limited / self.seconds),
+        )  # fmt: skip
+        if apart is None:
+            return told
+        prefill, step = apart
+        return replace(
+            told, joules_of_prefill=prefill, joules_of_decode=step * self.steps / self.output
+        )
+
+
+def _known(value: float) -> float | None:
+    return None if isnan(value) else value
 
 
 def with_energy(reader: Reader, costs: Costs) -> Costs:
     """Add energy to each cost, measured over the cells at the operating load; None where one has no
-    power recorded before, in and after its load. A mix of datasets has no energy of its own."""
+    power recorded before, in and after its load. A mix of datasets has no energy of its own. Prefill and
+    decode are told apart where traffics of one subject differ enough in their lengths."""
     cells = [_cells(row) for row in costs.rows]
-    spans = _spans(reader, {cell for sides in cells for side in sides for cell in side})
+    models = sorted({known(row.decision.subject.model) for row in costs.rows})
+    wanted = {cell for sides in cells for side in sides for cell in side}
+    by_cell = dict(_used(reader, Filters(model=tuple(models)), wanted)) if wanted else {}
+    used = [tuple(_pooled(by_cell, ids) for ids in pair) for pair in cells]
+    # The baseline of one subject and load is one, whatever is compared with it.
+    places = [(system(row.decision.subject), row.load) for row in costs.rows]
+    arms = [
+        ((*place, BASELINE), (*place, row.arm))
+        for place, row in zip(places, costs.rows, strict=True)
+    ]
+    beside: dict[object, list[tuple[float, float, float]]] = defaultdict(list)
+    for keys, pair in zip(arms, used, strict=True):
+        for key, one in zip(keys, pair, strict=True):
+            beside[key] += [(one.total - one.output, one.steps, one.joules)] if one else []
+    apart = {key: money.prefill_and_decode(those) for key, those in beside.items()}
     rows = []
-    for row, sides in zip(costs.rows, cells, strict=True):
-        baseline, speculative = (
-            None
-            if arm is None
-            else replace(arm, joules_per_output_token=_pooled_joules(reader, ids, spans))
-            for arm, ids in zip((row.baseline, row.speculative), sides, strict=True)
+    for row, keys, pair in zip(costs.rows, arms, used, strict=True):
+        old, new = (
+            None if one is None else one.energy(apart[key])
+            for one, key in zip(pair, keys, strict=True)
         )
-        rows.append(replace(row, baseline=baseline, speculative=speculative))
+        rows.append(replace(
+            row, baseline=_per_token(row.baseline, old), energy=None if old is None or new is None else (old, new),
+            speculative=_per_token(row.speculative, new if row.decision.operating.drafts else old),
+        ))  # fmt: skip
     return replace(costs, rows=tuple(rows))
 
 
-def _cells(row: DecisionCost) -> tuple[list[str], list[str]]:
+def _per_token(arm: ArmCost | None, energy: ArmEnergy | None) -> ArmCost | None:
+    if arm is None or energy is None:
+        return arm
+    return replace(arm, joules_per_output_token=energy.joules_per_output_token)
+
+
+def _cells(row: DecisionCost) -> tuple[list[str], ...]:
     here = [cell for cell in row.decision.arms if (cell.load, cell.arm) == (row.load, row.arm)]
     pairs = () if row.decision.traffic.mix else {pair for cell in here for pair in cell.pairs}
-    old, new = (sorted({pair[side] for pair in pairs}) for side in (0, 1))
-    return old, new if row.decision.operating.drafts else old
+    return tuple(sorted({pair[side] for pair in pairs}) for side in (0, 1))
 
 
-def _pooled_joules(reader: Reader, cells: Sequence[str], spans: dict[str, _Span]) -> float | None:
-    whole = tokens = 0.0
-    for cell in cells:
-        begin, end, made = spans.get(cell, (0.0, 0.0, 0.0))
-        of_cell = joules(queries.samples(reader, cell).to_pandas(), (begin, end)) if made else None
-        if of_cell is None:
-            return None
-        whole, tokens = whole + of_cell, tokens + made
-    return whole / tokens if tokens else None
+def _pooled(by_cell: Mapping[str, _Used], cells: Sequence[str]) -> _Used | None:
+    if not cells or not by_cell.keys() >= set(cells):
+        return None
+    return sum((by_cell[cell] for cell in cells), _Used())
 
 
-def _spans(reader: Reader, wanted: set[str]) -> dict[str, _Span]:
-    if not wanted:
-        return {}
-    cells = queries.cells(reader, Filters()).to_pandas()
-    rates = queries.measurements(reader, Filters(), ["output_throughput"], ["mean"]).to_pandas()
-    rate_of = dict(zip(rates["cell_id"], rates["value"], strict=True))
-    mine = cells[cells["cell_id"].isin(wanted & set(rate_of))]
-    spans = {}
-    for row in records(mine.dropna(subset=["started_at", "duration"])):
+def _used(reader: Reader, filters: Filters, wanted: set[str]) -> Iterator[tuple[str, _Used]]:
+    """Yield the cells of ``wanted`` whose power was recorded, and what they took."""
+    rates = queries.measurements(reader, filters, _TOKENS, ["mean"]).to_pandas()
+    per_second = rates.pivot_table(index="cell_id", columns="metric", values="value")
+    lengths = queries.acceptance(reader, filters).to_pandas().groupby("cell_id")["mean_length"]
+    rows = queries.cells(reader, filters).to_pandas().set_index("cell_id", drop=False)
+    rows = rows.join(per_second.reindex(columns=_TOKENS)).join(lengths.first())
+    mine = rows[rows.index.isin(wanted)].dropna(subset=["started_at", "duration", _TOKENS[0]])
+    limits = _limits(reader, filters)
+    for row in records(mine):
         begin, lasted = row["started_at"].timestamp(), float(row["duration"])
-        made = float(rate_of[row["cell_id"]]) * lasted
-        spans[str(row["cell_id"])] = (begin, begin + lasted, made)
-    return spans
+        samples = queries.samples(reader, row["cell_id"]).to_pandas()
+        taken = money.joules(samples, (begin, begin + lasted))
+        if taken is None:
+            continue
+        output, total = (float(row[name]) * lasted for name in _TOKENS)
+        length = 1.0 if row["spec_method"] == "none" else float(row["mean_length"])
+        at_limit = samples.loc[samples["name"] == CAPPED, "value"]
+        yield row["cell_id"], _Used(
+            taken, lasted, output, total, output / length, float(at_limit.mean()) * lasted, samples.loc[samples["name"] == money.POWER, "at"].nunique(),
+            limits.get(row["source_id"], nan),
+        )  # fmt: skip
+
+
+#: What a server makes in a second, and what it takes in and makes.
+_TOKENS = ["output_throughput", "total_throughput"]
+
+
+def _limits(reader: Reader, filters: Filters) -> dict[str, float]:
+    """Return source -> the watts that one of its GPUs may take, as its record states them."""
+    limits = {}
+    for run in queries.runs(reader, filters).to_pylist():
+        gpus = json.loads(run["environment"]).get("gpus") or ()
+        watts = [gpu.get("power_cap_watts") for gpu in gpus if isinstance(gpu, dict)]
+        stated = [float(each) for each in watts if isinstance(each, (int, float)) and each > 0]
+        if stated and len(stated) == len(gpus):
+            limits[run["source_id"]] = min(stated)
+    return limits
 
 
 # --- From decisions to money, at the operating load of each: savings are the decision's own.

@@ -36,6 +36,23 @@ class SavedAmount:
 
 
 @dataclass(frozen=True)
+class ArmEnergy:
+    """What the GPUs of one arm took at the load, without the rest of the machine: joules per output
+    token and per token of all, prompts too, and their mean power (W), by so many ``samples``. ``joules_of_prefill``: per prompt
+    token, ``joules_of_decode``: per output token, apart; ``share_at_limit`` (0-1): of the time at the
+    limit of their power, ``limit_watts``. None: unknown."""
+
+    joules_per_output_token: float
+    joules_per_token: float | None
+    watts: float
+    samples: int
+    limit_watts: float | None
+    share_at_limit: float | None
+    joules_of_prefill: float | None = None
+    joules_of_decode: float | None = None
+
+
+@dataclass(frozen=True)
 class ArmCost:
     """One arm at the load: tokens per second, USD per million tokens, the fleet for the demand,
     joules per output token. None: not known or not asked for."""
@@ -70,7 +87,8 @@ class DecisionCost:
 
     ``saving`` is the decision's own. The arm's throughput is the baseline's, measured, raised by
     what the decision expects of it: so costs, fleet and saving agree to the last digit. ``missing``:
-    what cannot be said, and why, a sentence each.
+    what cannot be said, and why, a sentence each. ``energy``: of the baseline and of the arm, taken or
+    not; None: not asked for, or unknown of one.
     """
 
     decision: Decision
@@ -88,6 +106,15 @@ class DecisionCost:
     curve: tuple[CostPoint, ...]
     headline: str
     missing: tuple[str, ...]
+    energy: tuple[ArmEnergy, ArmEnergy] | None = None
+
+    @property
+    def gain_per_watt(self) -> float | None:
+        """How many more output tokens a joule makes with the arm (ratio); None where nothing tells."""
+        if self.energy is None:
+            return None
+        old, new = (side.joules_per_output_token for side in self.energy)
+        return old / new - 1
 
 
 @dataclass(frozen=True)
@@ -138,6 +165,10 @@ def money_json(cost: DecisionCost) -> dict[str, Any]:
         "usd_saved_per_year": to_builtins(cost.usd_saved_per_year),
         "break_even": None if cost.break_even is None else asdict(cost.break_even),
         "loads": to_builtins(cost.curve),
+        "energy": None
+        if cost.energy is None
+        else dict(zip(("baseline", "arm"), map(asdict, cost.energy), strict=True)),
+        "gain_per_watt": cost.gain_per_watt,
         "headline": cost.headline,
         "missing": list(cost.missing),
     }

@@ -8,7 +8,7 @@ from analysis.frames import number
 from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, BreakEven, Demand, Fleet
 from analysis.service.slo import Level
 from answers.cost.capacity import LoadService, ServiceCapacity, TradePoint
-from answers.cost.values import ArmCost, DecisionCost, SavedAmount, Terms
+from answers.cost.values import ArmCost, ArmEnergy, DecisionCost, SavedAmount, Terms
 from answers.decide.tables import TextRows, arm_at
 from answers.decide.values import Decision
 from answers.decide.words import at_load, left_on, saved
@@ -319,19 +319,55 @@ def demands(rows: Sequence[DecisionCost]) -> TextRows:
     return header, lines
 
 
-def others(rows: Sequence[DecisionCost]) -> TextRows:
-    """Return a row per decision: break-even and energy, where they are known."""
+def break_evens(rows: Sequence[DecisionCost]) -> TextRows:
+    """Return a row per decision whose investment is known: when it is paid back."""
+    lines = [[*_who(row), paid_back(row.break_even)] for row in rows if row.break_even is not None]
+    return [*_WHO, "break-even, if the saving is as expected"], lines
+
+
+NO_POWER = "No power of GPUs was recorded at these loads: draftboard run records it where nvidia-ml-py is installed."
+HOW_ENERGY = (
+    "Joules of the GPUs alone during the load, without → with speculation, from their power as the driver gives it. Output "
+    "per watt: how many more output tokens a joule makes; positive is better. Prefill and decode are told "
+    "apart where datasets of one model differ enough in their lengths: joules = prompt tokens × prefill + decode steps × step."
+)
+
+
+def energies(rows: Sequence[DecisionCost]) -> TextRows:
+    """Return a row per decision whose power was recorded: joules per token without and with speculation, of
+    output tokens and of all, of prefill and decode apart where that is known, what a watt yields, and how
+    long the GPUs were at the limit of their power."""
+    header = [
+        *_WHO, "J per output token", "J per token of all", "J per prompt token",
+        "J per output token, decode alone", "output per watt", "W", "time at the power limit", "samples of power",
+    ]  # fmt: skip
     lines = []
     for row in rows:
-        joules = [
-            UNKNOWN if side is None or side.joules_per_output_token is None
-            else f"{side.joules_per_output_token:.3g}"
-            for side in (row.baseline, row.speculative)
-        ]  # fmt: skip
-        if row.break_even is not None or joules[0] != UNKNOWN:
-            paid = UNKNOWN if row.break_even is None else paid_back(row.break_even)
-            lines.append([*_who(row), paid, " → ".join(joules)])
-    return [*_WHO, "break-even, if the saving is as expected", "J per output token"], lines
+        if row.energy is None:
+            continue
+        figures = (
+            (one.joules_per_output_token, one.joules_per_token, one.joules_of_prefill,
+             one.joules_of_decode)
+            for one in row.energy
+        )  # fmt: skip
+        pairs = [" → ".join(map(_joules, pair)) for pair in zip(*figures, strict=True)]
+        watts = " → ".join(f"{one.watts:,.0f}" for one in row.energy)
+        limits = " → ".join(map(_at_limit, row.energy))
+        samples = " → ".join(str(one.samples) for one in row.energy)
+        lines.append(
+            [*_who(row)[:-1], row.arm, *pairs, percent(row.gain_per_watt), watts, limits, samples]
+        )
+    return header, lines
+
+
+def _joules(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.3g}"
+
+
+def _at_limit(energy: ArmEnergy) -> str:
+    share, limit = energy.share_at_limit, energy.limit_watts
+    of = "" if limit is None else f" ({limit:,.0f} W)"
+    return UNKNOWN if share is None else f"{share:.0%}{of}"
 
 
 def _who(row: DecisionCost) -> list[str]:

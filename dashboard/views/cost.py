@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from analysis.money.cost import MILLION, Demand
 from analysis.money.paying import PRICES, Paying
 from answers.cost import words
-from answers.cost.answer import cost
+from answers.cost.answer import cost, with_energy
 from answers.cost.capacity import (
     ArmCapacity,
     capacity,
@@ -288,6 +288,11 @@ def _folds(
     if money is not None:
         fold("The arithmetic, step by step", "fold_steps", partial(_arithmetic, *money))
         fold("Every traffic in numbers", "fold_numbers", partial(_numbers, money[0]))
+        fold(
+            "Energy: joules per token, and what a watt yields",
+            "fold_energy",
+            partial(_energy, shelf, money[0]),
+        )
     fold("Every point between a GPU and a user", "fold_points", partial(_points, shelf, scope))
     fold("Price list, with dates and sources", "fold_prices", _price_list)
 
@@ -305,13 +310,22 @@ def _numbers(costs: Costs) -> None:
     table(tabled(*words.costs(costs.rows)), "decisions")
     if costs.terms.demand is not None:
         table(tabled(*words.demands(costs.rows)), "decisions")
-    header, rows = words.others(costs.rows)
+    header, rows = words.break_evens(costs.rows)
     if rows:
         table(tabled(header, rows), "decisions")
     rows_menu("cost", lambda: pd.json_normalize([
         {name: value for name, value in money_json(row).items() if name not in ("loads", "missing")}
         for row in costs.rows
     ]))  # fmt: skip
+
+
+def _energy(shelf: Shelf, costs: Costs) -> None:
+    header, rows = words.energies(ask(shelf, with_energy, costs).rows)
+    if not rows:
+        st.caption(words.NO_POWER)
+        return
+    table(tabled(header, rows), "decisions")
+    st.caption(words.HOW_ENERGY)
 
 
 def _points(shelf: Shelf, filters: Filters) -> None:

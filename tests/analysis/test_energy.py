@@ -1,9 +1,9 @@
-"""Energy: the area under the power curve inside the window."""
+"""Energy: the area under the power curve inside the window, and what of it is prefill."""
 
 import pandas as pd
 import pytest
 
-from analysis.money.cost import POWER, joules
+from analysis.money.cost import POWER, joules, prefill_and_decode
 
 
 def samples(*rows: tuple[float, str, float]) -> pd.DataFrame:
@@ -42,3 +42,28 @@ def test_a_ramp_is_cut_at_the_window_and_gpus_add_up() -> None:
 )  # fmt: skip
 def test_half_a_curve_is_no_energy(rows: pd.DataFrame, window: tuple[float, float]) -> None:
     assert joules(rows.astype({"name": "str"}), window) is None
+
+
+def test_two_lengths_of_prompts_tell_prefill_from_decode() -> None:
+    # 0.02 J a prompt token and 0.5 J a step, short prompts and long ones.
+    used = [
+        (prompt, steps, 0.02 * prompt + 0.5 * steps) for prompt, steps in ((1e4, 1e4), (9e4, 2e4))
+    ]
+    assert prefill_and_decode(used) == pytest.approx((0.02, 0.5))
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        [],
+        [(1e4, 1e4, 5e3)],
+        [(1e4, 1e4, 5e3), (1.2e4, 1e4, 5.1e3)],
+        [(1e4, 1e4, 5e3), (9e4, 1e4, 4e3)],
+        [(1e4, 1e4, 5e3), (float("nan"), 1e4, 4e3)],
+    ],
+    ids=["nothing", "one", "too alike", "prefill below zero", "prompts unknown"],
+)
+def test_prefill_is_unknown_where_nothing_tells_it_from_decode(
+    used: list[tuple[float, float, float]],
+) -> None:
+    assert prefill_and_decode(used) is None

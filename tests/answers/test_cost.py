@@ -11,7 +11,7 @@ from analysis.money.cost import Demand
 from analysis.money.paying import Paying
 from answers.cost.answer import cost
 from answers.cost.values import DecisionCost, Terms, costs_json
-from answers.cost.words import costs, demands, others, steps
+from answers.cost.words import break_evens, costs, demands, steps
 from answers.decide.values import (
     ArmAtLoad,
     ArmDifference,
@@ -167,7 +167,7 @@ def test_as_many_gpus_either_way_is_said() -> None:
     assert "both take 1 GPU, so nothing is saved a year" in found.headline
     assert found.break_even is not None
     assert found.break_even.hours is None
-    told = others([found])[1][0]
+    told = break_evens([found])[1][0]
     assert "100 USD are never paid back: the demand takes as much hardware either way" in told
 
 

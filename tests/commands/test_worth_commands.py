@@ -10,7 +10,7 @@ from tests.commands.asking import refused, run, told
 from warehouse import queries
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey, WarehouseMissing
 from warehouse.filters import Filters
-from warehouse.rows import Cell, Sample, Source
+from warehouse.rows import Acceptance, Cell, Measurement, Sample, Source
 from warehouse.store import Reader, open_writer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -117,6 +117,51 @@ def test_recorded_power_becomes_energy(
     assert row["basis"]["usd_per_hour_charged"] == pytest.approx(63.296 / 8)
     assert "J per output token" in output
     assert "0.5 → 0.4" in output
+    assert row["gain_per_watt"] == pytest.approx(0.25)
+    assert row["energy"]["arm"]["watts"] == pytest.approx(600)
+    assert row["energy"]["arm"]["samples"] == 63
+    assert row["energy"]["baseline"]["joules_of_prefill"] is None
+
+
+def test_prompts_of_two_lengths_tell_prefill_from_decode(
+    warehouse_path: Path, make_source: Callable[..., Source], make_cell: Callable[..., Cell]
+) -> None:
+    """Made of 0.02 J a prompt token and 0.2 J a step; the arm makes two tokens of a step."""
+    start = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
+    counts = Acceptance("counters", 1000, 3000, 1000, 1 / 3, 2.0, ())
+    arms = (("none", None, 1.0, ()), ("eagle3", 3, 2.0, (counts,)))
+    with open_writer(warehouse_path) as writer:
+        for dataset, prompts in (("short", 1000.0), ("long", 9000.0)):
+            for method, k, length, acceptance in arms:
+                source = make_source(f"{dataset} {method}")
+                watts = 0.02 * prompts + 0.2 * 1000 / length
+                power = tuple(Sample(start + s, "gpu_power_watts", watts) for s in range(-1, 62))
+                facts = {"spec_method": method, "num_speculative_tokens": k, "dataset": dataset}
+                rates = (("output_throughput", 1000.0), ("total_throughput", 1000.0 + prompts))
+                writer.add(source, [make_cell(
+                    source, 0, facts=facts, samples=power, acceptance=acceptance, flags=(),
+                    measurements=tuple(Measurement("canonical", n, "mean", v) for n, v in rates),
+                )])  # fmt: skip
+        writer.commit()
+
+    rows = told("cost", "--warehouse", str(warehouse_path))["costs"]
+    energy = {row["traffic"].get("dataset"): row["energy"] for row in rows}
+
+    for dataset in ("short", "long"):
+        for side, decode in (("baseline", 0.2), ("arm", 0.1)):
+            assert energy[dataset][side]["joules_of_prefill"] == pytest.approx(0.02)
+            assert energy[dataset][side]["joules_of_decode"] == pytest.approx(decode)
+
+
+def test_the_energy_of_an_h200_is_its_power_over_its_throughput(examples: Path) -> None:
+    asked = ("--model", "lab-target-8b", "--dataset", "code", "--warehouse", str(examples))
+    (row,) = told("cost", *asked)["costs"]
+    # By hand from the drops: 576 W at 13,488 tokens/s, and 465 W at 9,409 with two draft tokens.
+    old, new = (row["energy"][side]["joules_per_output_token"] for side in ("baseline", "arm"))
+    assert old == pytest.approx(576 / 13_488, rel=0.01)
+    assert new == pytest.approx(465 / 9_409, rel=0.01)
+    assert row["gain_per_watt"] == pytest.approx(old / new - 1)
+    assert row["energy"]["baseline"]["limit_watts"] == 700
 
 
 def test_under_an_slo_that_nothing_meets_there_the_largest_load_that_does_is_named(

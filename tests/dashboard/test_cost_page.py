@@ -24,10 +24,12 @@ from dashboard.charts import cost as charts_pareto
 from dashboard.links import cell_link
 from dashboard.shelf import Shelf, ask, open_shelf
 from dashboard.views.cost import LISTED, OWN, paying
+from tests.dashboard.conftest import START
 from tests.dashboard.opening import opened, page_of, refused
 from warehouse.contract import Facts
 from warehouse.filters import Filters
 from warehouse.loads import Load
+from warehouse.rows import Sample
 
 Fill = Callable[..., None]
 BASELINE = {"spec_method": "none"}
@@ -123,6 +125,29 @@ def test_a_small_demand_saves_no_gpu_and_that_is_said() -> None:
     page = opened("cost", CODE, millions_a_day="1")
 
     assert "both take 1 GPU, so nothing is saved a year" in page.header[0].value
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_without_power_the_page_says_how_it_is_recorded() -> None:
+    page = opened("cost", CODE, fold_energy="true")
+
+    assert any("draftboard run records it" in caption.value for caption in page.caption)
+    assert not any("output per watt" in frame.value for frame in page.dataframe)
+
+
+def test_recorded_power_shows_what_a_watt_yields(
+    empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]
+) -> None:
+    for arm, watts in ((BASELINE, 400.0), (DRAFT, 300.0)):
+        power = tuple(
+            Sample(START.timestamp() + at, "gpu_power_watts", watts) for at in range(-1, 200)
+        )
+        fill_cells(empty_place, str(arm), [make_facts(**arm)], samples=power)
+
+    (frame,) = (f.value for f in opened("cost", fold_energy="true").dataframe if "W" in f.value)
+
+    assert frame["W"].tolist() == ["400 → 300"]
+    assert float(frame["output per watt"][0].rstrip("\u202f%")) > 33
 
 
 @pytest.mark.usefixtures("warehouse")
