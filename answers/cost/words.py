@@ -126,6 +126,8 @@ def from_to(row: DecisionCost) -> str:
     before, after = per_million(row.baseline), per_million(row.speculative)
     if UNKNOWN in (before, after):
         return "USD per million output tokens: unknown"
+    if not row.decision.operating.drafts:
+        return f"{before} USD per million output tokens at {row.load.text} without drafts"
     return f"{after} instead of {before} USD per million output tokens at {row.load.text}"
 
 

@@ -130,10 +130,13 @@ def _decided(shelf: Shelf, choice: ChosenDecision, counted: Terms, top: DeltaGen
     with top:
         st.header(plain(row.headline), help=_HOW)
         badged(filter(None, [badge(row.decision.subject.evidence)]))
-        (st.caption if row.basis else st.info)(" ".join(plain(text) for text in words.notes([row])))
-    left, right = st.columns([3, 2])
-    left.vega_lite_chart(drawings[0], alt=row.headline)
-    right.vega_lite_chart(drawings[1], alt=f"Saved a year: {words.per_year(row)}")
+        notes = (plain(text) for text in words.notes([row]) if text not in row.headline)
+        (st.caption if row.basis else st.info)(" ".join(notes))
+    says = (row.headline, f"Saved a year: {words.per_year(row)}")
+    for place, drawing, alt in zip(
+        st.columns([3, 2][: len(drawings)]), drawings, says, strict=False
+    ):
+        place.vega_lite_chart(drawing, alt=alt)
     scope = kept_to(choice.one, question.filters)
     charts_menu("cost", titled([*drawings, *_trade(shelf, scope)]))
     _folds(shelf, scope, question.slo, counted, (costs, row))
@@ -151,7 +154,9 @@ def _sheet(
     if question.slo is not None:
         scope = kept_to(row.decision, question.filters)
         row = within(row, ask(shelf, capacity, scope, question.slo, counted.paying, False))
-    drawn = (charts.cost_by_load(row, question.slo), charts.saved_a_year(costs.rows, at))
+    drawn = [charts.cost_by_load(row, question.slo)]
+    if any(one.usd_saved_per_year for one in costs.rows):
+        drawn.append(charts.saved_a_year(costs.rows, at))
     return costs, row, list(map(specification, drawn))
 
 

@@ -281,7 +281,7 @@ def test_a_lab_on_a_cpu_is_priced_as_a_machine_and_never_as_a_gpu(
 def test_a_closed_fold_computes_nothing_and_an_open_one_shows_each_arm_s_largest_load() -> None:
     closed = opened("cost", CODE, draft_slo=SLO, **CLOSED)
     assert not any("3 of 3 arms" in text.value for text in closed.markdown)
-    assert len(closed.get("vega_lite_chart")) == 3
+    assert len(closed.get("vega_lite_chart")) == 2
 
     page = opened("cost", CODE, draft_slo=SLO, **ARMS)
 
