@@ -233,17 +233,15 @@ def predict(
     with its cost where ``paying`` names a price."""
     for subject in subjects(reader, filters):
         try:
-            yield forecast_answer(
-                fitted(subject, lengths=question.prompt is not None), question, paying
-            )
+            yield forecast_answer(fitted(subject), question, paying)
         except InvalidInput as error:
             yield RefusedForecast(subject.place, str(error))
 
 
-def fitted(subject: ForecastSubject, lengths: bool = False) -> FittedPlace:
-    """Fit a model to what was measured of a subject. ``lengths``: fit to all its datasets, which
-    together tell what a prompt token costs. Raises InvalidInput where nothing can be forecast."""
-    model = build(subject.points, subject.positions, subject.place.dataset, lengths)
+def fitted(subject: ForecastSubject) -> FittedPlace:
+    """Fit a model to what was measured of a subject. Raises InvalidInput where nothing can be
+    forecast."""
+    model = build(subject.points, subject.positions, subject.place.dataset)
     p = model.usual.points
     named = (p.k, p.concurrency, p.repeats, p.output_throughput, p.itl, p.ttft)
     points = tuple(
@@ -263,13 +261,13 @@ def forecast_answer(
     model, inner = fitted_place.model, _question(question)
     answer = forecast(model, inner)
     figures = _figures(fitted_place, question, answer)
-    step = model.step_time
-    fit, checks = (step.residual, step.worst), tuple(_checks(fitted_place.withheld))
+    pace = model.pace
+    fit, checks = (pace.residual, pace.worst), tuple(_checks(fitted_place.withheld))
     return ForecastAnswer(
         fitted_place.place, question, forecast_headline(question, figures[0]), figures, answer.prediction.mean_length,
         answer.break_even_length, answer.prediction.warnings,
-        trust(checks, step.choices, fit, model.why_no_band(inner)),
-        step.choices, *fit, checks, fitted_place.withheld, _cost(fitted_place.place, figures[0], paying),
+        trust(checks, pace.choices, fit, model.why_no_band(inner)),
+        pace.choices, *fit, checks, fitted_place.withheld, _cost(fitted_place.place, figures[0], paying),
     )  # fmt: skip
 
 
