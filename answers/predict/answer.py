@@ -80,9 +80,11 @@ class ForecastSubject:
 def subjects(reader: Reader, filters: Filters) -> tuple[ForecastSubject, ...]:
     """Return every family of which a draft was measured with latencies, lengths and acceptance, by
     system, family and dataset. Unfit cells, and loads that are no concurrency, are left out; a
-    choice of arms keeps the baseline, without which nothing is gained."""
+    choice of arms keeps the baseline, without which nothing is gained, and one of datasets what the
+    others tell of a step."""
     if filters.arm:
         filters = replace(filters, arm=tuple(sorted({*filters.arm, BASELINE})))
+    wanted, filters = filters.dataset, replace(filters, dataset=())
     cells = queries.cells(reader, filters).to_pandas()
     if cells.empty:
         return ()
@@ -103,7 +105,8 @@ def subjects(reader: Reader, filters: Filters) -> tuple[ForecastSubject, ...]:
         )
     )
     points = load_points(cells, measured)
-    return tuple(_subjects(cells, points, position_counts(cells, accepted, by_position)))
+    found = _subjects(cells, points, position_counts(cells, accepted, by_position))
+    return tuple(each for each in found if not wanted or each.place.dataset in wanted)
 
 
 def _subjects(
