@@ -60,6 +60,17 @@ class Points(Rows):
     def __len__(self) -> int:
         return len(self.k)
 
+    @property
+    def latency(self) -> Floats:
+        """The time of a request, ms."""
+        return self.ttft + (self.output_tokens - 1) * self.itl
+
+    @property
+    def pace(self) -> Floats:
+        """The time of a request by the steps that its tokens need, ms: a step with its share of the
+        wait for the first token."""
+        return self.latency * self.length / self.output_tokens
+
     def of(self, dataset: str) -> "Points":
         """Return the points of one dataset."""
         return self.where(self.dataset == dataset)

@@ -104,10 +104,14 @@ Column = Callable[[Rows], Floats]
 _DRAFTING: tuple[Column, ...] = (lambda rows: np.where(rows.k > 0, 1.0, 0.0), lambda rows: rows.k)
 _SEQUENCE: tuple[Column, ...] = (lambda rows: rows.batch,)
 _DRAFTED: tuple[Column, ...] = (lambda rows: rows.batch * rows.k,)
+#: The prompts taken in by a step: where one yields more tokens, requests end and begin in fewer.
+PREFILL: tuple[Column, ...] = (
+    lambda rows: rows.batch * rows.length * rows.prompt_tokens / rows.output_tokens,
+)
 #: The cache that a step reads, and the prompts taken in meanwhile.
 STEP_LENGTHS: tuple[Column, ...] = (
     lambda rows: rows.batch * (rows.prompt_tokens + rows.output_tokens / 2),
-    lambda rows: rows.batch * rows.length * rows.prompt_tokens / rows.output_tokens,
+    *PREFILL,
 )
 #: A first token waits for its own prompt, those of the batch, and the draft's.
 FIRST_TOKEN_LENGTHS: tuple[Column, ...] = (
@@ -356,11 +360,16 @@ class Fit:
 
 
 def fit_times(
-    rows: Rows, times: Floats, groups: Mask, lengths: tuple[Column, ...] = STEP_LENGTHS
+    rows: Rows,
+    times: Floats,
+    groups: Mask,
+    lengths: tuple[Column, ...] = STEP_LENGTHS,
+    usual: tuple[Column, ...] = (),
 ) -> Fit:
     """Fit T(B, K) to ``times`` (ms); ``groups`` (groups × rows): what is withheld together.
 
-    With FIRST_TOKEN_LENGTHS ``times`` are mean TTFT, by the same laws: a first token waits for a
+    ``lengths``: columns where prompts differ much in length, ``usual``: where they do not. With
+    FIRST_TOKEN_LENGTHS ``times`` are mean TTFT, by the same laws: a first token waits for a
     batch's steps and its own prompt. Raises InvalidInput for no rows.
     """
     if not len(times):
@@ -370,7 +379,7 @@ def fit_times(
         )
     prompts = rows.prompt_tokens
     differ = bool(prompts.max() >= LENGTHS_APART * prompts.min())
-    more = lengths if differ else ()
+    more = lengths if differ else usual
     laws = tuple(posterior(law, rows, times, groups) for law in (roofline(rows, more), parts(more)))
     choices = _choices(laws, rows, times, groups)
     fitted = mixed([(c.share, law.at(rows)) for c, law in zip(choices, laws, strict=True)])

@@ -161,8 +161,7 @@ class Usual:
         """Return the share of Little's law that ramp and drain leave: throughput / (c·O /
         latency)."""
         p = self.points
-        latency = (p.ttft + (p.output_tokens - 1) * p.itl) / 1000
-        ideal = p.concurrency * p.output_tokens / latency
+        ideal = p.concurrency * p.output_tokens / (p.latency / 1000)
         return self._at(loads, p.output_throughput / ideal)
 
     def _at(self, loads: Floats, values: Floats) -> Floats:
@@ -197,7 +196,10 @@ def asked_of(usual: Usual, k: Floats, concurrency: Floats) -> Asked:
 #
 #     ITL = T(B, K) / L          latency = TTFT + (O - 1)·ITL          throughput = e·c·O / latency
 #
-# The band of a product or sum is that of its parts, taken as independent, on a logarithmic scale.
+# A prompt is taken in before the first token or between those of others: where one takes longer, the
+# other takes less. So TTFT + (O - 1)·ITL is fitted as a whole too (``Points.pace``), and both are
+# multiplied by what makes them add up to that.
+# The band of a product is that of its parts, taken as independent, on a logarithmic scale.
 
 
 #: What is predicted, by the catalogue's names.
@@ -217,16 +219,28 @@ class Timing:
     output_throughput: Bands
 
 
-def timing(step: Bands, first: Bands, asked: Asked) -> Timing:
-    """Return what follows from the times (ms) of a step and of a first token."""
+@dataclass(frozen=True, eq=False)
+class Times:
+    """The times (ms) of a step, of a first token and of ``Points.pace``, one value a row."""
+
+    step: Bands
+    first: Bands
+    pace: Bands
+
+
+def timing(times: Times, measured: Rows, asked: Asked) -> Timing:
+    """Return what follows from the times at the ``measured`` acceptance and lengths for those that
+    are asked for."""
+    apart = times.first.middle + (measured.output_tokens - 1) * times.step.middle / measured.length
+    both = times.pace.middle * measured.output_tokens / measured.length / apart
+    step, first = times.step.times(both), times.first.times(both)
     length = _around(asked.length, EDGE * asked.doubt, EDGE * asked.doubt)
     (down, up), (under, over) = _widths(step), _widths(length)
     itl = _around(step.middle / length.middle, np.hypot(down, over), np.hypot(up, under))
     rest = itl.times(np.maximum(asked.output_tokens - 1, 0.0))
-    total = first.middle + rest.middle
-    low = np.hypot(first.middle - first.low, rest.middle - rest.low)
-    high = np.hypot(first.high - first.middle, rest.high - rest.middle)
-    latency = _around(total, -np.log1p(-low / total), np.log1p(high / total)).times(1 / 1000)
+    down, up = _widths(times.pace)
+    total = (first.middle + rest.middle) / 1000
+    latency = _around(total, np.hypot(down, over), np.hypot(up, under))
     work = asked.kept * asked.concurrency * asked.output_tokens
     down, up = _widths(latency)
     return Timing(step, length, itl, first, latency, _around(work / latency.middle, up, down))
@@ -248,7 +262,13 @@ def deviations(band: Bands, measured: Floats) -> Floats:
     return np.asarray(EDGE * missed / np.maximum(np.where(missed > 0, up, down), 1e-9))
 
 
-def widened(band: Bands, factor: Floats) -> Bands:
+def doubted(band: Bands, more: Floats) -> Bands:
+    """Return the band with another doubt (half the width of its band, logarithm)."""
+    down, up = _widths(band)
+    return _around(band.middle, np.hypot(down, more), np.hypot(up, more))
+
+
+def widened(band: Bands, factor: float) -> Bands:
     """Return the band so many times as wide, on a logarithmic scale."""
     down, up = _widths(band)
     return _around(band.middle, down * factor, up * factor)

@@ -14,15 +14,17 @@ import numpy as np
 
 from analysis.matching.comparison import improvement
 from analysis.prediction.reach import Question, Reach, range_of
-from analysis.prediction.rows import Floats, Mask, Numbers, Points, Positions, Rows
-from analysis.prediction.step_time import FIRST_TOKEN_LENGTHS, Bands, Fit, fit_times
+from analysis.prediction.rows import Floats, Mask, Numbers, Points, Positions
+from analysis.prediction.step_time import EDGE, FIRST_TOKEN_LENGTHS, PREFILL, Bands, Fit, fit_times
 from analysis.prediction.usual import (
     PREDICTED,
     Asked,
+    Times,
     Timing,
     Usual,
     asked_of,
     deviations,
+    doubted,
     timing,
     widened,
 )
@@ -46,76 +48,123 @@ TRUSTED = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """All points of one K, or of one load: ``chosen`` of one dataset, ``fitted`` of all that are
-    fitted together."""
+    """All points of one K, or of one load, on all datasets."""
 
     left_out: LeftOut
     value: float
     chosen: Mask
-    fitted: Mask
 
 
-def groups_of(mine: Points, fitted: Points) -> tuple[Group, ...]:
-    """Return every K above 0 and every load of a dataset, where there are several and without it a
-    speculative point is left."""
+def groups_of(points: Points) -> tuple[Group, ...]:
+    """Return every K above 0 and every load, where there are several and without it a speculative
+    point is left."""
     groups = []
     names: tuple[LeftOut, ...] = ("k", "concurrency")
     for name in names:
-        values: Floats = getattr(mine, name)
+        values: Floats = getattr(points, name)
         levels = np.unique(values[values > 0])
         for value in levels if len(levels) > 1 else ():
-            if ((mine.k > 0) & (values != value)).any():
-                same = getattr(fitted, name) == value
-                groups.append(Group(name, float(value), values == value, same))
+            if ((points.k > 0) & (values != value)).any():
+                groups.append(Group(name, float(value), values == value))
     return tuple(groups)
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Withheld points, one a row, with their predictions; ``group``: each one's place in
-    ``groups``."""
+    """Withheld points of all datasets, one a row, with their predictions; ``group``: each one's
+    place in ``groups``; ``near``: whether it could have been asked for; ``inside``: whether the
+    rest of its dataset surrounds it."""
 
     groups: tuple[Group, ...]
     group: Numbers
     points: Points
+    near: Mask
+    inside: Mask
     predicted: Timing
 
     def widths(self) -> dict[str, float]:
         """Return by metric how many times as wide its band must be to suit the errors that were
-        found, moderated (Smyth 2004, doi:10.2202/1544-6115.1027)."""
+        found, moderated (Smyth 2004, doi:10.2202/1544-6115.1027) and never below 1: that the noise
+        was less at a few points is luck. None where nothing was withheld
+        that could have been asked for."""
+        if not self.near.any():
+            return {}
         widths = {"mean_length": 1.0}  # Counted, not timed: it has no noise of its own.
+        _, group = np.unique(self.group, return_inverse=True)
         for metric in [name for name in COMPARED if name not in widths]:
             band: Bands = getattr(self.predicted, metric)
             squares = deviations(band, getattr(self.points, COMPARED[metric])) ** 2
-            means = np.bincount(self.group, squares) / np.bincount(self.group)
-            widths[metric] = float(np.sqrt((TRUSTED + means.sum()) / (TRUSTED + len(means))))
+            means = np.bincount(group, squares) / np.bincount(group)
+            width = np.sqrt((TRUSTED + means.sum()) / (TRUSTED + len(means)))
+            widths[metric] = max(float(width), 1.0)
         return widths
 
 
-def trial(usual: Usual, groups: tuple[Group, ...], fits: tuple[Fit, Fit], alone: bool) -> Trial:
-    """Predict what was withheld, with the times of a step and of a first token (``fits``) and with
-    what the remaining points say of acceptance, lengths and ramp. ``alone``: the fits saw this
-    dataset and no other."""
-    mine, counted = usual.points, usual.positions
-    asked = []
-    for each in groups:
-        others = getattr(counted, each.left_out) != each.value
-        rest = Usual(mine.where(~each.chosen), counted.where(others))
-        asked.append(asked_of(rest, mine.k[each.chosen], mine.concurrency[each.chosen]))
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """How long the times of a dataset are relative to a fit of all: ``factor`` and the deviation
+    of its logarithm."""
+
+    factor: Floats
+    deviation: Floats
+
+    def of(self, band: Bands) -> Bands:
+        """Return the dataset's band from that of the fit."""
+        return doubted(band.times(self.factor), EDGE * self.deviation)
+
+
+def scale_of(missed: Floats, own: Floats, every: Floats, noise: float) -> Scale:
+    """Return a dataset's scale. ``missed``: the sum of its errors (logarithm); ``own`` and
+    ``every``: how many points it has, and all datasets.
+
+    A step costs the same whatever the text, so 1 is expected, as one more measurement would say it
+    (Kass and Wasserman 1995, doi:10.1080/01621459.1995.10476592).
+    """
+    doubt = 1 / own - 1 / every
+    return Scale(np.exp(missed / own / (1 + doubt)), noise * np.sqrt(doubt / (1 + doubt)))
+
+
+def trial(
+    points: Points, positions: Positions, groups: tuple[Group, ...], fits: Sequence[Fit]
+) -> Trial | None:
+    """Predict what was withheld (None where nothing was), with the times of ``fits`` (as ``Times`` has them) and with what
+    the remaining points of the same dataset say of acceptance, lengths, ramp, and how long its
+    times are relative to the fits."""
+    asked, withheld, near, inside = [], [], [], []
+    for number, each in enumerate(groups):
+        values: Floats = getattr(points, each.left_out)
+        for dataset in dict.fromkeys(points.dataset[each.chosen].tolist()):
+            here = points.dataset == dataset
+            rest, at = here & ~each.chosen, np.flatnonzero(here & each.chosen)
+            if not (points.k[rest] > 0).any():
+                continue
+            others = getattr(positions, each.left_out) != each.value
+            counted = positions.where(others & (positions.dataset == dataset))
+            usual = Usual(points.where(rest), counted)
+            asked.append(asked_of(usual, points.k[at], points.concurrency[at]))
+            reach = range_of(values[rest & (points.k > 0)])
+            near += [reach.near(each.value)] * len(at)
+            inside += [reach.low < each.value < reach.high] * len(at)
+            withheld += [(number, row) for row in at]
+    if not asked:
+        return None
     columns = zip(*(vars(each).values() for each in asked), strict=True)
     every = Asked(*(np.concatenate(column) for column in columns))
-    group, row = np.nonzero([each.chosen for each in groups])
-    step, first = (fit.without(every, group).spread() for fit in fits)
-    if not alone:
-        # How long steps and first tokens of the rest take relative to the fits, which saw others.
-        left, at = np.nonzero([~each.chosen for each in groups])
-        rest_of = mine.where(at)
-        scales = []
-        for fit, times in zip(fits, (rest_of.step, rest_of.ttft), strict=True):
-            missed = np.log(times / fit.without(rest_of, left).mean())
-            scales.append(np.exp(np.bincount(left, missed) / np.bincount(left)))
-        step, first = step.times(scales[0][group]), first.times(scales[1][group])
-    return Trial(groups, group, mine.where(row), timing(step, first, every))
+    group, row = np.array(withheld).T
+    names, dataset = np.unique(points.dataset.astype(str), return_inverse=True)
+    left, at = np.nonzero([~each.chosen for each in groups])
+    rest, place = points.where(at), left * len(names) + dataset[at]
+    own, many = group * len(names) + dataset[row], np.bincount(left)[group]
+    scaled = []
+    for fit, times in zip(fits, (rest.step, rest.ttft, rest.pace), strict=True):
+        missed = np.bincount(place, np.log(times / fit.without(rest, left).mean()))
+        scale = scale_of(missed[own], np.bincount(place)[own], many, fit.residual)
+        scaled.append(scale.of(fit.without(every, group).spread()))
+    predicted = Times(*scaled)
+    return Trial(
+        groups, group, points.where(row), np.array(near), np.array(inside),
+        timing(predicted, every, every),
+    )  # fmt: skip
 
 
 # --- The withheld points that a user could have asked for, with the bands that he would have got.
@@ -148,37 +197,23 @@ class Withheld:
         return self.low <= self.measured <= self.high
 
 
-def withheld(trial: Trial, mine: Points, widths: dict[str, float]) -> tuple[Withheld, ...]:
-    """Return a row per withheld point and metric; none for a point too far from the rest to be
-    asked for.
-
-    ``mine``: the dataset's points; ``widths``: as ``Trial.widths`` says.
-    """
-    near, inside = [], []
-    for group in trial.groups:
-        rest = range_of(getattr(mine, group.left_out)[~group.chosen & (mine.k > 0)])
-        near.append(rest.near(group.value))
-        inside.append(rest.low < group.value < rest.high)
-    askable, surrounded = np.array(near)[trial.group], np.array(inside)[trial.group]
+def withheld(trial: Trial, dataset: str, widths: dict[str, float]) -> tuple[Withheld, ...]:
+    """Return a row per metric and withheld point of one dataset; none for a point too far from the
+    rest to be asked for. ``widths``: as ``Trial.widths`` says."""
     points, rows = trial.points, []
-    for metric, measure in COMPARED.items():
-        factors = widening(widths[metric], ~surrounded)
-        band = widened(getattr(trial.predicted, metric), factors)
+    askable = trial.near & (points.dataset == dataset)
+    for metric, measure in COMPARED.items() if widths else ():
+        band = widened(getattr(trial.predicted, metric), widths[metric])
         # A baseline yields one token a step by definition: it would flatter the average.
         counted = askable & ((points.k > 0) | (metric != "mean_length"))
         for row in np.flatnonzero(counted):
             rows.append(Withheld(
                 trial.groups[trial.group[row]].left_out,
-                int(points.k[row]), int(points.concurrency[row]), bool(surrounded[row]), metric,
+                int(points.k[row]), int(points.concurrency[row]), bool(trial.inside[row]), metric,
                 float(getattr(points, measure)[row]),
                 *(float(values[row]) for values in (band.middle, band.low, band.high)),
             ))  # fmt: skip
     return tuple(rows)
-
-
-def widening(width: float, beyond: Mask) -> Floats:
-    """Return how many times as wide each band is made; beyond the measured range never narrower."""
-    return np.where(beyond, max(width, 1.0), width)
 
 
 # --- The model of one family on one dataset, and what it predicts.
@@ -212,14 +247,16 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """One system, family and dataset. ``usual``: what was measured of the dataset; ``scales``: what
-    its steps and first tokens take relative to the fits; ``widths``: by metric, how wide its bands
-    are relative to what the fits say; ``withheld``: every point that was predicted from others."""
+    """One system, family and dataset. ``usual``: what was measured of the dataset; ``pace`` and
+    others: the fits of ``Times``; ``scales``: what its times are relative to the fits; ``widths``: by
+    metric, how many times as wide its bands are as the fits say; ``withheld``: every point of the
+    dataset that was predicted from others."""
 
     usual: Usual
     step_time: Fit
     first_token: Fit
-    scales: tuple[float, float]
+    pace: Fit
+    scales: tuple[Scale, ...]
     reach: Reach
     widths: dict[str, float]
     withheld: tuple[Withheld, ...]
@@ -235,19 +272,15 @@ class Model:
         warnings = [self.reach.warnings(question) for question in questions]
         if not questions:
             return []
-        asked = self._asked(questions)
-        beyond = np.array([bool(self.reach.beyond(question)) for question in questions])
-        found = timing(
-            self.step_time.at(asked).spread().times(self.scales[0]),
-            self.first_token.at(asked).spread().times(self.scales[1]),
-            asked,
-        )
+        measured, asked = self._asked(questions)
+        fits = (self.step_time, self.first_token, self.pace)
+        scaled = zip(self.scales, fits, strict=True)
+        times = Times(*(scale.of(fit.at(measured).spread()) for scale, fit in scaled))
+        found = timing(times, measured, asked)
         # The latency of a request is not compared; its errors are those of the throughput.
         usual = self.widths.get("output_throughput", 1.0)
         bands = {
-            metric: widened(
-                getattr(found, metric), widening(self.widths.get(metric, usual), beyond)
-            )
+            metric: widened(getattr(found, metric), self.widths.get(metric, usual))
             for metric in PREDICTED
         }
         predictions = []
@@ -262,7 +295,7 @@ class Model:
         """Return why nothing is known of the error of such a prediction; None where something
         is."""
         reach = self.reach
-        if not self.withheld:
+        if not self.widths:
             return (
                 "No band: too few K and loads were measured near one another to see how wrong a "
                 "forecast is."
@@ -280,13 +313,15 @@ class Model:
             )
         return None
 
-    def _asked(self, questions: Sequence[Question]) -> Asked:
+    def _asked(self, questions: Sequence[Question]) -> tuple[Asked, Asked]:
+        """Return the questions with the acceptance and outputs that were measured, and as asked."""
         k = np.array([question.k for question in questions], dtype=np.float64)
         usual = asked_of(self.usual, k, np.array([float(q.concurrency) for q in questions]))
         lengths = [self._length(question) for question in questions]
-        return replace(
-            usual,
-            prompt_tokens=_or_else([q.prompt_tokens for q in questions], usual.prompt_tokens),
+        prompts = _or_else([q.prompt_tokens for q in questions], usual.prompt_tokens)
+        measured = replace(usual, prompt_tokens=prompts)
+        return measured, replace(
+            measured,
             output_tokens=_or_else([q.output_tokens for q in questions], usual.output_tokens),
             length=_or_else(lengths, usual.length),
             doubt=np.where([length is None for length in lengths], usual.doubt, 0.0),
@@ -315,12 +350,12 @@ def _or_else(values: Sequence[float | None], usual: Floats) -> Floats:
     return np.array([other if value is None else value for value, other in given])
 
 
-def build(points: Points, positions: Positions, dataset: str, lengths: bool = False) -> Model:
+def build(points: Points, positions: Positions, dataset: str) -> Model:
     """Build the model of ``dataset``: its acceptance, and the times of its steps and first tokens.
 
-    ``points`` and ``positions`` are of one family and its baseline. With ``lengths`` the times are
-    fitted to all datasets, which together tell what a prompt token costs, and scaled to this one;
-    without, to this one alone. Raises InvalidInput where the dataset has no speculative point.
+    ``points`` and ``positions`` are of one family and its baseline. The times are fitted to all
+    datasets, since a step costs the same whatever the text, and scaled to this one. Raises
+    InvalidInput where the dataset has no speculative point.
     """
     mine = points.of(dataset)
     if not len(mine):
@@ -331,28 +366,31 @@ def build(points: Points, positions: Positions, dataset: str, lengths: bool = Fa
             f"Only the baseline was measured on {dataset!r}; measure a speculative arm as well."
         )
     usual = Usual(mine, positions.where(positions.dataset == dataset))
-    fitted = points if lengths else mine
-    groups = groups_of(mine, fitted)
-    masks = np.array([group.fitted for group in groups]).reshape(len(groups), len(fitted))
-    step = fit_times(fitted, fitted.step, masks)
-    first = fit_times(fitted, fitted.ttft, masks, FIRST_TOKEN_LENGTHS)
-    scales = (_scale(step, mine, mine.step), _scale(first, mine, mine.ttft))
-    # Prompts may be asked for as far as all fitted datasets together tell.
-    prompts = (fitted if step.knows_prompts else mine).prompt_tokens
+    groups = groups_of(points)
+    masks = np.array([group.chosen for group in groups]).reshape(len(groups), len(points))
+    # One text does not tell what taking in its prompts costs from what a load costs.
+    prefill = PREFILL if len(set(points.dataset)) > 1 else ()
+    step = fit_times(points, points.step, masks, usual=prefill)
+    first = fit_times(points, points.ttft, masks, FIRST_TOKEN_LENGTHS)
+    pace = fit_times(points, points.pace, masks, usual=prefill)
+    fits = (step, first, pace)
+    own, every = np.array([len(mine)]), np.array([len(points)])
+    scales = tuple(
+        scale_of(np.log(times / fit.at(mine).mean()).sum(), own, every, fit.residual)
+        for fit, times in zip(fits, (mine.step, mine.ttft, mine.pace), strict=True)
+    )
+    # Prompts may be asked for as far as all datasets together tell.
+    prompts = (points if step.knows_prompts else mine).prompt_tokens
     reach = Reach(
         range_of(mine.k[mine.k > 0]), range_of(mine.concurrency), range_of(prompts),
         range_of(mine.output_tokens), tuple(sorted({int(load) for load in mine.concurrency})),
         tuple(sorted({int(k) for k in mine.k})),
     )  # fmt: skip
-    if not groups:
-        return Model(usual, step, first, scales, reach, {}, ())
-    tried = trial(usual, groups, (step, first), alone=not lengths)
+    tried = trial(points, positions, groups, fits)
+    if tried is None:
+        return Model(usual, *fits, scales, reach, {}, ())
     widths = tried.widths()
-    return Model(usual, step, first, scales, reach, widths, withheld(tried, mine, widths))
-
-
-def _scale(fit: Fit, rows: Rows, times: Floats) -> float:
-    return float(np.exp(np.mean(np.log(times / fit.at(rows).mean()))))
+    return Model(usual, *fits, scales, reach, widths, withheld(tried, dataset, widths))
 
 
 # --- A prediction beside that of the baseline at the same load and lengths.

@@ -80,9 +80,11 @@ class ForecastSubject:
 def subjects(reader: Reader, filters: Filters) -> tuple[ForecastSubject, ...]:
     """Return every family of which a draft was measured with latencies, lengths and acceptance, by
     system, family and dataset. Unfit cells, and loads that are no concurrency, are left out; a
-    choice of arms keeps the baseline, without which nothing is gained."""
+    choice of arms keeps the baseline, without which nothing is gained, and one of datasets what the
+    others tell of a step."""
     if filters.arm:
         filters = replace(filters, arm=tuple(sorted({*filters.arm, BASELINE})))
+    wanted, filters = filters.dataset, replace(filters, dataset=())
     cells = queries.cells(reader, filters).to_pandas()
     if cells.empty:
         return ()
@@ -103,7 +105,8 @@ def subjects(reader: Reader, filters: Filters) -> tuple[ForecastSubject, ...]:
         )
     )
     points = load_points(cells, measured)
-    return tuple(_subjects(cells, points, position_counts(cells, accepted, by_position)))
+    found = _subjects(cells, points, position_counts(cells, accepted, by_position))
+    return tuple(each for each in found if not wanted or each.place.dataset in wanted)
 
 
 def _subjects(
@@ -233,17 +236,15 @@ def predict(
     with its cost where ``paying`` names a price."""
     for subject in subjects(reader, filters):
         try:
-            yield forecast_answer(
-                fitted(subject, lengths=question.prompt is not None), question, paying
-            )
+            yield forecast_answer(fitted(subject), question, paying)
         except InvalidInput as error:
             yield RefusedForecast(subject.place, str(error))
 
 
-def fitted(subject: ForecastSubject, lengths: bool = False) -> FittedPlace:
-    """Fit a model to what was measured of a subject. ``lengths``: fit to all its datasets, which
-    together tell what a prompt token costs. Raises InvalidInput where nothing can be forecast."""
-    model = build(subject.points, subject.positions, subject.place.dataset, lengths)
+def fitted(subject: ForecastSubject) -> FittedPlace:
+    """Fit a model to what was measured of a subject. Raises InvalidInput where nothing can be
+    forecast."""
+    model = build(subject.points, subject.positions, subject.place.dataset)
     p = model.usual.points
     named = (p.k, p.concurrency, p.repeats, p.output_throughput, p.itl, p.ttft)
     points = tuple(
@@ -263,13 +264,13 @@ def forecast_answer(
     model, inner = fitted_place.model, _question(question)
     answer = forecast(model, inner)
     figures = _figures(fitted_place, question, answer)
-    step = model.step_time
-    fit, checks = (step.residual, step.worst), tuple(_checks(fitted_place.withheld))
+    pace = model.pace
+    fit, checks = (pace.residual, pace.worst), tuple(_checks(fitted_place.withheld))
     return ForecastAnswer(
         fitted_place.place, question, forecast_headline(question, figures[0]), figures, answer.prediction.mean_length,
         answer.break_even_length, answer.prediction.warnings,
-        trust(checks, step.choices, fit, model.why_no_band(inner)),
-        step.choices, *fit, checks, fitted_place.withheld, _cost(fitted_place.place, figures[0], paying),
+        trust(checks, pace.choices, fit, model.why_no_band(inner)),
+        pace.choices, *fit, checks, fitted_place.withheld, _cost(fitted_place.place, figures[0], paying),
     )  # fmt: skip
 
 

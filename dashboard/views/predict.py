@@ -1,6 +1,6 @@
 """Predict: what a K, load, acceptance or length that was not measured would give, and how sure."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import pandas as pd
@@ -89,14 +89,12 @@ _BOOK = (
 
 @dataclass(frozen=True)
 class ForecastPlace:
-    """One family on one dataset. ``lengths``: fit to all datasets, which together tell what a
-    prompt token costs."""
+    """One family on one dataset."""
 
     filters: Filters
     system: int
     family: str
     dataset: str
-    lengths: bool = False
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
@@ -144,11 +142,8 @@ def _measured(
         hidden = offer.why_hidden(name) if name is not None and family is None else None
         top.header(plain(hidden or _GONE))
         return
-    place = ForecastPlace(filters, family.system, family.family, dataset, lengths=True)
-    # Prompts may be asked for as far as all datasets together reach.
+    place = ForecastPlace(filters, family.system, family.family, dataset)
     given = _controls(_known(shelf, place).offer)
-    if given.prompt is None:
-        place = replace(place, lengths=False)
     with st.spinner("Predicting each measured point from the others"):
         forecasts = _answer(shelf, place, given)
     with top:
@@ -225,7 +220,7 @@ def _known(shelf: Shelf, place: ForecastPlace) -> FittedPlace:
         for each in ask(shelf, subjects, place.filters)
         if (each.place.system, each.place.family, each.place.dataset) == wanted
     )
-    return fitted(subject, place.lengths)
+    return fitted(subject)
 
 
 @cached

@@ -85,7 +85,7 @@ def test_a_dataset_that_is_slower_than_the_others_is_predicted_slower(
     of_middle = frames.cells.loc[frames.cells["dataset"] == "middle", "cell_id"]
     slow = frames.measurements["cell_id"].isin(of_middle) & (frames.measurements["metric"] == "itl")
     frames.measurements.loc[slow, "value"] *= 1.5
-    measured = build(*inputs(frames), "middle", lengths=True)
+    measured = build(*inputs(frames), "middle")
     truth = 1.5 * fake_server(lengths=lengths).measured(16, 3, "middle")["itl"]
     assert measured.predict(Question(k=3, concurrency=16)).itl == pytest.approx(truth, rel=0.1)
 
@@ -95,7 +95,7 @@ def test_prompts_of_several_lengths_tell_what_a_prompt_token_costs(
 ) -> None:
     lengths = {"short": (100, 200), "middle": (1000, 200), "long": (5000, 200)}
     server = fake_server(lengths=lengths)
-    measured = build(*inputs(study(server=server)), "middle", lengths=True)
+    measured = build(*inputs(study(server=server)), "middle")
     found = measured.predict(Question(k=3, concurrency=16, prompt_tokens=3000))
     truth = fake_server(lengths={"asked": (3000, 200)}).measured(16, 3, "asked")
     assert found.warnings == ()
