@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from analysis.drafts.acceptance import cross_check
 from analysis.flags.lints import lint
+from analysis.flags.validity import defects
 from ingest import stated, table
 from ingest.clean import clean_cell, clean_text
 from ingest.discovery import is_report, of_first, sniff, stood_for, unreadable, with_companions
@@ -52,6 +53,7 @@ from warehouse.catalogue import (
     Metric,
     percentile_label,
 )
+from warehouse.defects import known_defects
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
 from warehouse.loads import load_of
 from warehouse.rows import COMPLETED, Acceptance, Cell, Measurement, Origin, Source
@@ -163,7 +165,8 @@ def finished(cell: Cell) -> Cell:
     flags = (*cell.flags, *cross_check(counts))
     cell = replace(cell, acceptance=counts, measurements=tuple(values), flags=flags)
     # Each once: a format and a lint may raise the same doubt.
-    return replace(cell, flags=tuple(dict.fromkeys((*flags, *lint(cell)))))
+    doubts = (*flags, *lint(cell), *defects(cell, known_defects()))
+    return replace(cell, flags=tuple(dict.fromkeys(doubts)))
 
 
 # --- What makes a cell broken rather than doubtful: numbers that cannot be true. Those are rejected.

@@ -1,8 +1,9 @@
-"""What makes a cell's numbers invalid for a decision: errors, and speculation that is not itself."""
+"""What makes a cell's numbers invalid for a decision: errors, speculation that is not itself, defects."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from warehouse.defects import KnownDefect
 from warehouse.rows import Cell, Flag, Severity
 
 Flags = Iterator[Flag]
@@ -14,6 +15,10 @@ DECIDES_NOTHING: frozenset[str] = frozenset(
         "baseline_drafts", "statistics_disagree", "more_than_requests_hold",
     }
 )  # fmt: skip
+
+#: Known defects of the engine that low acceptance shows, and that answers would show beside the
+#: baseline's. Such a cell decides; where the defect shows that is said first.
+SHOWN_DEFECT, BREAKING_DEFECT = "known_defect_shown", "known_defect_of_answers"
 
 #: More errors than this, of the requests that ended, and the rest is no fair sample of the load.
 MOST_ERRORS = 0.05
@@ -101,3 +106,23 @@ def drafting(cell: Cell) -> Flags:
 def _lossy(why: str) -> Flag:
     sentence = f"The arm may answer otherwise than its model: {why}."
     return Flag("lossy_verification", "error", sentence)
+
+
+def defects(cell: Cell, known: Iterable[KnownDefect]) -> Flags:
+    """Yield a flag for each of the ``known`` defects of engines that the arm has, by whether what shows
+    it was measured, too."""
+    facts = cell.facts
+    for one in known:
+        if not one.concerns(facts):
+            continue
+        name, when = BREAKING_DEFECT if one.breaks_answers else "known_defect", f"({one.when})"
+        rates = [a.rate for a in cell.acceptance if a.drafts != 0 and a.rate is not None]
+        if rates and min(rates) < one.acceptance_below:
+            name = SHOWN_DEFECT
+            when = f"that shows here ({min(rates):.1%} of the drafted tokens were accepted)"
+        yield Flag(
+            name,
+            "warning",
+            f"{facts.engine} {facts.engine_version} has a known defect {when}: {one.effect}. "
+            f"{one.do} See {one.source}.",
+        )

@@ -29,6 +29,7 @@ from answers.decide.doubts import (
     engine_differences,
     engines_differ,
     excluded_beside,
+    shown_defects,
     unlike_real_answers,
 )
 from answers.decide.overview import (
@@ -211,7 +212,7 @@ class _Deciding:
         method, table = named.family.split(" (")[0], made.server.table
         answer = _answer(case, self.question.nowhere_worse)
         config, serve = self._to_paste(case) if answer != "no" else (None, None)
-        unreal = unlike_real_answers(known, case)
+        unreal, defects = unlike_real_answers(known, case), shown_defects(known, case)
         engines = engines_differ(known, settings, best.arm_id, best.label)
         lost = tuple(_forgone(parts, made))
         others = dict.fromkeys(doubts(known, case, lost, parts, bool(engines)))
@@ -224,7 +225,8 @@ class _Deciding:
             rivals=tuple(column.field.candidates[rival].label for rival in case.stake[0]),
             settle=tuple(case.to_settle()), against=tuple(against(known, case)),
             excluded=tuple(excluded_beside(known, keys)), saving=_saving(operating), forgone=lost,
-            doubts=(*unreal, *engines, *others), config=config, serve=serve, headline="", paragraph="",
+            doubts=(*(f"{text}." for text in defects), *unreal, *engines, *others),
+            config=config, serve=serve, headline="", paragraph="",
         )  # fmt: skip
         barred, once = barred_arms(known, case), decision.started_once
         how = "" if named.chooser is None else named.label.removeprefix(method).strip()
@@ -240,7 +242,7 @@ class _Deciding:
             *list(others)[:1],
         ]
         decision = replace(decision, headline=headline)
-        first = [text for text in barred if text not in why]
+        first = [*defects[:1], *(text for text in barred if text not in why)]
         return replace(decision, paragraph=said.paragraph(decision, first, extra))
 
     def _why(self, case: DecisionCase, barred: tuple[str, ...]) -> str:

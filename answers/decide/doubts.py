@@ -1,6 +1,6 @@
 """What a decision has to be read with: answers that break, losses, unlike engines, launches apart, what a mix lacks."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from analysis.choice.gather import DECIDING
 from analysis.choice.judged import Judged
 from analysis.drafts.acceptance_tables import believed
 from analysis.evidence.words import LIKELY_LOSS, LOSS
+from analysis.flags.validity import BREAKING_DEFECT, SHOWN_DEFECT
 from analysis.frames import listed, plain, records
 from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import READ, EngineDifference, differences, differing, sentence
@@ -40,6 +41,7 @@ def doubts(
 ) -> tuple[str, ...]:  # fmt: skip
     """Return what a reader must keep in mind of a decision. ``parts``: the datasets of a mix;
     ``engines``: whether it is told elsewhere in what the engines differ."""
+    drafting = [arm for _, arm in case.drafts_at()]
     every = {load for part in parts.values() for load in part.loads} - set(case.judged.loads)
     lacking = {
         load: [name for name, part in parts.items() if load not in part.loads]
@@ -65,7 +67,7 @@ def doubts(
         *(
             text
             for setting in (() if engines else case.settings)
-            for text in _less_room(ground, setting, case)
+            for text in _flagged(ground, setting, drafting, case, "less_cache")
         ),
     )
 
@@ -108,13 +110,16 @@ def _fixed_alone(judged: Judged, table: Candidate, at: int) -> int | None:
     return None
 
 
-def _less_room(ground: Ground, setting: int, case: DecisionCase) -> Iterator[str]:
+def _flagged(
+    ground: Ground, setting: int, arms: Iterable[int], case: DecisionCase, name: str
+) -> Iterator[str]:
+    """Yield of each arm the first flag of that name, after what the arm is called."""
     names = {one.arm_id: one.label for one in case.judged.field.candidates}
     rows = ground.pairs[setting].drop_duplicates("speculative_id")
-    for arm in dict.fromkeys(arm for _, arm in case.drafts_at()):
+    for arm in dict.fromkeys(arms):
         flags = (flag for each in rows.loc[rows["arm_id"] == arm, "flags"] for flag in each)
-        for text in [flag.sentence for flag in flags if flag.name == "less_cache"][:1]:
-            yield f"{names[arm]}: {text}"
+        for text in [flag.sentence for flag in flags if flag.name == name][:1]:
+            yield f"{names[arm]}: {text.removeprefix('speculative: ')}"
 
 
 _SAME = ("study", "model", "gpu", "dataset")
@@ -241,6 +246,20 @@ def barred_arms(ground: Ground, case: DecisionCase) -> tuple[str, ...]:
     every = [one for setting in case.settings for one in ground.broken.get(setting, ())]
     out = {one.arm_id: one for one in every[::-1] if one.settled and one.arm_id in arms}
     return tuple(f"{one.sentence}, so it is no candidate" for one in out.values())
+
+
+def shown_defects(ground: Ground, case: DecisionCase) -> tuple[str, ...]:
+    """Return a sentence, without its full stop, for each arm whose engine has a known defect that shows
+    in what was measured: of the arms that the decision names by their acceptance, of any by answers
+    that break where the baseline's do not."""
+    arms = [one.arm_id for one in case.judged.field.candidates]
+    named = [arms[case.choice.best], *(arm for _, arm in case.drafts_at())]
+    texts: list[str] = []
+    for setting in case.settings:
+        breaks = [x.arm_id for x in ground.broken.get(setting, ()) if x.arm_id in arms]
+        texts += _flagged(ground, setting, named, case, SHOWN_DEFECT)
+        texts += _flagged(ground, setting, breaks, case, BREAKING_DEFECT)
+    return tuple(text.rstrip(".") for text in dict.fromkeys(texts))
 
 
 def unlike_real_answers(ground: Ground, case: DecisionCase) -> tuple[str, ...]:

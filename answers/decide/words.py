@@ -158,7 +158,8 @@ def _how_much(difference: ArmDifference) -> str:
 
 def paragraph(decision: Decision, first: Sequence[str], extra: Sequence[str]) -> str:
     """Return the headline, what happens at the operating load, what it saves, and what to keep in
-    mind. ``first``: of each arm that is no candidate since its answers break, what breaks."""
+    mind. ``first``: known defects that show, then of each arm that is no candidate since its answers
+    break, what breaks."""
     broken = "".join(f"{text}. " for text in first)
     parts = [
         f"{decision.subject.model or 'an unknown model'} on {decision.traffic.name}: {broken}{decision.headline}",

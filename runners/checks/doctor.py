@@ -35,6 +35,7 @@ CHECKS: dict[str, Check] = {
     "methods": of_vllm(software.methods),
     "drafting": of_vllm(software.drafting),
     "engines alike": of_vllm(software.equal_engine),
+    "known defects": of_study(software.defects),
     "heads": of_vllm(models.heads),
     "memory": of_vllm(models.memory),
     "lengths": of_vllm(models.lengths),

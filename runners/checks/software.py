@@ -13,6 +13,7 @@ from runners.checks.finding import (
     name_of,
 )
 from runners.measuring.guidellm import NEWEST, OLDEST
+from runners.measuring.record import server_args
 from runners.planning.loads import Dataset, Hub
 from runners.planning.plan import Launch, Plan, doubts, refusals
 from runners.planning.study_file import SWITCHES, Study, Switch
@@ -20,7 +21,8 @@ from runners.probes import interpreter
 from runners.serving.engines import Kind, Tool, engine_of
 from runners.surroundings.models import hub_cache
 from runners.texts.prompts import few_prompts, prompt_sets
-from warehouse.contract import TABLE
+from warehouse.contract import TABLE, Facts
+from warehouse.defects import KnownDefect, known_defects
 from warehouse.errors import RunnerError, StudyError
 
 # --- Executables: there, of a release that was tried, and fitting each other and the driver.
@@ -346,6 +348,50 @@ def equal_engine(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
 
 def _named(switches: Iterable[Switch]) -> str:
     return " and ".join(_WORDS[switch] for switch in switches)
+
+
+# --- Defects of the installed engine that others found with what an arm asks for.
+
+#: Fields of a request that ask for answers of a structure.
+_STRUCTURED = frozenset({
+    "response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice",
+    "guided_grammar",
+})  # fmt: skip
+
+
+def defects(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
+    """Name each known defect once, with the arms that have it; it keeps nothing from running."""
+    found: dict[str, tuple[KnownDefect, list[str]]] = {}
+    for launch in configurations(plan):
+        facts = _facts(situation, plan.study, launch)
+        for defect in known_defects():
+            if defect.concerns(facts):
+                found.setdefault(defect.source, (defect, []))[1].append(launch.variant.name)
+    engine = engine_of(plan.study).title
+    for defect, arms in found.values():
+        yield CheckFinding(
+            "warning",
+            f"{engine} {situation.vllm.version} has a known defect ({defect.when}) with "
+            f"{', '.join(dict.fromkeys(arms))}: {defect.effect}.",
+            f"{defect.do} See {defect.source}.",
+        )
+
+
+def _facts(situation: Situation, study: Study, launch: Launch) -> Facts:
+    config = launch.variant.speculative_config
+    # A draft without a method is a draft model to vLLM.
+    method = "none" if config is None else method_of(launch) or "draft_model"
+    runner = study.environment.get("VLLM_USE_V2_MODEL_RUNNER")
+    made: dict[str, Any] = {
+        "structured_output": not _STRUCTURED.isdisjoint(study.request.extra_body)
+    }
+    if runner is not None:
+        made["model_runner"] = "V2" if runner == "1" else "V1"
+    return Facts(
+        model=study.target.model, engine=study.engine, engine_version=situation.vllm.version,
+        spec_method=method, speculative_config=config, engine_settings=made,
+        **server_args(study, launch),
+    )  # fmt: skip
 
 
 # --- What is sent: datasets that can be read here and have prompts enough, loads that can be run.

@@ -320,6 +320,36 @@ def test_two_engines_are_named_before_they_are_compared(
         assert str(one.fix).startswith(str(fix))
 
 
+@pytest.mark.parametrize(
+    ("method", "version", "changes", "threads"),
+    [
+        ("ngram_gpu", "0.32.0", {}, ["37150"]),
+        ("ngram_gpu", "0.16.0", {}, []),
+        ("ngram", "0.32.0", {}, []),
+        ("ngram_gpu", None, {}, []),
+        ("ngram_gpu", "0.32.0", {"request": {"extra_body": {"response_format": {"type": "json_object"}}}},
+         ["37150", "49694"]),
+        ("ngram_gpu", "0.32.0", {"target": {"model": "m", "engine_args": {"async-scheduling": False}}}, []),
+        ("mtp", "0.32.0", {"target": {"model": "google/gemma-4-31B-it"}}, ["48848"]),
+        ("mtp", "0.32.0", {"target": {"model": "google/gemma-4-31B-it"},
+                           "environment": {"VLLM_USE_V2_MODEL_RUNNER": "1"}}, []),
+    ],
+)  # fmt: skip
+def test_a_known_defect_is_named_once_before_the_run(
+    study_of: StudyOf, method: str, version: str | None, changes: dict[str, Any], threads: list[str]
+) -> None:
+    drafted = {"name": "drafted", "speculative_config": {"method": method}, "num_speculative_tokens": [2, 3]}  # fmt: skip
+    study = study_of(arms=[{"name": "baseline"}, drafted], **changes)
+    vllm = replace(CUDA_VLLM, versions={} if version is None else {"vllm": version})
+    found = list(run_check("known defects", situation(study, vllm=vllm)))
+
+    assert [one.fix.rpartition("/")[2] for one in found if one.fix] == [f"{x}." for x in threads]
+    for one in found:
+        assert one.status == "warning"
+        assert one.said.startswith(f"vLLM {version} has a known defect (from ")
+        assert "with drafted-k2, drafted-k3: " in one.said
+
+
 def test_methods_that_vllm_knows_are_confirmed(study_of: StudyOf) -> None:
     finding = only(run_check("methods", situation(study_of())))
     assert (finding.status, finding.said) == ("ok", "This vLLM knows ngram.")
