@@ -150,11 +150,13 @@ def families(
     found: Sequence[ForecastSubject], every: Sequence[ForecastSubject] = ()
 ) -> tuple[DraftFamily, ...]:
     """Group the subjects into families, by the names and in the order that they have among
-    ``every`` one there is: those with most measured points first."""
+    ``every`` one there is: those of a GPU first, then those with most measured points."""
     here, everywhere = _grouped(found), _grouped(every)
     first = {at: mine[0] for at, mine in (here | everywhere).items()}
     known = dict.fromkeys((*everywhere, *here))
-    ordered = sorted(known, key=lambda at: (at not in everywhere, -len(first[at].points)))
+    ordered = sorted(known, key=lambda at: (
+        at not in everywhere, first[at].place.evidence != "gpu", -len(first[at].points),
+    ))  # fmt: skip
     names = dict(zip(ordered, _names_apart([first[at] for at in ordered]), strict=True))
     families = []
     for at in ordered:
