@@ -28,7 +28,8 @@ FLOORS = (
     "surroundings", "planning", "texts", "serving", "watching", "measuring", "executors", "checks",
 )  # fmt: skip
 WORDS = {
-    f"warehouse.{name}" for name in ("catalogue", "rows", "contract", "defects", "errors", "filters", "loads")
+    f"warehouse.{name}"
+    for name in ("catalogue", "rows", "contract", "defects", "errors", "filters", "loads")
 }
 #: library -> the only files that may import it
 HOMES = {
