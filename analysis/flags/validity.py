@@ -112,14 +112,17 @@ def defects(cell: Cell, known: Iterable[KnownDefect]) -> Flags:
     """Yield a flag for each of the ``known`` defects of engines that the arm has, by whether what shows
     it was measured, too."""
     facts = cell.facts
+    rates = (
+        m for m in cell.measurements if (m.origin, m.metric) == ("canonical", "acceptance_rate")
+    )
+    rate = next((m.value for m in rates), None)
     for one in known:
         if not one.concerns(facts):
             continue
         name, when = BREAKING_DEFECT if one.breaks_answers else "known_defect", f"({one.when})"
-        rates = [a.rate for a in cell.acceptance if a.drafts != 0 and a.rate is not None]
-        if rates and min(rates) < one.acceptance_below:
+        if rate is not None and rate < one.acceptance_below:
             name = SHOWN_DEFECT
-            when = f"that shows here ({min(rates):.1%} of the drafted tokens were accepted)"
+            when = f"that shows here ({rate:.1%} of the drafted tokens were accepted)"
         yield Flag(
             name,
             "warning",
