@@ -18,6 +18,7 @@ from answers.runs import notes
 from answers.runs import read as read_runs
 from answers.search import board, words
 from answers.trend import answer, nights
+from answers.trend.upgrade import both_measured, upgrade, upgrade_rows
 from dashboard import annotating
 from dashboard.charts import Drawing, specification
 from dashboard.charts.trends import MOST_ROWS, forest, run_chart
@@ -339,6 +340,7 @@ def _search(root: str, filters: Filters) -> None:
 
 
 def _releases(shelf: Shelf, filters: Filters) -> None:
+    _upgrades(shelf, filters)
     st.caption(_BOTH)
     known = comparable_releases(ask(shelf, answer.watched, filters).series)
     if not known:
@@ -361,6 +363,15 @@ def _releases(shelf: Shelf, filters: Filters) -> None:
     st.vega_lite_chart(chart, alt=found.headline)
     st.caption("Points: change of the newer release; bars: 95 % interval. Right of zero is better.")
     charts_menu("releases", titled([chart]))
+
+
+def _upgrades(shelf: Shelf, filters: Filters) -> None:
+    """Show what `draftboard release` says of versions whose launches took turns."""
+    for before, after in ask(shelf, both_measured, filters):
+        found = ask(shelf, upgrade, filters, before, after)
+        if found is not None and not found.doubts:
+            st.markdown(plain(found.paragraph))
+            table(texts(*upgrade_rows(found)), "figures")
 
 
 @cached

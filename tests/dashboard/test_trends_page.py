@@ -12,18 +12,21 @@ from click.testing import CliRunner
 
 from analysis.nightly.regressions import REGRESSION
 from answers.trend.answer import Trend, names, watched
+from answers.trend.upgrade import upgrade
 from commands.gate import gate
+from commands.keeping.ingest import take_in
 from dashboard.charts import trends as charts_trends
 from dashboard.shelf import ask, open_shelf
 from dashboard.views.trends import TrendQuestion, trend_of
 from tests.dashboard.conftest import cell, facts, source
 from tests.dashboard.opening import encoded, opened, page_of
+from tests.truth.upgrades import CASES, write_study
 from warehouse import annotations
 from warehouse.contract import Facts
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.rows import Measurement
-from warehouse.store import open_writer
+from warehouse.store import Reader, open_writer
 
 Fill = Callable[..., None]
 START = datetime.fromisoformat("2026-11-02T22:00:00+00:00")
@@ -258,3 +261,19 @@ def test_the_charts_title_carries_the_evidence() -> None:
     title = charts_trends.run_chart(_trend().lines[0]).to_dict()["title"]["text"]
 
     assert title.endswith("[simulated]")
+
+
+def test_releases_that_were_measured_by_turns_are_told_as_the_command_tells_them(
+    empty_place: Path, tmp_path: Path
+) -> None:
+    write_study("slower by 10 %", CASES["slower by 10 %"], 0, tmp_path / "drops")
+    take_in([tmp_path / "drops"], empty_place)
+
+    page = opened("trends", releases="true")
+
+    with Reader(empty_place) as reader:
+        told = upgrade(reader, Filters(), "0.32.0", "0.33.0")
+    assert told is not None
+    assert told.headline in [
+        text.value.split(" Launches")[0].replace("\\", "") for text in page.markdown
+    ]
