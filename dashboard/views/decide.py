@@ -133,7 +133,7 @@ def _in_short(
         f"(cost?{urlencode({name: value for name, value in shown.items() if value})})"
     )
     yield (
-        f"**Measured:** {plain(ask(shelf, origins, filters))} All else than a GPU carries a badge. "
+        f"**Measured:** {plain(ask(shelf, origins, filters))} All but a GPU's carry a badge. "
         "[Every run](data)"
     )
     for study in printed.kept(shelf, Filters()):

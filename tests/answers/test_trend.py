@@ -1,14 +1,17 @@
 """The trend in words: one sentence for all series, one for each."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis.nightly.regressions import Budgets
-from answers.trend.answer import Trend, trend, trend_json
+from answers.trend.answer import Trend, trend, trend_json, watch, watched
 from tests.analysis.in_a_row import history
 from tests.analysis.test_accepted_nights import falling, said_on
+from warehouse.filters import Filters
+from warehouse.store import Reader
 
 
 def of(*levels: float, **given: float) -> Trend:
@@ -44,6 +47,16 @@ def test_the_headline_says_whether_something_broke(
     levels: tuple[float, ...], headline: str
 ) -> None:
     assert of(*levels).headline == headline
+
+
+def test_the_headline_of_the_recorded_nights_names_a_setting_as_its_server_does(
+    examples: Path,
+) -> None:
+    with Reader(examples) as reader:
+        found = watch(watched(reader, Filters()), Budgets())
+
+    assert "with async_scheduling False → not stated and max_num_seqs 32 → 2; " in found.headline
+    assert found.headline.endswith("more of 24 watched figures got worse")
 
 
 def test_no_series_at_all_is_said_and_is_not_enough_evidence() -> None:
