@@ -69,7 +69,11 @@ def verdict(
                     click.style(subject.name, bold=True),
                     click.wrap_text(subject.paragraph if whole else subject.headline, _WIDTH),
                     "" if whole else None,
-                    Table(*tables.summary(subject.decisions), narrow=True),
+                    Table(
+                        *tables.summary(subject.decisions),
+                        narrow=True,
+                        spare=("stake", "costs", "95 %"),
+                    ),
                     "",
                 )
                 for decision in subject.decisions if everything else ():

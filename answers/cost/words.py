@@ -9,7 +9,7 @@ from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, BreakE
 from analysis.service.slo import Level
 from answers.cost.capacity import LoadService, ServiceCapacity, TradePoint
 from answers.cost.values import ArmCost, ArmEnergy, CacheRoom, DecisionCost, SavedAmount, Terms
-from answers.decide.tables import TextRows, arm_at
+from answers.decide.tables import TextRows, arm_at, traffic_short
 from answers.decide.values import Decision
 from answers.decide.words import at_load, left_on, saved
 from answers.wording import ORIGINS, UNKNOWN, between, interval, known, percent
@@ -129,6 +129,23 @@ def from_to(row: DecisionCost) -> str:
     if not row.decision.operating.drafts:
         return f"{before} USD per million output tokens at {row.load.text} without drafts"
     return f"{after} instead of {before} USD per million output tokens at {row.load.text}"
+
+
+def with_and_without(row: DecisionCost) -> str:
+    """Say what a million output tokens cost at the load that is spoken about, without drafts and with
+    the arm that is named there, whether or not it is taken."""
+    level, basis = row.decision.operating, row.basis
+    before, after = per_million(row.baseline), per_million(row.speculative)
+    if basis is None or before == UNKNOWN:
+        return "What a million output tokens cost with drafts and without is not known."
+    if not level.drafts:
+        curve = {(x.load, x.arm): usd(x.usd_per_million_output_tokens) for x in row.curve}
+        after = curve.get((level.stands_for or level.load, level.arm), UNKNOWN)
+    return (
+        f"A million output tokens cost {before} USD without drafts and "
+        f"{'an unknown amount' if after == UNKNOWN else f'{after} USD'} with {level.arm} "
+        f"{at_load(level)} on {traffic_short(row.decision)} ({short_usd(basis.usd_per_gpu_hour)} USD an hour for a {basis.unit})."
+    )
 
 
 def per_year(row: DecisionCost) -> str:

@@ -140,7 +140,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
             st.markdown(plain(trend.summary))
     if known.places:
         _series(shelf, watching, known, controls[1:])
-        label = f"All {len(judged):,} series that are judged, worst first"
+        label = f"All {len(judged):,} watched figures, worst first"
         fold(label, "all_series", partial(_every_series, trend))
     elif trend.lines or trend.few:
         st.info(
@@ -198,7 +198,7 @@ def _series(
     metric = selected("Metric", list(known.places), "line", controls[0])
     places = known.places[metric]
     offered = list(places)[:MOST_SERIES]
-    name = selected("Series, worst first", offered, "series", controls[1])
+    name = selected("Watched figure, worst first", offered, "series", controls[1])
     line, version = places[name], annotating.notes_version(shelf)
     asked = (watching.filters, line.about, version)
     noted = ask(shelf.with_excluded(), notes.of_series, *asked) if version else ()

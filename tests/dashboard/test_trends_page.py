@@ -83,7 +83,7 @@ def test_the_title_says_what_got_worse_since_when_and_with_what() -> None:
 
     assert page.header[0].value.replace("\\", "") == (
         "Inter-token latency (ITL) P95 of baseline on code is 11.1 % worse since 2026-11-07 (2.0), "
-        "with engine_version 1.0 → 2.0; 1 more of 2 series got worse"
+        "with engine_version 1.0 → 2.0; 1 more of 2 watched figures got worse"
     )
     assert len(page.get("vega_lite_chart")) == 1
 
@@ -191,7 +191,7 @@ def test_a_budget_that_cannot_be_read_is_an_error_of_one_sentence() -> None:
 def test_settings_of_too_few_nights_are_counted_and_no_row_is_unknown() -> None:
     page = opened("trends", all_series="true")
 
-    assert "no series has three nights" in page.header[0].value
+    assert "nothing was measured in three nights" in page.header[0].value
     assert "31 settings have fewer than three nights" in page.markdown[0].value
     assert not page.get("vega_lite_chart")
     assert not page.dataframe
