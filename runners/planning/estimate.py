@@ -81,8 +81,9 @@ def duration_of(plan: Plan, node: Node) -> Callable[[Mapping[str, float]], float
 # What it takes more was fitted to the 28 cells of examples/h200 (vLLM 0.26): docs/running.md says how well.
 
 
-#: Seconds that each pass through a model takes beside its reads, and each request in it, its prefill included.
-PASS_S, IN_PASS_S = 0.002, 0.000_035
+#: Seconds that each pass through a model takes beside its reads, and each request in it, its prefill included;
+#: how many times as long a byte of a mixture's expert takes (gpt-oss in MXFP4, which Hopper has to unpack).
+PASS_S, IN_PASS_S, EXPERT = 0.002, 0.000_035, 3.0
 #: Seconds of a cell beside its load, and of a start beside its weights, of which bytes are loaded in a second.
 BESIDE_LOAD_S, BESIDE_WEIGHTS_S, LOADED_BYTES = 16.0, 60.0, 1e9
 #: Nobody has counted the tokens of the prompts before the first run.
@@ -102,7 +103,7 @@ def request_s(
     k = config.get("num_speculative_tokens") or 0
     drafting = 0 if config.get("method") in ("ngram", "suffix") else k
     cache = at_once * (held.cache_bytes(PROMPT_TOKENS + answer // 2) or 0)
-    read = held.read_by(at_once * (1 + k)) + drafting * (held.draft_bytes or 0) + cache
+    read = held.read_by(at_once * (1 + k), EXPERT) + drafting * (held.draft_bytes or 0) + cache
     beside = (1 + drafting) * (PASS_S + at_once * IN_PASS_S)
     return answer / expected_length(config) * (read / bandwidth + beside)
 

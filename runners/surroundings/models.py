@@ -374,9 +374,10 @@ class MemoryEstimate:
             return None
         return self.target_bytes + self.draft_bytes
 
-    def read_by(self, tokens: int) -> float:
+    def read_by(self, tokens: int, expert: float = 1.0) -> float:
         """Return the bytes of the target that a step of so many tokens reads: all but the experts
-        that none of them visits, were they chosen by chance."""
+        that none of them visits, were they chosen by chance. A byte of an expert counts ``expert``
+        times."""
         parts, whole = _bytes_by_part(self.target_config), float(self.target_bytes or 0)
         local, plain, routed, visited, said = _numbers(
             text_config(self.target_config), "num_local_experts", "num_experts", "n_routed_experts",
@@ -384,8 +385,11 @@ class MemoryEstimate:
         )  # fmt: skip
         if parts is None or not (count := local or plain or routed):
             return whole
-        in_experts = parts["experts"] / sum(parts.values())
-        return whole * (1 - in_experts * (1 - (visited or said or count) / count) ** tokens)
+        in_experts, missed = (
+            parts["experts"] / sum(parts.values()),
+            1 - (visited or said or count) / count,
+        )
+        return whole * (1 - in_experts + expert * in_experts * (1 - missed**tokens))
 
     def cache_bytes(self, tokens: int) -> int | None:
         """Return the bytes of KV cache of one sequence of so many tokens, the draft's layers
