@@ -1,7 +1,7 @@
 """What answers stand on, read from the warehouse: whole studies, whatever is shown of them."""
 
 import hashlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -69,6 +69,19 @@ class BrokenAnswers:
     sentence: str
 
 
+#: What is counted of answers, beside where.
+_COUNTED = ["kind", "share", "share_baseline", "tokens", "p"]
+
+
+@dataclass(frozen=True)
+class KeptAnswers:
+    """What is kept of the answers of whole studies: their ``settings``, and rows as ``counted`` returns
+    them."""
+
+    settings: frozenset[int] = frozenset()
+    rows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*BY, *_COUNTED]))
+
+
 #: Setting -> what breaks there, settled ones first.
 Broken = dict[int, tuple[BrokenAnswers, ...]]
 
@@ -79,11 +92,13 @@ def suspects(
     """Return the cells of those arms, and of their baselines, whose answers may be broken by the ends of
     their lengths, or are by their texts: most need not be read. ``texts``: as ``by_texts`` returns
     them; ``filters`` keep at least the cells compared."""
+    pairs = _pairs(comparison)
+    if pairs.empty:
+        return set()
     measured = queries.measurements(reader, filters, ["output_tokens"], _ENDS).to_pandas()
     ends = measured.astype({"cell_id": object}).pivot(
         index="cell_id", columns="statistic", values="value"
     )
-    pairs = _pairs(comparison)
     old, new = (ends.reindex(index=pairs[name], columns=_ENDS).reset_index() for name in IDS)
     longest = np.fmax(old["max"], new["max"])
     none_short = new["min"] >= np.maximum(FEWEST, SHARE * old["p50"])
@@ -99,16 +114,23 @@ def _pairs(comparison: Comparison) -> pd.DataFrame:
     return pd.DataFrame(pairs.astype(dict.fromkeys(IDS, object)))
 
 
-def broken(comparison: Comparison, texts: pd.DataFrame, answers: pd.DataFrame) -> Broken:
-    """Return what breaks. ``texts``: as ``by_texts`` returns them; ``answers``: as the query of that
-    name does; arms without are taken as sound, and count among what a study compares."""
-    if answers.empty:
-        return {}
+def counted(comparison: Comparison, texts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
+    """Count the answers that break: BY, kind, share, share_baseline, tokens and p, as ``compared`` and
+    ``compared_texts`` return them, of every arm at every load. ``texts``: as ``by_texts`` returns
+    them; ``answers``: as the query of that name does; arms without are taken as sound."""
     pairs = _pairs(comparison)
     every = pairs[BY].drop_duplicates().merge(pd.DataFrame({"kind": KINDS}), how="cross")
     lengths = every.merge(compared(pairs, answers), on=[*BY, "kind"], how="left")
     by_text = compared_texts(texts, answers)
     rows = pd.concat([lengths, by_text], ignore_index=True).fillna({"p": 1.0, "tokens": 0})
+    return rows[[*BY, *_COUNTED]]
+
+
+def broken(comparison: Comparison, rows: pd.DataFrame) -> Broken:
+    """Return what breaks, of rows as ``counted`` returns them: all that a study compares."""
+    if rows.empty:
+        return {}
+    rows = rows.sort_values([*BY, "kind"], ignore_index=True)
     study = np.array(rows["setting"].map(study_numbers(comparison.keys)), dtype=np.int64)
     p = rows["p"].to_numpy()
     more = rows["share"] - rows["share_baseline"]
@@ -173,7 +195,8 @@ class WarehouseRows:
 class Ground:
     """The comparison of whole studies and its differences. ``shown``: ids of the cells that the
     filters keep; ``excluded``: cells that decide nothing, by setting; ``broken``: arms whose answers
-    break; ``server_of``: what is known of a cell's server beside its facts."""
+    break; ``server_of``: what is known of a cell's server beside its facts; ``kept``: what need not be
+    read of answers again."""
 
     cells: pd.DataFrame
     found: Comparison
@@ -181,24 +204,41 @@ class Ground:
     acceptance: pd.DataFrame
     shown: frozenset[str]
     excluded: dict[str, ExcludedCell]
+    kept: KeptAnswers = field(default_factory=KeptAnswers)
     broken: Broken = field(default_factory=dict)
     server_of: Callable[[str], dict[str, Any]] = lambda _: {}
+
+    @cached_property
+    def unread(self) -> tuple[Comparison, pd.DataFrame]:
+        """The comparison, and the shares of texts that break, of settings of whose answers nothing is kept."""
+        settings, comparison = self.kept.settings, self.found
+        if not settings:
+            return comparison, self.texts
+        pairs = comparison.pairs[~comparison.pairs["setting"].isin(settings)]
+        texts = self.texts[~self.texts["setting"].isin(settings)]
+        return replace(comparison, pairs=pairs), texts
 
     def with_answers(self, answers: pd.DataFrame) -> "Ground":
         """Return the same with what requests say of the answers (rows of the query ``answers``), and
         with a flag on each pair whose arm's answers break."""
-        comparison, breaks = self.found, broken(self.found, self.texts, answers)
+        comparison = self.found
+        fresh = () if answers.empty else (counted(*self.unread, answers),)
+        breaks = broken(comparison, pd.concat([self.kept.rows, *fresh], ignore_index=True))
         if not breaks:
             return self
-        flags: dict[tuple[int, int, Load], list[Flag]] = {}
+        place_of = {load: place for place, load in enumerate(comparison.loads)}
+        flags: dict[Any, list[Flag]] = {}
         for setting, arm in ((setting, arm) for setting, arms in breaks.items() for arm in arms):
             flag = Flag(
                 "broken_answers", "error" if arm.settled else "warning", f"{arm.deviation}."
             )
-            flags.setdefault((setting, arm.arm_id, arm.load), []).append(flag)
-        rows = listed(comparison.pairs, *BY, "flags")
-        both = [(*flags.get((s, arm, comparison.loads[at]), ()), *old) for s, arm, at, old in rows]
-        pairs = comparison.pairs.assign(flags=objects(both, comparison.pairs.index))
+            flags.setdefault((setting, arm.arm_id, place_of[arm.load]), []).append(flag)
+        old = comparison.pairs["flags"].to_numpy(copy=True)
+        for key, rows in comparison.pairs.groupby(BY).indices.items():
+            more = tuple(flags.get(key, ()))
+            for row in rows if more else ():
+                old[row] = (*more, *old[row])
+        pairs = comparison.pairs.assign(flags=objects(list(old), comparison.pairs.index))
         return replace(self, found=replace(comparison, pairs=pairs), broken=breaks)
 
     @cached_property
@@ -294,7 +334,7 @@ def ground(
         compared = ground_of(rows, ids, allow, reference, reader.root)
         if reference != BASELINE:
             return compared
-        doubtful = suspects(reader, compared.found, compared.texts, whole)
+        doubtful = suspects(reader, *compared.unread, whole)
         return compared.with_answers(queries.answers(reader, doubtful).to_pandas())
 
     if len(cells) > MOST_KEPT:
@@ -369,12 +409,11 @@ def ground_of(
     excluded = excluded_cells(rows.cells, rows.flags)
     deciding = against(rows.cells[~among(rows.cells["cell_id"], excluded)], reference)
     comparison = compare(deciding, rows.measurements, allow, rows.flags)
-    judged = _judged_pairs(comparison)
     if root is None or allow or reference != BASELINE:
-        differences = effects(judged, deciding)
+        differences, kept = effects(_judged_pairs(comparison), deciding), KeptAnswers()
     else:
-        differences = known_effects(root, judged, deciding)
-    return Ground(rows.cells, comparison, differences, rows.acceptance, shown, excluded)
+        differences, kept = known_facts(root, comparison, deciding)
+    return Ground(rows.cells, comparison, differences, rows.acceptance, shown, excluded, kept)
 
 
 def _judged_pairs(comparison: Comparison) -> Comparison:
@@ -434,45 +473,57 @@ def _bases(cells: pd.DataFrame) -> pd.Series:
     return pd.Series([hashes[study] for study in studies], index=ids, dtype=object)
 
 
-def known_effects(root: Path, judged: Comparison, cells: pd.DataFrame) -> Effects:
-    """Return what ``effects`` does, read from kept facts where there are any."""
-    basis = _bases(cells)
-    tables = {digest: beside.derived_facts(root, digest) for digest in basis.unique()}
-    kept = {digest: table for digest, table in tables.items() if table is not None}
+def known_facts(
+    root: Path, comparison: Comparison, cells: pd.DataFrame
+) -> tuple[Effects, KeptAnswers]:
+    """Return what ``effects`` does of the judged lines, read from kept facts where there are any, and what
+    is kept of answers."""
+    judged, basis = _judged_pairs(comparison), _bases(cells)
+    facts = {digest: beside.derived_facts(root, digest) for digest in basis.unique()}
+    kept = {digest: tables for digest, tables in facts.items() if tables is not None}
     if not kept:
-        return effects(judged, cells)
-    places = _places(judged)
+        return effects(judged, cells), KeptAnswers()
+    places = _places(comparison)
     of_setting = dict(zip(places["setting"], places.index.map(basis.to_dict()), strict=True))
-    missing = ~judged.pairs["setting"].map(of_setting).isin(kept)
-    parts = [_restored(table, places) for table in kept.values() if table.num_rows]
+    settings = frozenset(setting for setting, digest in of_setting.items() if digest in kept)
+    missing = ~judged.pairs["setting"].isin(settings)
+    parts = [_restored(table, places) for table, _ in kept.values() if table.num_rows]
     if missing.any() or not parts:
         parts.append(effects(replace(judged, pairs=judged.pairs[missing]), cells))
     by = ["setting", "arm_id", "metric", "statistic"]
     levels, means = (pd.concat(rows, ignore_index=True) for rows in (
         [part.levels for part in parts], [part.means for part in parts],
     ))  # fmt: skip
-    return Effects(
+    differences = Effects(
         declared("effects by load", levels.sort_values([*by, "load"], ignore_index=True)),
         declared("effects", means.sort_values(by, ignore_index=True)),
     )
+    answered = [_numbered(table, places) for _, table in kept.values() if table.num_rows]
+    rows = pd.concat([KeptAnswers().rows, *answered], ignore_index=True)
+    return differences, KeptAnswers(settings, rows)
 
 
-def _places(judged: Comparison) -> pd.DataFrame:
+def _places(comparison: Comparison) -> pd.DataFrame:
     """Return the setting, arm and load of each speculative cell, as numbers of this comparison; the
     index is the cell's id."""
-    once = judged.pairs.drop_duplicates("speculative_id")
+    once = comparison.pairs.drop_duplicates("speculative_id")
     return once[_PLACE].set_index(pd.Index(once["speculative_id"].astype(object)))
 
 
-def _restored(table: pa.Table, places: pd.DataFrame) -> Effects:
+def _numbered(table: pa.Table, places: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of a table of facts with the numbers of this comparison in place of the cell's id."""
     rows = table.to_pandas()
     # pandas makes texts of its own kind of what was written as objects.
     columns = (table.schema.pandas_metadata or {}).get("columns", [])
     texts = [column["name"] for column in columns if column["numpy_type"] == "object"]
     rows = rows.astype(dict.fromkeys(texts, object))
     numbers = places.reindex(rows.pop("cell")).reset_index(drop=True)
-    mean = rows.pop("mean").to_numpy(dtype=bool)
-    whole = pd.concat([numbers, rows], axis=1)
+    return pd.DataFrame(pd.concat([numbers, rows], axis=1))
+
+
+def _restored(table: pa.Table, places: pd.DataFrame) -> Effects:
+    whole = _numbered(table, places)
+    mean = whole.pop("mean").to_numpy(dtype=bool)
     return Effects(whole[~mean], whole[mean].drop(columns="load"))
 
 
@@ -488,11 +539,13 @@ def derive(root: Path) -> int:
         basis = _bases(deciding)
         missing = [digest for digest in basis.unique() if not beside.is_derived(root, digest)]
         with WriterLock(root).held(wait=False, on_wait=None):
-            if missing:
-                changed = deciding[basis.isin(missing).to_numpy()].reset_index(drop=True)
-                rows = rows_of(reader, changed, _only_studies(Filters(), changed))
-                comparison = compare(changed, rows.measurements, (), rows.flags)
-                _keep_facts(root, _judged_pairs(comparison), changed)
+            for digests in _batches(basis, missing):
+                changed = deciding[basis.isin(digests).to_numpy()].reset_index(drop=True)
+                filters = _only_studies(Filters(), changed)
+                of_changed = ground_of(rows_of(reader, changed, filters), frozenset())
+                doubtful = suspects(reader, *of_changed.unread, filters)
+                answers = queries.answers(reader, doubtful).to_pandas()
+                _keep_facts(root, of_changed, answers)
             beside.drop_other_derived(root, set(basis))
             if len(cells):
                 newest = cells["ingested_at"].max().to_pydatetime()
@@ -500,20 +553,43 @@ def derive(root: Path) -> int:
     return len(missing)
 
 
-def _keep_facts(root: Path, judged: Comparison, cells: pd.DataFrame) -> None:
-    differences, basis, places = effects(judged, cells), _bases(cells), _places(judged)
+def _batches(basis: pd.Series, missing: list[str]) -> Iterator[list[str]]:
+    """Yield those that are missing, together as many as the memory of a comparison is worth."""
+    sizes, batch, held = basis.value_counts(), list[str](), 0
+    for digest in missing:
+        batch, held = [*batch, digest], held + int(sizes[digest])
+        if held >= MOST_KEPT:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch
+
+
+def _keep_facts(root: Path, of_studies: Ground, answers: pd.DataFrame) -> None:
+    basis, places = _bases(of_studies.cells), _places(of_studies.found)
     of_setting = dict(zip(places["setting"], places.index.map(basis.to_dict()), strict=True))
-    parts = []
-    for rows, by, mean in (
-        (differences.levels, _PLACE, False),
-        (differences.means, _PLACE[:2], True),
-    ):
-        # The id of a cell means the same to every reader, a number only within one comparison.
-        ids = places.rename_axis("cell").reset_index().drop_duplicates(by)[[*by, "cell"]]
-        parts.append(rows.merge(ids, on=by, how="left").assign(mean=mean))
-    rows = pd.concat(parts, ignore_index=True)
-    of_row = rows["setting"].map(of_setting)
+    # The id of a cell means the same to every reader, a number only within one comparison.
+    cells = places.rename_axis("cell").reset_index()
+
+    def told(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+        ids = cells.drop_duplicates(by)[[*by, "cell"]]
+        return rows.merge(ids, on=by, how="left")
+
+    sure = of_studies.sure
+    differences = pd.concat(
+        [
+            told(sure.levels, _PLACE).assign(mean=False),
+            told(sure.means, _PLACE[:2]).assign(mean=True),
+        ],
+        ignore_index=True,
+    )
+    counts = KeptAnswers().rows if answers.empty else counted(*of_studies.unread, answers)
+    tables = [
+        (rows, rows["setting"].map(of_setting)) for rows in (differences, told(counts, _PLACE))
+    ]
     for digest in basis.unique():
         # Nothing to compare is kept as well: no rows.
-        of_study = rows[of_row == digest].drop(columns=_PLACE)
-        beside.keep_derived(root, digest, pa.Table.from_pandas(of_study, preserve_index=False))
+        parts = (rows[of_row == digest].drop(columns=_PLACE) for rows, of_row in tables)
+        beside.keep_derived(
+            root, digest, *(pa.Table.from_pandas(part, preserve_index=False) for part in parts)
+        )

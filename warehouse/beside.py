@@ -41,6 +41,8 @@ _HASHED = 16
 _BARE = re.compile(rf"(?m)^([^'\"\n]*?(?:^|[:-])[ \t]+){re.escape(REMOVED)}")
 #: Holds by which code facts were derived last, and when the last source had come then.
 _DERIVED_UPTO = "upto"
+#: How the names of their files end, differences first.
+_DERIVED_ENDS = (".parquet", ".answers.parquet")
 #: Seconds for which facts that nobody asks for any more are kept: an exclusion may be taken back.
 _DERIVED_GRACE_S = 7 * 24 * 3600.0
 
@@ -412,29 +414,36 @@ def _table_name(path: Path) -> str:
 # --- Derived facts. A file that is missing or damaged is nothing but slower.
 
 
-def derived_facts(root: Path, basis: str) -> pa.Table | None:
-    """Return the facts that follow from ``basis``; None where they are not there."""
+def derived_facts(root: Path, basis: str) -> tuple[pa.Table, pa.Table] | None:
+    """Return the facts that follow from ``basis``, of differences and of answers; None where they are not
+    there."""
     try:
-        return pq.read_table(root / DERIVED / f"{basis}.parquet", page_checksum_verification=True)
+        differences, answers = (
+            pq.read_table(root / DERIVED / f"{basis}{end}", page_checksum_verification=True)
+            for end in _DERIVED_ENDS
+        )
+        return differences, answers
     except (OSError, pa.ArrowInvalid):
         return None
 
 
-def keep_derived(root: Path, basis: str, facts: pa.Table) -> None:
+def keep_derived(root: Path, basis: str, differences: pa.Table, answers: pa.Table) -> None:
     """Keep the facts that follow from ``basis``. Only under the writer's lock."""
     folder = root / DERIVED
     folder.mkdir(exist_ok=True)
-    private = folder / f"{PRIVATE}{os.getpid()}-{basis}.parquet"
-    try:
-        pq.write_table(facts, private, compression="zstd", write_page_checksum=True)
-        publish(private, folder / f"{basis}.parquet")
-    finally:
-        private.unlink(missing_ok=True)
+    # What says that they are there comes last.
+    for end, facts in zip(_DERIVED_ENDS[::-1], (answers, differences), strict=True):
+        private = folder / f"{PRIVATE}{os.getpid()}-{basis}{end}"
+        try:
+            pq.write_table(facts, private, compression="zstd", write_page_checksum=True)
+            publish(private, folder / f"{basis}{end}")
+        finally:
+            private.unlink(missing_ok=True)
 
 
 def is_derived(root: Path, basis: str) -> bool:
     """Return whether facts of this basis are there."""
-    return (root / DERIVED / f"{basis}.parquet").exists()
+    return (root / DERIVED / f"{basis}{_DERIVED_ENDS[0]}").exists()
 
 
 def derived_upto(root: Path, code: str) -> datetime | None:
@@ -460,5 +469,5 @@ def drop_other_derived(root: Path, bases: Collection[str], grace: float = _DERIV
     writer's lock."""
     oldest = time.time() - grace
     for path in (root / DERIVED).glob("*.parquet"):
-        if path.stem not in bases and path.stat().st_mtime <= oldest:
+        if path.name.partition(".")[0] not in bases and path.stat().st_mtime <= oldest:
             path.unlink()

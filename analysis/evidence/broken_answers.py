@@ -44,10 +44,16 @@ def compared(pairs: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     ``pairs``: the columns of BY and IDS; ``answers``: cell_id, index, status, start, output_tokens,
     prompt_hash of every request of these cells.
     """
-    told = _told(answers)
-    once = pairs[[*BY, *IDS]].drop_duplicates().assign(pair=lambda rows: range(len(rows)))
-    one, other = (once.merge(told, left_on=name, right_on="cell_id") for name in IDS)
-    both = one.merge(other, on=[*BY, "pair", "prompt", "turn"], suffixes=("_b", "_s"))
+    told, cells = _told(answers)
+    once = pairs[[*BY, *IDS]].drop_duplicates()
+    # Numbers all the way: there may be millions of answers, and texts are ten times as slow.
+    once = once.assign(
+        pair=np.arange(len(once)), **{name: cells.get_indexer(pd.Index(once[name])) for name in IDS}
+    )
+    one, other = (once[["pair", name]].merge(told, left_on=name, right_on="cell") for name in IDS)
+    asked = ["pair", "prompt", "turn"]
+    both = one[[*asked, "tokens"]].merge(other[[*asked, "tokens"]], on=asked, suffixes=("_b", "_s"))
+    both = both.merge(once[["pair", *BY]], on="pair")
     lengths = both.groupby(BY)[["tokens_b", "tokens_s"]]
     least = np.maximum(FEWEST, SHARE * lengths.transform("median")["tokens_b"])
     longest = lengths.transform("max").max(axis=1)
@@ -60,27 +66,36 @@ def compared(pairs: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     return declared("broken by length", pd.concat([short, endless], ignore_index=True))
 
 
-def _told(answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the completed answers, each with its prompt and its ``turn`` among those of this prompt."""
-    rows = answers.sort_values(["cell_id", "start", "index"])
-    place = rows.groupby("cell_id").cumcount().astype(object)
-    prompt = rows["prompt_hash"].astype(object).where(rows["prompt_hash"].notna(), place)
-    rows = rows.assign(prompt=pd.factorize(prompt)[0], tokens=rows["output_tokens"].astype(float))
-    rows["turn"] = rows.groupby(["cell_id", "prompt"]).cumcount()
-    done = (rows["status"] == COMPLETED) & rows["tokens"].notna()
-    return rows.loc[done, ["cell_id", "prompt", "turn", "tokens"]]
+def _told(answers: pd.DataFrame) -> tuple[pd.DataFrame, pd.Index]:
+    """Return the completed answers, each with its prompt and its ``turn`` among those of this prompt, and
+    the ids of the cells; cells and prompts are numbers."""
+    cell, cells = pd.factorize(answers["cell_id"])
+    prompt, prompts = pd.factorize(answers["prompt_hash"])
+    rows = pd.DataFrame(
+        {
+            "cell": cell, "prompt": prompt, "start": answers["start"].to_numpy(),
+            "index": answers["index"].to_numpy(), "tokens": answers["output_tokens"].astype(float).to_numpy(),
+            "done": (answers["status"] == COMPLETED).to_numpy(np.bool_),
+        }
+    ).sort_values(["cell", "start", "index"])  # fmt: skip
+    place = rows.groupby("cell").cumcount()
+    rows["prompt"] = rows["prompt"].where(rows["prompt"] >= 0, len(prompts) + place)
+    rows["turn"] = rows.groupby(["cell", "prompt"]).cumcount()
+    known = rows["done"] & rows["tokens"].notna()
+    return rows.loc[known, ["cell", "prompt", "turn", "tokens"]], pd.Index(cells)
 
 
 def _counted(kind: str, both: pd.DataFrame, old: pd.Series, new: pd.Series) -> pd.DataFrame:
     rows = both[[*BY, "prompt"]].assign(
         old=old, new=new, more=new.astype(int) - old, tokens=both["tokens_s"].where(new)
     )
-    more = rows.groupby([*BY, "prompt"])["more"].sum()
     found = rows.groupby(BY).agg(
         share=("new", "mean"), share_baseline=("old", "mean"), tokens=("tokens", "max")
     )
+    more = rows[rows["more"] != 0].groupby([*BY, "prompt"])["more"].sum()
     chance = more.groupby(level=BY).agg(lambda one: flip_test(one.to_numpy(np.int64)))
-    return found.assign(kind=kind, p=chance.astype(np.float64)).reset_index()
+    # Where both break alike, any sum is as large as theirs.
+    return found.assign(kind=kind, p=chance.astype(np.float64)).fillna({"p": 1.0}).reset_index()
 
 
 def flip_test(more: NDArray[np.int64]) -> float:
@@ -113,13 +128,15 @@ def by_texts(pairs: pd.DataFrame) -> pd.DataFrame:
 def compared_texts(shares: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     """Return the same columns as ``compared``, without ``tokens``, of what ``by_texts`` returns. Arms none of
     whose ``answers`` are there have a ``p`` of 1."""
-    prompts = _told(answers).groupby("cell_id")["prompt"].nunique()
+    told, cells = _told(answers)
+    counts = told.groupby("cell")["prompt"].nunique()
+    prompts = pd.Series(counts.to_numpy(), index=cells[counts.index])
     rows = shares.assign(of_old=shares[IDS[0]].map(prompts), of_new=shares[IDS[1]].map(prompts))
     found = rows.groupby([*BY, "kind"])[["old", "new", "of_old", "of_new"]].mean().fillna(0)
-    counts = found.assign(old=found["old"] * found["of_old"], new=found["new"] * found["of_new"])
-    p = [_fisher(*row) for row in counts.round().astype(int).itertuples(index=False, name=None)]
-    shares = found.assign(share=found["new"], share_baseline=found["old"], p=p).reset_index()
-    return declared("broken by text", shares)
+    broken = found.assign(old=found["old"] * found["of_old"], new=found["new"] * found["of_new"])
+    p = [_fisher(*row) for row in broken.round().astype(int).itertuples(index=False, name=None)]
+    rows = found.assign(share=found["new"], share_baseline=found["old"], p=p).reset_index()
+    return declared("broken by text", rows)
 
 
 def _fisher(old: int, new: int, of_old: int, of_new: int) -> float:

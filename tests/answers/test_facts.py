@@ -1,11 +1,13 @@
 """Facts derived per study: the same as computed, and only of the study that changed."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas.testing
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
@@ -14,9 +16,11 @@ from answers import code_hash
 from answers.ground import Ground, derive, ground, ground_of, rows_of
 from commands.keeping import ingest as intake
 from draftboard import cli
+from warehouse import queries
 from warehouse.beside import derived_upto
 from warehouse.filters import Filters
 from warehouse.queries import cells_of_grown_studies
+from warehouse.rows import Cell, Measurement, Source
 from warehouse.store import Reader, open_writer
 
 Study = Callable[..., None]
@@ -52,8 +56,23 @@ def root(warehouse_path: Path, study: Study) -> Path:
     return warehouse_path
 
 
+def refuse_to_read_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_them = queries.answers
+
+    def of_nothing(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
+        assert not cell_ids
+        return read_them(reader, cell_ids)
+
+    monkeypatch.setattr("warehouse.queries.answers", of_nothing)
+
+
 def facts(root: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (root / "derived").glob("*.parquet")}
+    """Those of differences, by study; those of answers lie beside them."""
+    found = {path.name: path.read_bytes() for path in (root / "derived").glob("*.parquet")}
+    assert all(
+        name.replace(".", ".answers.", 1) in found for name in found if ".answers" not in name
+    )
+    return {name: content for name, content in found.items() if ".answers" not in name}
 
 
 def read(root: Path, filters: Filters | None = None, reference: str = BASELINE) -> Ground:
@@ -87,6 +106,7 @@ def test_facts_are_read_and_not_computed(root: Path, monkeypatch: pytest.MonkeyP
         raise AssertionError("computed")
 
     monkeypatch.setattr("answers.ground.effects", refused)
+    refuse_to_read_answers(monkeypatch)
     assert len(read(root).sure.levels) > 20
     assert len(read(root, Filters(study=("b",))).sure.levels) > 5
 
@@ -185,3 +205,44 @@ def test_where_nobody_knows_what_was_derived_everything_has_grown(root: Path) ->
         for nobody_knows in (other, damaged):
             assert nobody_knows is None
             assert cells_of_grown_studies(reader, nobody_knows) == 81
+
+
+@pytest.mark.parametrize("by", ["lengths", "texts"])
+def test_answers_that_break_are_counted_once_and_then_kept(
+    warehouse_path: Path, make_source: Callable[..., Source], make_cell: Callable[..., Cell],
+    monkeypatch: pytest.MonkeyPatch, by: str,
+) -> None:  # fmt: skip
+    def broken(cell: Cell, share: float) -> Cell:
+        """Of the answers of a cell this share breaks."""
+        count, tokens = cell.requests.num_rows, cell.requests["output_tokens"].to_pylist()
+        lengths = [1 if n < share * count and by == "lengths" else t for n, t in enumerate(tokens)]
+        at = cell.requests.schema.get_field_index("output_tokens")
+        requests = cell.requests.set_column(
+            at,
+            cell.requests.schema.field(at),
+            pa.array(lengths, cell.requests.schema.field(at).type),
+        )
+        told = [Measurement("canonical", "output_tokens", name, float(value)) for name, value in
+                (("min", min(lengths)), ("p50", 101), ("p99", 101), ("max", 101))]  # fmt: skip
+        if by == "texts":
+            told.append(Measurement("canonical", "repeating_answers", "mean", share))
+        return replace(cell, requests=requests, measurements=(*cell.measurements, *told))
+
+    with open_writer(warehouse_path) as writer:
+        for study, repeat, (method, k, scale) in itertools.product("ab", range(3), ARMS):
+            source = make_source(f"{study} {repeat} {method}")
+            said = {
+                "study": study, "spec_method": method, "num_speculative_tokens": k, "repeat": repeat,
+                "launch": f"{method}-{repeat}", "dataset": study,
+            }  # fmt: skip
+            share = 0.9 if study == "b" and method == ARMS[-1][0] else 0.0
+            writer.add(source, [broken(make_cell(source, 0, scale, said), share)])
+        writer.commit()
+    computed = read(warehouse_path).broken
+    assert [arm.settled for arms in computed.values() for arm in arms] == [True]
+
+    assert derive(warehouse_path) == 2
+    refuse_to_read_answers(monkeypatch)
+
+    assert read(warehouse_path).broken == computed
+    assert len(read(warehouse_path, Filters(study=("b",))).broken) == 1
