@@ -33,7 +33,7 @@ from analysis.evidence.effects import Effects, effects, studies_of, study_number
 from analysis.evidence.words import LIKELY, LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.flags.lints_across import JUDGED_ACROSS
-from analysis.frames import among, listed, objects, records
+from analysis.frames import among, declared, listed, objects, records
 from analysis.matching.arms import ATTAINED, BASELINE, against
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from answers import code_hash
@@ -500,8 +500,8 @@ def known_facts(
         [part.levels for part in parts], [part.means for part in parts],
     ))  # fmt: skip
     differences = Effects(
-        levels.sort_values([*by, "load"], ignore_index=True),
-        means.sort_values(by, ignore_index=True),
+        declared("effects by load", levels.sort_values([*by, "load"], ignore_index=True)),
+        declared("effects", means.sort_values(by, ignore_index=True)),
     )
     answered = [_numbered(table, places) for _, table in kept.values() if table.num_rows]
     rows = pd.concat([KeptAnswers().rows, *answered], ignore_index=True)

@@ -110,7 +110,8 @@ def record(root: Path, found: "Decisions") -> None:
     from answers.decide.tables import recorded
     from warehouse import annotations
 
-    annotations.record_decisions(root, recorded(found.decisions, datetime.now(UTC)))
+    made = recorded(found.decisions, datetime.now(UTC))
+    annotations.append_lines(root, annotations.DECISIONS_FILE, *made)
 
 
 def _listed(heading: str, sentences: Iterable[str]) -> list[str]:

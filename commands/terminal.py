@@ -17,6 +17,7 @@ import click
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters
 from warehouse.json_text import for_terminal, json_text
+from warehouse.storage.cache import warehouse_path
 
 if TYPE_CHECKING:
     from analysis.money.paying import Paying, Price
@@ -37,7 +38,6 @@ def _tell_excluded_at_the_end(ctx: click.Context, _: click.Parameter, value: Any
 
 def _tell_excluded(given: dict[str, Any]) -> None:
     from warehouse import annotations
-    from warehouse.storage.cache import warehouse_path
 
     root = warehouse_path(given.get("warehouse"))
     # Whatever is wrong with the warehouse, the command itself has said it.
@@ -65,7 +65,6 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def reading(warehouse: Path | None, everything: bool = False) -> "Reader":
     """Open the warehouse that a command was given, of ``everything`` the excluded runs too."""
-    from warehouse.storage.cache import warehouse_path
     from warehouse.store import Reader
 
     return Reader(warehouse_path(warehouse), everything=everything)

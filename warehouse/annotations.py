@@ -162,17 +162,6 @@ def annotation(action: Action, target: AnnotationTarget, text: str, author: str)
     return scrubbed
 
 
-def run(run_id: str, source_id: str) -> AnnotationTarget:
-    """Return one run of one source as a target."""
-    return AnnotationTarget(run_id=run_id, source_id=source_id)
-
-
-def night(day: str, study: str | None = None, series: str | None = None) -> AnnotationTarget:
-    """Return a night as a target, by the day on which it began (``2026-11-21``); of one study, or
-    of every study."""
-    return AnnotationTarget(night=day, study=study, series=series)
-
-
 def add(root: Path, *events: Annotation) -> None:
     """Write events behind the others, durably; several processes may do so at once.
 
@@ -369,11 +358,6 @@ class RecordedDecision:
     loads: tuple[tuple[str, str], ...]
     operating_load: str | None
     gain: float | None
-
-
-def record_decisions(root: Path, made: tuple[RecordedDecision, ...]) -> None:
-    """Write decisions behind the others; raises what ``append_lines`` raises."""
-    append_lines(root, DECISIONS_FILE, *made)
 
 
 def last_decisions(root: Path) -> tuple[RecordedDecision, ...]:

@@ -76,7 +76,6 @@ class Basis:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields and the sentence as a dict for JSON."""
         return {
             "name": self.name,
             "usd_per_hour": self.usd_per_hour,

@@ -168,7 +168,6 @@ def costs_json(costs: Costs) -> dict[str, Any]:
 
 
 def money_json(cost: DecisionCost) -> dict[str, Any]:
-    """Return one decision's money as a dict for JSON."""
     traffic = cost.decision.traffic
     return {
         **asdict(cost.decision.subject),

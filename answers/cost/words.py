@@ -375,7 +375,10 @@ def energies(rows: Sequence[DecisionCost]) -> TextRows:
              one.joules_of_decode)
             for one in row.energy
         )  # fmt: skip
-        pairs = [" → ".join(map(_joules, pair)) for pair in zip(*figures, strict=True)]
+        pairs = [
+            " → ".join(UNKNOWN if joules is None else f"{joules:.3g}" for joules in pair)
+            for pair in zip(*figures, strict=True)
+        ]
         watts = " → ".join(f"{one.watts:,.0f}" for one in row.energy)
         limits = " → ".join(map(_at_limit, row.energy))
         samples = " → ".join(str(one.samples) for one in row.energy)
@@ -424,10 +427,6 @@ def room(arm: str, memory: CacheRoom) -> str:
         f"{text}from {memory.worse_from:,} at once queueing costs more than the draft saves ({figures}; between "
         "measured loads)."
     )
-
-
-def _joules(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.3g}"
 
 
 def _at_limit(energy: ArmEnergy) -> str:

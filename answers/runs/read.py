@@ -16,7 +16,7 @@ from analysis.server_series import lines
 from answers.runs import notes
 from answers.wording import UNKNOWN, badge, listed
 from warehouse import annotations, queries
-from warehouse.annotations import Annotation, AnnotationTarget, run
+from warehouse.annotations import Annotation, AnnotationTarget
 from warehouse.catalogue import counted
 from warehouse.filters import Filters
 from warehouse.loads import load_of
@@ -60,8 +60,7 @@ class RunRow:
 
     @property
     def target(self) -> AnnotationTarget:
-        """The run as a target of annotations."""
-        return run(self.run_id, self.source_id)
+        return AnnotationTarget(self.run_id, self.source_id)
 
     @property
     def excluded_text(self) -> str:

@@ -72,7 +72,9 @@ def accept(reader: Reader, what: Meant, why: str, author: str) -> str:
         raise UnknownKey(
             f"None of these {len(meant):,} series has the night {what.night}; the last is {days[-1]}."
         )
-    target = annotations.night(what.night or days[-1], what.study, what.series)
+    target = annotations.AnnotationTarget(
+        night=what.night or days[-1], study=what.study, series=what.series
+    )
     annotations.add(reader.root, annotations.annotation("accept", target, why, author))
     return f"Accepted: {target.name}, for {len(meant):,} of {len(every):,} series."
 

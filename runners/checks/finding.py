@@ -66,7 +66,6 @@ class Situation:
         return None if for_cpu is None else not for_cpu
 
     def target(self, plan: Plan) -> ModelFiles | None:
-        """Return the files of the study's target."""
         return self.models.get(target_key(plan.study))
 
     def draft(self, plan: Plan, launch: Launch) -> ModelFiles | None:

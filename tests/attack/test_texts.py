@@ -96,7 +96,7 @@ def hostile(
         writer.reject(Rejection(f"{told}.json", told))
         writer.commit()
     with Reader(root) as reader:
-        run = annotations.run(f"{told}run none", make_source("none").source_id)
+        run = annotations.AnnotationTarget(f"{told}run none", make_source("none").source_id)
         del reader, run
     return kind, root
 

@@ -144,7 +144,7 @@ def test_an_editor_accepts_a_night_as_the_command_does(
     assert not page.exception
     (event,) = annotations.accepted(nightly)
     assert (event.target, event.text) == (
-        annotations.night("2026-11-09", study, series), "the new sampler is right",
+        annotations.AnnotationTarget(night="2026-11-09", study=study, series=series), "the new sampler is right",
     )  # fmt: skip
     assert page.header[0].value.startswith("Nothing got worse") == (series is None)
 
