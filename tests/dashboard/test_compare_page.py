@@ -27,6 +27,7 @@ from dashboard.shelf import ask, open_shelf
 from dashboard.views.compare import FIGURES, pair_rows
 from dashboard.views.printed import kept
 from tests.commands.asking import run
+from tests.commands.mixed import APART, MixedStudy, write
 from tests.dashboard.conftest import opened as shelved
 from tests.dashboard.opening import encoded, opened
 from warehouse import queries
@@ -589,3 +590,36 @@ def test_a_filter_that_a_published_study_cannot_meet_hides_it() -> None:
     assert not kept(shelf, Filters(model=("other",)))
     assert not kept(shelf, Filters(arm=("eagle3 K=3",)))
     assert BADGE not in opened("compare", Filters(gpu=("H200",))).selectbox(key="subject").value
+
+
+# --- Kinds of prompts.
+
+
+def test_the_page_tells_each_kind_of_prompt_and_whether_one_k_fits_all(
+    empty_place: Path, tmp_path: Path
+) -> None:
+    few = MixedStudy("few", {"coding": 0.9, "writing": 0.3, "poetry": 0.5}, prompts={"poetry": 3})
+    for study in (MixedStudy("apart", APART), few):
+        write(study, tmp_path / study.name)
+    run("ingest", str(tmp_path / "apart"), "--warehouse", str(empty_place))
+    page = opened("compare", chart="Kinds of prompts")
+    (said,) = [one.value for one in page.subheader if "One K" in one.value]
+    assert "One K does not fit all at 8 at once" in said
+    assert charts(page) == 1
+    shown = page.dataframe[0].value
+    assert list(shown["kind of prompt"]) == ["coding", "coding", "writing", "writing"]
+    assert any("none has a throughput of its own" in one.value for one in page.caption)
+
+    run("ingest", str(tmp_path / "few"), "--warehouse", str(empty_place), "--rebuild")
+    page = opened("compare", chart="Kinds of prompts")
+    assert any("3 requests in a launch" in one.value for one in page.caption)
+    assert "unknown" in set(page.dataframe[0].value["ITL gain"])
+
+
+def test_the_page_says_what_to_do_where_no_kind_is_known(empty_place: Path, tmp_path: Path) -> None:
+    write(MixedStudy("apart", APART, told=False), tmp_path)
+    run("ingest", str(tmp_path / "apart"), "--warehouse", str(empty_place))
+    page = opened("compare", chart="Kinds of prompts")
+    assert any(
+        "\\-\\-categories" in one.value or "--categories" in one.value for one in page.markdown
+    )
