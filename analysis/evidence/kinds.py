@@ -36,7 +36,7 @@ def speeds(requests: pd.DataFrame) -> pd.DataFrame:
     rows = requests.dropna(subset=["category"]).astype({"cell_id": object, "category": object})
     tokens = rows["output_tokens"].astype("float64")
     weights = {"itl": (tokens - 1).clip(lower=0), "tpot": tokens}
-    told = {"requests": rows["itl"].notna().astype("int64")}
+    told: dict[str, pd.Series] = {"requests": rows["itl"].notna().astype("int64")}
     for name, weight in weights.items():
         there = rows[name].notna() & (weight > 0)
         told |= {
@@ -108,13 +108,14 @@ def _cells(cells: pd.DataFrame, rows: pd.DataFrame, named: Mapping[str, pd.Serie
 
 
 def one_for_all(levels: pd.DataFrame, shares: pd.DataFrame) -> dict[tuple[int, int], int]:
-    """Return (setting, load) -> the arm that gains most over all kinds, each weighed by its share of
-    tokens; PLAIN where drafting gains nothing. Arms that lack a kind that another has are no candidates.
+    """Return (setting, load) -> the arm with which the tokens of all kinds together take least time; PLAIN
+    where drafting gains nothing. Arms that lack a kind that another has are no candidates.
 
     ``levels`` as ``gains`` returns them; ``shares``: setting, load, category, share."""
     rows = levels.loc[levels["metric"] == SPEEDS[0], [*_AT, "arm_id", "category", "log"]]
     rows = rows.merge(shares, on=[*_AT, "category"])
-    rows = rows.assign(weighed=rows["log"] * rows["share"])
+    # Of the time that they take with the reference, tokens of a kind save what its ITL does.
+    rows = rows.assign(weighed=-np.expm1(-rows["log"]) * rows["share"])
     sums = rows.groupby([*_AT, "arm_id"]).agg(gain=("weighed", "sum"), kinds=("log", "size"))
     found: dict[tuple[int, int], tuple[int, float, int]] = {}
     for setting, load, arm, gain, kinds in listed(
@@ -187,8 +188,8 @@ def accepted(requests: pd.DataFrame, met: pd.DataFrame) -> pd.DataFrame:
     variance = (
         squares.groupby([left[name] for name in by]).sum() * n / (n - 1) / sums["drafts"] ** 2
     )
-    half = stdtrit(np.maximum(n - 1, 1), (1 + LEVEL) / 2) * np.sqrt(variance)
-    half = half.where(n >= LEAST)
+    reach = stdtrit(np.maximum(n.to_numpy() - 1, 1), (1 + LEVEL) / 2)
+    half = (variance**0.5 * reach).where(n >= LEAST)
     told = sums.assign(
         rate=sums["accepted_tokens"] / sums["draft_tokens"].where(sums["draft_tokens"] > 0),
         length=1 + ratio, length_low=(1 + ratio - half).clip(lower=1.0), length_high=1 + ratio + half,

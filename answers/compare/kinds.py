@@ -1,5 +1,6 @@
 """What speculation gives each kind of prompt that one load mixes, arm by arm, and whether one K fits all of them."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -7,6 +8,7 @@ from typing import Any, Literal
 import pandas as pd
 from msgspec import to_builtins
 
+from analysis.evidence.effects import study_numbers
 from analysis.evidence.kinds import (
     LEAST,
     MET,
@@ -87,7 +89,8 @@ class KindShare:
 
 @dataclass(frozen=True)
 class OneForAll:
-    """Whether one arm fits all kinds: ``arm`` is the best over all of them, each by its tokens."""
+    """Whether one arm fits all kinds: ``arm`` is the one with which the tokens of all take least
+    time together."""
 
     answer: Fit
     arm: str | None
@@ -106,23 +109,24 @@ class KindsAtLoad:
 
 @dataclass(frozen=True)
 class KindsOfSetting:
-    """The kinds of one dataset on one hardware with one engine, by load."""
+    """The kinds of one dataset on one hardware with one engine, by load. ``gains``, ``rivals``: how many
+    differences its study judges together, over loads too: against the reference, and against the best arm."""
 
     name: str
     subject: DecisionSubject
     dataset: str | None
     badges: tuple[str, ...]
     loads: tuple[KindsAtLoad, ...]
+    gains: int
+    rivals: int
 
 
 @dataclass(frozen=True)
 class KindComparison:
-    """All that the filters show. ``compared``: how many differences the adjusted intervals stand for;
-    ``why_none``: where no kind is known, why."""
+    """All that the filters show. ``why_none``: where no kind is known, why."""
 
     settings: tuple[KindsOfSetting, ...]
     reference: str
-    compared: int
     why_none: str | None = None
 
     def of(self, setting: str) -> KindsOfSetting | None:
@@ -149,18 +153,18 @@ def by_kind(reader: Reader, question: CompareQuestion) -> KindComparison:
     ground_of = ground(reader, question.filters, question.allow, (), question.reference)
     shown = compare_on(ground_of, question)
     if not shown.settings:
-        return KindComparison((), question.reference, 0, shown.why_none)
+        return KindComparison((), question.reference, shown.why_none)
     met = ground_of.found.pairs[MET].astype({"baseline_id": object, "speculative_id": object})
     met = met.drop_duplicates(ignore_index=True)
     requests = queries.kinds(reader, {*met["baseline_id"], *met["speculative_id"]}).to_pandas()
     told = set(requests.loc[requests["category"].notna(), "cell_id"].astype(object))
     met = met[met["speculative_id"].isin(told)]
     if met.empty:
-        return KindComparison((), question.reference, 0, UNTOLD)
+        return KindComparison((), question.reference, UNTOLD)
     kinds = _Kinds(ground_of, met, requests, question.reference)
     settings = tuple(kinds.settings(shown.settings))
     why = None if settings else UNTOLD
-    return KindComparison(settings, question.reference, kinds.compared, why)
+    return KindComparison(settings, question.reference, why)
 
 
 class _Kinds:
@@ -170,6 +174,7 @@ class _Kinds:
         self, known: Ground, met: pd.DataFrame, requests: pd.DataFrame, reference: str
     ) -> None:
         self._known, self._met, self._reference = known, met, reference
+        self._study = study_numbers(known.found.keys)
         cells = known.cells
         measured = speeds(requests)
         levels = gains(known.found, met.assign(one=PLAIN), measured, cells)
@@ -178,7 +183,7 @@ class _Kinds:
         shares = token_shares(requests, pd.concat(sides))
         self._one = one_for_all(levels, shares.dropna(subset=["category"]))
         rivals = gains(known.found, against_one(met, self._one), measured, cells, SPEEDS[:1])
-        self.compared = len(levels) + len(rivals)
+        self._families = tuple(self._family(rows) for rows in (levels, rivals))
         self._gains = {
             (r["setting"], r["load"], r["arm_id"], r["category"], r["metric"]): r
             for r in records(levels)
@@ -187,6 +192,12 @@ class _Kinds:
         self._counts = _by_place(accepted(requests, met))
         self._shares = _by_place(shares)
         self._fewest = _fewest(met, measured)
+
+    def _family(self, rows: pd.DataFrame) -> Counter[int]:
+        """Count by study what is judged together: each load, and the mean over loads."""
+        study = rows["setting"].map(self._study)
+        of_means = ~rows.duplicated(["setting", "category", "one", "arm_id", "metric"])
+        return Counter(study.tolist()) + Counter(study[of_means].tolist())
 
     def settings(self, shown: Sequence[ComparedSetting]) -> Iterator[KindsOfSetting]:
         """Yield the settings that are shown and of which a kind is known."""
@@ -201,7 +212,10 @@ class _Kinds:
             if loads:
                 badges = tuple(sorted({badge for arm in setting.arms for badge in arm.badges}))
                 told = tuple(self._at_load(at, names) for at in sorted(loads))
-                yield KindsOfSetting(setting.name, setting.subject, setting.dataset, badges, told)
+                sizes = (family[self._study[loads[0][0]]] for family in self._families)
+                yield KindsOfSetting(
+                    setting.name, setting.subject, setting.dataset, badges, told, *sizes
+                )  # fmt: skip
 
     def _at_load(self, at: tuple[int, int], names: Mapping[tuple[int, int], str]) -> KindsAtLoad:
         shares = sorted(
@@ -217,18 +231,18 @@ class _Kinds:
         return KindsAtLoad(load, tuple(shares), tuple(arms), self._fit(at, load, kinds))
 
     def _of_arm(self, at: tuple[int, int], row: dict[str, Any], arm: str) -> KindOfArm:
-        prompts = int(plain(row["prompts"]) or 0)
+        prompts, key = int(plain(row["prompts"]) or 0), (*at, row["arm_id"], row["category"])
         few = prompts < LEAST
-        counts = (None if few else plain(row[name])
-                  for name in ("rate", "length", "length_low", "length_high"))  # fmt: skip
-        key = (*at, row["arm_id"], row["category"])
-        judged = [self._gains.get((*key, metric)) for metric in SPEEDS]
+        rate, length, low, high = (
+            None if few else plain(row[name])
+            for name in ("rate", "length", "length_low", "length_high")
+        )
+        itl, tpot = (self._gains.get((*key, metric)) for metric in SPEEDS)
         why_length = _NO_COUNTS if not prompts else _too_few(prompts, "prompt", "")
         return KindOfArm(
-            row["category"], arm, int(row["requests"]), prompts, *counts,
-            *(None if one is None else _gain(one) for one in judged),
-            why_no_length=why_length if few else None,
-            why_no_gain=self._why_no_gain(key) if judged[0] is None else None,
+            row["category"], arm, int(row["requests"]), prompts, rate, length, low, high,
+            None if itl is None else _gain(itl), None if tpot is None else _gain(tpot),
+            why_length if few else None, self._why_no_gain(key) if itl is None else None,
         )  # fmt: skip
 
     def _why_no_gain(self, key: tuple[Any, ...]) -> str:
@@ -268,10 +282,10 @@ class _Kinds:
             ]  # fmt: skip
             sentence = f"One K does not fit all at {where}: {named(told)} than with {name}, the best over all kinds."
             return OneForAll("no", name, sentence)
-        why = _why_open(rows, kinds, lambda row: self._name(at[0], row["arm_id"], one), name)
-        if why is not None:
+        open_ = _why_open(rows, kinds, lambda row: self._name(at[0], row["arm_id"], one), name)
+        if open_ is not None:
             return OneForAll(
-                "unknown", name, f"Whether one K fits all at {where} is unknown: {why}."
+                "unknown", name, f"Whether one K fits all at {where} is unknown: {open_}."
             )
         most = percent(EQUIVALENCE, sign=False)
         return OneForAll(
@@ -307,8 +321,10 @@ def _too_few(count: int, what: str, where: str) -> str:
 
 
 def _gain(row: dict[str, Any]) -> KindGain:
-    ends = (plain(row[name]) for name in ("low", "high", "adjusted_low", "adjusted_high"))
-    return KindGain(row["improvement"], *ends, row["word"], int(row["launches"]))
+    low, high, least, most = (
+        plain(row[name]) for name in ("low", "high", "adjusted_low", "adjusted_high")
+    )
+    return KindGain(row["improvement"], low, high, least, most, row["word"], int(row["launches"]))
 
 
 def _why_open(
@@ -378,25 +394,29 @@ def _gain_words(gain: KindGain | None) -> tuple[str, str, str, str]:
 
 
 def reasons(at: KindsAtLoad) -> Iterator[str]:
-    """Yield why something is unknown, each reason once with the kinds and arms that it is true of."""
-    found: dict[str, list[str]] = {}
+    """Yield why something is unknown, each reason once with the kinds that it is true of, and the arms where
+    it is not true of all."""
+    found: dict[str, dict[str, list[str]]] = {}
     for one in at.arms:
         for what, why in (("acceptance", one.why_no_length), ("gain", one.why_no_gain)):
             if why is not None:
-                found.setdefault(f"{what} is unknown: {why}.", []).append(f"{one.kind}, {one.arm}")
-    for why, whose in found.items():
-        yield f"{named(whose)}: {why}"
+                whose = found.setdefault(f"{what} is unknown: {why}.", {})
+                whose.setdefault(one.kind, []).append(one.arm)
+    arms = len({one.arm for one in at.arms})
+    for why, kinds in found.items():
+        told = [k if len(of) == arms else f"{k} with {named(of)}" for k, of in kinds.items()]
+        yield f"{named(told, len(told))}: {why}"
     untold = sum(one.share for one in at.shares if one.kind is None)
     if untold:
         yield f"{percent(untold, sign=False)} of the output tokens are of no stated kind."
 
 
-def how_sure(found: KindComparison) -> str:
-    """Say what the adjusted intervals stand for."""
+def how_sure(setting: KindsOfSetting) -> str:
+    """Say what the intervals stand for."""
     return (
-        "Adjusted: for all gains by kind that the study compares; whether one K fits all, for all comparisons with the "
-        f"arm that is best over all kinds ({found.compared:,} differences here in all). A length's interval is over the "
-        "prompts of its kind, a gain's over launches."
+        f"Adjusted: for the {setting.gains:,} gains by kind that the study judges together; whether one K fits all, "
+        f"for its {setting.rivals:,} comparisons with the arm that is best over all kinds. A length's interval is over "
+        "the prompts of its kind, a gain's over launches."
     )
 
 

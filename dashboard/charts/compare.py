@@ -334,13 +334,19 @@ def kind_matrix(at: KindsAtLoad, note: str) -> Chart:
     shares = {
         one.kind: f"{one.kind}, {percent(one.share, sign=False)}" for one in at.shares if one.kind
     }
-    rows = rows.assign(place=rows["kind"].map(shares))
+    # Where all arms are of one method, its name stands above them once: a phone has no room for more.
+    method, *others = {arm.partition(" K=")[0] for arm in rows["arm"]}
+    rows = rows.assign(
+        place=rows["kind"].map(shares),
+        column=rows["arm"] if others else rows["arm"].str.removeprefix(f"{method} "),
+    )
     look: dict[str, Any] = {"grid": False, "domain": False, "ticks": False}
     base = alt.Chart(rows).encode(
         x=alt.X(
-            field="arm", type="nominal", title=None, sort=None,
-            # A word below the other: a phone has no room for all of them in one line.
-            axis=alt.Axis(orient="top", labelAngle=0, labelExpr="split(datum.label, ' ')", **look),
+            field="column", type="nominal", title=None if others else method, sort=None,
+            axis=alt.Axis(
+                orient="top", labelAngle=0, labelExpr="split(datum.label, ' ')", labelOverlap=False, **look
+            ),
         ),
         y=alt.Y(
             field="place", type="nominal", sort=list(shares.values()), title=None,
@@ -357,7 +363,7 @@ def kind_matrix(at: KindsAtLoad, note: str) -> Chart:
         tip("place", "kind, share of tokens"), tip("arm", "arm"), tip("length_told", "tokens a step"),
         tip("gain_told", "wait between tokens, less"), tip("word", "certainty"), tip("requests", "requests", "d"),
     ]  # fmt: skip
-    written = {"color": ON_THESE, "fontWeight": 600}
+    written: dict[str, Any] = {"color": ON_THESE, "fontWeight": 600}
     small = alt.expr("max(8, min(13, bandwidth('x') / 6))")
     return alt.layer(
         base.mark_rect(invalid="show", stroke=ON_THESE, strokeOpacity=0.4).encode(color=shade, tooltip=tips),

@@ -437,7 +437,7 @@ def _kinds(
     names = list(reversed(loads))
     at = loads[names[0] if len(names) == 1 else selected("Load", names, "kinds_at")]
     st.subheader(plain(at.one.sentence))
-    st.caption(plain(f"{HOW} {how_sure(found)}"))
+    st.caption(plain(f"{HOW} {how_sure(known)}"))
     drawing = specification(charts.kind_matrix(at, bracketed(*known.badges)))
     grid([drawing], [f"Kinds of prompts by arm: {at.one.sentence}"])
     figure_files(f"{KINDS}: {setting.name}", [drawing], again)

@@ -72,7 +72,9 @@ def test_the_words_say_whether_one_k_fits_all_and_what_speed_is(kept: Kept) -> N
     assert "than with draft_model K=5, the best over all kinds" in said
     assert "One K fits all at 8 at once: with draft_model K=5 no kind of prompt waits more" in said
     assert "none has a throughput of its own" in said
-    assert "Adjusted: for all gains by kind that the study compares" in said
+    # Two kinds, two arms, two metrics; at the load and over loads.
+    assert "Adjusted: for the 16 gains by kind that the study judges together" in said
+    assert "for its 8 comparisons with the arm that is best over all kinds" in said
     assert "tok/s" not in said
 
 
