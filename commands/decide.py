@@ -264,7 +264,6 @@ def _compare_kinds(warehouse: Path | None, question: "CompareQuestion", as_json:
             click.wrap_text(at.one.sentence, _WIDTH),
             Table(kinds.HEADER, kinds.kind_rows(at)),
             *(click.wrap_text(why, _WIDTH) for why in kinds.reasons(at)),
-            click.wrap_text(kinds.how_sure(setting), _WIDTH),
             "",
         )
     show(click.wrap_text(kinds.HOW, _WIDTH))

@@ -1,6 +1,5 @@
 """What speculation gives each kind of prompt that one load mixes, arm by arm, and whether one K fits all of them."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,7 +7,6 @@ from typing import Any, Literal
 import pandas as pd
 from msgspec import to_builtins
 
-from analysis.evidence.effects import study_numbers
 from analysis.evidence.kinds import (
     LEAST,
     MET,
@@ -22,11 +20,12 @@ from analysis.evidence.kinds import (
     token_shares,
 )
 from analysis.evidence.words import EQUIVALENCE, GAIN, Word
-from analysis.frames import listed, plain, records
+from analysis.frames import plain, records
 from answers.compare.answer import compare_on
 from answers.compare.values import (
     CAPPED,
     ONE_LAUNCH,
+    SCHEMA_VERSION,
     ComparedSetting,
     CompareQuestion,
     TextRow,
@@ -109,16 +108,13 @@ class KindsAtLoad:
 
 @dataclass(frozen=True)
 class KindsOfSetting:
-    """The kinds of one dataset on one hardware with one engine, by load. ``gains``, ``rivals``: how many
-    differences its study judges together, over loads too: against the reference, and against the best arm."""
+    """The kinds of one dataset on one hardware with one engine, by load."""
 
     name: str
     subject: DecisionSubject
     dataset: str | None
     badges: tuple[str, ...]
     loads: tuple[KindsAtLoad, ...]
-    gains: int
-    rivals: int
 
 
 @dataclass(frozen=True)
@@ -141,10 +137,14 @@ UNTOLD = (
 _NO_COUNTS = (
     "the server told what it accepted of no request (vLLM 0.32 with GuideLLM 0.8, and AIPerf, do)"
 )
+_FEW_PROMPTS = f"fewer than {LEAST} prompts tell it"
+_FEW_REQUESTS = f"fewer than {LEAST} requests in a launch, of the arm or of the reference, tell it"
 #: What every face says beside the numbers.
 HOW = (
     "One server serves all kinds at once, so how fast a kind is, is the time between tokens of its own requests (ITL), "
-    "and per token (TPOT); none has a throughput of its own."
+    "and per token (TPOT); none has a throughput of its own. Adjusted: for all gains by kind that the study judges "
+    "together; whether one K fits all, for all comparisons with the arm that is best over all kinds. A length's interval "
+    "is over the prompts of its kind, a gain's over launches."
 )
 
 
@@ -174,7 +174,6 @@ class _Kinds:
         self, known: Ground, met: pd.DataFrame, requests: pd.DataFrame, reference: str
     ) -> None:
         self._known, self._met, self._reference = known, met, reference
-        self._study = study_numbers(known.found.keys)
         cells = known.cells
         measured = speeds(requests)
         levels = gains(known.found, met.assign(one=PLAIN), measured, cells)
@@ -183,7 +182,6 @@ class _Kinds:
         shares = token_shares(requests, pd.concat(sides))
         self._one = one_for_all(levels, shares.dropna(subset=["category"]))
         rivals = gains(known.found, against_one(met, self._one), measured, cells, SPEEDS[:1])
-        self._families = tuple(self._family(rows) for rows in (levels, rivals))
         self._gains = {
             (r["setting"], r["load"], r["arm_id"], r["category"], r["metric"]): r
             for r in records(levels)
@@ -191,13 +189,6 @@ class _Kinds:
         self._rivals = _by_place(rivals)
         self._counts = _by_place(accepted(requests, met))
         self._shares = _by_place(shares)
-        self._fewest = _fewest(met, measured)
-
-    def _family(self, rows: pd.DataFrame) -> Counter[int]:
-        """Count by study what is judged together: each load, and the mean over loads."""
-        study = rows["setting"].map(self._study)
-        of_means = ~rows.duplicated(["setting", "category", "one", "arm_id", "metric"])
-        return Counter(study.tolist()) + Counter(study[of_means].tolist())
 
     def settings(self, shown: Sequence[ComparedSetting]) -> Iterator[KindsOfSetting]:
         """Yield the settings that are shown and of which a kind is known."""
@@ -212,10 +203,7 @@ class _Kinds:
             if loads:
                 badges = tuple(sorted({badge for arm in setting.arms for badge in arm.badges}))
                 told = tuple(self._at_load(at, names) for at in sorted(loads))
-                sizes = (family[self._study[loads[0][0]]] for family in self._families)
-                yield KindsOfSetting(
-                    setting.name, setting.subject, setting.dataset, badges, told, *sizes
-                )  # fmt: skip
+                yield KindsOfSetting(setting.name, setting.subject, setting.dataset, badges, told)
 
     def _at_load(self, at: tuple[int, int], names: Mapping[tuple[int, int], str]) -> KindsAtLoad:
         shares = sorted(
@@ -238,54 +226,40 @@ class _Kinds:
             for name in ("rate", "length", "length_low", "length_high")
         )
         itl, tpot = (self._gains.get((*key, metric)) for metric in SPEEDS)
-        why_length = _NO_COUNTS if not prompts else _too_few(prompts, "prompt", "")
         return KindOfArm(
             row["category"], arm, int(row["requests"]), prompts, rate, length, low, high,
             None if itl is None else _gain(itl), None if tpot is None else _gain(tpot),
-            why_length if few else None, self._why_no_gain(key) if itl is None else None,
+            (_FEW_PROMPTS if prompts else _NO_COUNTS) if few else None,
+            _FEW_REQUESTS if itl is None else None,
         )  # fmt: skip
 
-    def _why_no_gain(self, key: tuple[Any, ...]) -> str:
-        fewest = self._fewest.get(key, 0)
-        return "a launch's requests say no time between tokens" if fewest >= LEAST else _too_few(
-            fewest, "request", " in a launch of the arm or of the reference"
-        )  # fmt: skip
-
-    def _name(self, setting: int, arm: int, one: int) -> str:
-        if arm == PLAIN or (arm == one == PLAIN):
+    def _name(self, setting: int, arm: int) -> str:
+        if arm == PLAIN:
             return self._reference
         return str(self._known.found.keys["arm_label"].loc[(setting, arm)])
 
     def _fit(self, at: tuple[int, int], load: Load | None, kinds: Sequence[str]) -> OneForAll:
         """Say whether the arm that is best over all kinds is, for each of them, as good as any other."""
-        one, rows = self._one.get(at), self._rivals.get(at, [])
-        where = load_name(load)
-        if one is None or len(kinds) < 2:
-            why = (
-                f"no kind has {LEAST} requests in every launch" if len(kinds) > 1
-                else "all prompts are of one kind"
-            )  # fmt: skip
-            return OneForAll(
-                "unknown", None, f"Whether one K fits all at {where} is unknown: {why}."
-            )
-        name = self._name(at[0], one, one)
-        rows = sorted(rows, key=lambda row: -row["improvement"])
-        better = [r for r in rows if r["word"] == GAIN and r["improvement"] > EQUIVALENCE]
+        rows = sorted(self._rivals.get(at, []), key=lambda row: -row["improvement"])
+        rows = [row | {"name": self._name(at[0], row["arm_id"])} for row in rows]
+        where, one = load_name(load), self._one.get(at)
+        name = None if one is None else self._name(at[0], one)
+        better: dict[str, dict[str, Any]] = {}
+        for row in rows:
+            if row["word"] == GAIN and row["improvement"] > EQUIVALENCE:
+                better.setdefault(row["category"], row)
         if better:
-            # Of each kind the best of its arms, said once.
-            best = {row["category"]: row for row in reversed(better)}
             told = [
-                f"{kind} waits {percent(row['improvement'], sign=False)} less between tokens with "
-                f"{self._name(at[0], row['arm_id'], one)} "
+                f"{kind} waits {percent(row['improvement'], sign=False)} less between tokens with {row['name']} "
                 f"({directed(row['low'], row['high'], better=True)})"
-                for kind, row in sorted(best.items(), key=lambda pair: -pair[1]["improvement"])
+                for kind, row in better.items()
             ]  # fmt: skip
             sentence = f"One K does not fit all at {where}: {named(told)} than with {name}, the best over all kinds."
             return OneForAll("no", name, sentence)
-        open_ = _why_open(rows, kinds, lambda row: self._name(at[0], row["arm_id"], one), name)
-        if open_ is not None:
+        why = _why_open(rows, kinds, name)
+        if why is not None:
             return OneForAll(
-                "unknown", name, f"Whether one K fits all at {where} is unknown: {open_}."
+                "unknown", name, f"Whether one K fits all at {where} is unknown: {why}."
             )
         most = percent(EQUIVALENCE, sign=False)
         return OneForAll(
@@ -302,24 +276,6 @@ def _by_place(rows: pd.DataFrame) -> dict[tuple[int, int], list[dict[str, Any]]]
     return found
 
 
-def _fewest(met: pd.DataFrame, measured: pd.DataFrame) -> dict[tuple[Any, ...], int]:
-    """Return (setting, load, arm, kind) -> requests of that kind in the launch with fewest, of both sides."""
-    long = met.melt(MET[:3], MET[3:], value_name="cell_id").drop(columns="variable")
-    kinds = pd.DataFrame({"category": measured["category"].unique()})
-    rows = long.merge(kinds, how="cross").merge(measured, on=["cell_id", "category"], how="left")
-    least = rows.fillna({"requests": 0}).groupby([*MET[:3], "category"])["requests"].min()
-    return {
-        (setting, load, arm, kind): int(n)
-        for setting, load, arm, kind, n in listed(
-            least.reset_index(), *MET[:3], "category", "requests"
-        )
-    }
-
-
-def _too_few(count: int, what: str, where: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}{where}, and {LEAST} are needed"
-
-
 def _gain(row: dict[str, Any]) -> KindGain:
     low, high, least, most = (
         plain(row[name]) for name in ("low", "high", "adjusted_low", "adjusted_high")
@@ -327,31 +283,30 @@ def _gain(row: dict[str, Any]) -> KindGain:
     return KindGain(row["improvement"], low, high, least, most, row["word"], int(row["launches"]))
 
 
-def _why_open(
-    rows: Sequence[dict[str, Any]], kinds: Sequence[str], name: Any, one: str
-) -> str | None:
+def _why_open(rows: Sequence[dict[str, Any]], kinds: Sequence[str], one: str | None) -> str | None:
     """Return why no arm is known to fit all; None where the best over all does. ``rows``: what the others do
-    against it, the largest gain first."""
+    against it."""
+    if len(kinds) < 2:
+        return "all prompts are of one kind"
     lacking = [kind for kind in kinds if kind not in {row["category"] for row in rows}]
     if lacking:
-        return f"too few requests are of {named(lacking)} ({LEAST} in every launch are needed)"
+        return f"of {named(lacking)} {_FEW_REQUESTS}"
     if any(plain(row["adjusted_high"]) is None for row in rows):
         return "an arm has one launch, and what one launch says of another is not known"
     if not all(row["independent"] for row in rows):
         return CAPPED.rstrip(".")
-    open_ = max(rows, key=lambda row: row["adjusted_high"])
-    if open_["adjusted_high"] <= EQUIVALENCE:
+    most = max(rows, key=lambda row: row["adjusted_high"])
+    if most["adjusted_high"] <= EQUIVALENCE:
         return None
     return (
-        f"{open_['category']} may wait up to {percent(open_['adjusted_high'], sign=False)} less with "
-        f"{name(open_)} than with {one}, the best over all kinds"
+        f"{most['category']} may wait up to {percent(most['adjusted_high'], sign=False)} less with {most['name']} than "
+        f"with {one}, the best over all kinds"
     )
 
 
 # --- As JSON, and as lines of text.
 
 
-SCHEMA_VERSION = 1
 HEADER: TextRow = (
     "kind of prompt", "tokens", "arm", "acceptance", "length", "length, 95 %", "ITL gain",
     "95 % interval", "adjusted", "word", "TPOT gain", "requests",
@@ -409,15 +364,6 @@ def reasons(at: KindsAtLoad) -> Iterator[str]:
     untold = sum(one.share for one in at.shares if one.kind is None)
     if untold:
         yield f"{percent(untold, sign=False)} of the output tokens are of no stated kind."
-
-
-def how_sure(setting: KindsOfSetting) -> str:
-    """Say what the intervals stand for."""
-    return (
-        f"Adjusted: for the {setting.gains:,} gains by kind that the study judges together; whether one K fits all, "
-        f"for its {setting.rivals:,} comparisons with the arm that is best over all kinds. A length's interval is over "
-        "the prompts of its kind, a gain's over launches."
-    )
 
 
 def kinds_title(setting: KindsOfSetting, at: KindsAtLoad, reference: str) -> str:

@@ -12,7 +12,7 @@ from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import MATCH_FIELDS, stated_arguments
 from answers.compare import values
 from answers.compare.answer import compare, pair_lines
-from answers.compare.kinds import HEADER, HOW, UNTOLD, by_kind, how_sure, kind_rows, reasons
+from answers.compare.kinds import HEADER, HOW, UNTOLD, by_kind, kind_rows, reasons
 from answers.compare.subjects import (
     ComparedSubject,
     NamedPair,
@@ -437,7 +437,7 @@ def _kinds(
     names = list(reversed(loads))
     at = loads[names[0] if len(names) == 1 else selected("Load", names, "kinds_at")]
     st.subheader(plain(at.one.sentence))
-    st.caption(plain(f"{HOW} {how_sure(known)}"))
+    st.caption(plain(HOW))
     drawing = specification(charts.kind_matrix(at, bracketed(*known.badges)))
     grid([drawing], [f"Kinds of prompts by arm: {at.one.sentence}"])
     figure_files(f"{KINDS}: {setting.name}", [drawing], again)
