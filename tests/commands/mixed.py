@@ -1,7 +1,8 @@
 """Studies whose one load mixes several kinds of prompts, as the runner leaves them; what is true of them is known.
 
-Each token of a draft is accepted with a chance of its kind; a step with K draft tokens costs 1 + COST x K. Answers
-are those of temperature 0: a prompt is accepted alike in every launch.
+Each token of a draft is accepted with a chance of its kind. A step with K draft tokens costs 1 + COST x K, with more
+than AT_ONCE requests in flight in proportion more. Answers are those of temperature 0: a prompt is accepted alike in
+every launch.
 """
 
 import json
@@ -39,6 +40,7 @@ class MixedStudy:
     counted: bool = True
     told: bool = True
     of_launch: float = OF_LAUNCH
+    loads: tuple[int, ...] = (AT_ONCE,)
 
     def asked(self) -> list[tuple[str, str]]:
         """Kind and text of every prompt."""
@@ -70,21 +72,22 @@ def write(study: MixedStudy, results: Path) -> Path:
     for launch in range(study.launches):
         for k in study.arms:
             slow = float(np.exp(scatter.normal(0, study.of_launch)))
-            place = results / study.name / f"k{k}-r{launch}"
-            place.mkdir(parents=True)
-            requests = _requests(study, k, slow, scatter, started)
-            (place / "record.json").write_text(json.dumps(_record(study, k, launch)))
-            (place / "guidellm.json").write_text(json.dumps(_report(requests, started)))
-            started += 600
+            for load in study.loads:
+                place = results / study.name / f"k{k}-c{load}-r{launch}"
+                place.mkdir(parents=True)
+                requests = _requests(study, (k, load), slow, scatter, started)
+                (place / "record.json").write_text(json.dumps(_record(study, k, load, launch)))
+                (place / "guidellm.json").write_text(json.dumps(_report(requests, load, started)))
+                started += 600
     return results / study.name
 
 
-def _record(study: MixedStudy, k: int, launch: int) -> dict[str, Any]:
+def _record(study: MixedStudy, k: int, load: int, launch: int) -> dict[str, Any]:
     said = {
         "schema_version": 1, "study": study.name, "repeat": launch, "launch": f"r{launch}-k{k}",
         "arm": f"k{k}", "model": "acme/chat-8b", "gpu": "H100", "gpu_count": 1, "tensor_parallel_size": 1,
         "engine": "vllm", "engine_version": "0.32.0", "dataset": "mixed", "evidence": "simulated",
-        "concurrency": AT_ONCE, "load_profile": "concurrent", "spec_method": "none", "temperature": 0.0,
+        "concurrency": load, "load_profile": "concurrent", "spec_method": "none", "temperature": 0.0,
     }  # fmt: skip
     if k:
         said |= {
@@ -98,15 +101,26 @@ def _record(study: MixedStudy, k: int, launch: int) -> dict[str, Any]:
 
 
 def _requests(
-    study: MixedStudy, k: int, slow: float, scatter: np.random.Generator, started: float
+    study: MixedStudy,
+    at: tuple[int, int],
+    slow: float,
+    scatter: np.random.Generator,
+    started: float,
 ) -> list[dict[str, Any]]:
-    asked, streams = study.asked(), [started] * AT_ONCE
+    k, load = at
+    asked, streams = study.asked(), [started] * load
     order = np.random.default_rng(study.seed).permutation(len(asked))
     rows = []
     for number in order:
         kind, text = asked[number]
         steps = _steps(study.chance[kind], k, np.random.default_rng((study.seed, int(number))))
-        pace = STEP * (1 + COST * k) * slow * float(np.exp(scatter.normal(0, OF_REQUEST)))
+        # A draft token costs the more of a step the more requests are in flight.
+        pace = (
+            STEP
+            * (1 + COST * k * load / AT_ONCE)
+            * slow
+            * float(np.exp(scatter.normal(0, OF_REQUEST)))
+        )
         begin = min(streams)
         first, last = begin + 0.05, begin + 0.05 + len(steps) * pace
         streams[streams.index(begin)] = last
@@ -147,12 +161,12 @@ def _request(
     }  # fmt: skip
 
 
-def _report(requests: list[dict[str, Any]], started: float) -> dict[str, Any]:
+def _report(requests: list[dict[str, Any]], load: int, started: float) -> dict[str, Any]:
     end = max(one["info"]["timings"]["request_end"] for one in requests)
     made = {"successful": len(requests), "errored": 0, "incomplete": 0, "total": len(requests)}
     benchmark = {
         "type_": "generative_benchmark",
-        "config": {"strategy": {"type_": "concurrent", "streams": AT_ONCE}, "backend": {"kind": "openai_http"}},
+        "config": {"strategy": {"type_": "concurrent", "streams": load}, "backend": {"kind": "openai_http"}},
         "scheduler_metrics": {"measure_start_time": started, "measure_end_time": end, "requests_made": made},
         "metrics": {"request_totals": made},
         "requests": {"successful": requests, "errored": [], "incomplete": [], "total": None},

@@ -76,6 +76,19 @@ def test_the_words_say_whether_one_k_fits_all_and_what_speed_is(kept: Kept) -> N
     assert "tok/s" not in said
 
 
+def test_each_load_has_its_own_best_arm_over_all_kinds(kept: Kept) -> None:
+    """At 32 at once a draft token costs a third of a step: K = 5 still pays for code, and for nothing else."""
+    kept.take_in(MixedStudy("loads", APART, loads=(8, 32)))
+    (setting,) = told("compare", "--by", "category", *kept.root)["settings"]
+    few, many = setting["loads"]
+    assert [at["load"]["value"] for at in (few, many)] == [8, 32]
+    assert [at["one"]["arm"] for at in (few, many)] == ["draft_model K=5", "draft_model K=1"]
+    assert [at["one"]["answer"] for at in (few, many)] == ["no", "no"]
+    assert "writing waits" in few["one"]["sentence"]
+    assert "coding waits" in many["one"]["sentence"]
+    assert of(many, "writing", 5)["itl"]["word"] == "loss"
+
+
 @pytest.mark.slow
 def test_twenty_studies_of_each_sort_are_decided_right(kept: Kept) -> None:
     """Each kind its own best K, one K best for both, and too noisy to tell: decisions, and intervals."""

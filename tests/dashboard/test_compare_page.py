@@ -15,13 +15,14 @@ from streamlit.testing.v1 import AppTest
 from analysis.matching.comparison import STUDY_TABLE
 from answers.compare import subjects as answers_pair
 from answers.compare.answer import compare, pair_lines
+from answers.compare.kinds import by_kind
 from answers.compare.subjects import answer, compared_subjects
 from answers.compare.values import ArmComparison, ComparedSetting, CompareQuestion, interval
 from answers.decide.answer import decide
 from answers.decide.values import DecideQuestion as Decide
 from answers.published.values import BADGE
 from dashboard.charts import specification
-from dashboard.charts.compare import LineView, over_load
+from dashboard.charts.compare import LineView, kind_matrix, over_load
 from dashboard.downloads import csv_bytes, one_figure, png_bytes, vega_lite
 from dashboard.shelf import ask, open_shelf
 from dashboard.views.compare import FIGURES, pair_rows
@@ -606,6 +607,9 @@ def test_the_page_tells_each_kind_of_prompt_and_whether_one_k_fits_all(
     (said,) = [one.value for one in page.subheader if "One K" in one.value]
     assert "One K does not fit all at 8 at once" in said
     assert charts(page) == 1
+    (known,) = ask(open_shelf(), by_kind, CompareQuestion()).settings
+    matrix = kind_matrix(known.loads[0], "").to_dict()
+    assert encoded(matrix) >= {"column", "place", "gain", "gain_short", "length"}
     shown = page.dataframe[0].value
     assert list(shown["kind of prompt"]) == ["coding", "coding", "writing", "writing"]
     assert any("none has a throughput of its own" in one.value for one in page.caption)
