@@ -28,6 +28,7 @@ from warehouse.errors import UnknownKey
 from warehouse.storage.cache import warehouse_path
 
 if TYPE_CHECKING:
+    from answers.compare.values import CompareQuestion
     from answers.decide.values import DecideQuestion, Decision, Decisions
     from warehouse.store import Reader
 
@@ -202,10 +203,14 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     "--reference", metavar="ARM", default="baseline", show_default=True,
     help="The arm that the others are compared with, e.g. 'baseline, equal engine'.",
 )  # fmt: skip
+@click.option(
+    "--by", type=click.Choice(["category"]),
+    help="Of each kind of prompt: what was accepted, what it gains, and whether one K fits all.",
+)  # fmt: skip
 @json_option
 def compare(
     warehouse: Path | None, allow: tuple[str, ...], metrics: tuple[str, ...], as_json: bool,
-    **given: Any,
+    by: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Compare baseline with speculative cells that are equal in everything else.
 
@@ -218,6 +223,9 @@ def compare(
 
     also = tuple(line_of(text) for text in metrics)
     question = pairs.CompareQuestion(filters_from(given), allow, given["reference"], also)
+    if by is not None:
+        _compare_kinds(warehouse, question, as_json)
+        return
     with reading(warehouse) as reader:
         found = answer.compare(reader, question)
     if found.why_none is not None and not (found.unmatched or found.excluded):
@@ -243,3 +251,24 @@ def compare(
         unmatched if found.unmatched else None,
         *(f"decides nothing: {cell.cell}: {cell.why}" for cell in found.excluded),
     )
+
+
+def _compare_kinds(warehouse: Path | None, question: "CompareQuestion", as_json: bool) -> None:
+    from answers.compare import kinds
+
+    with reading(warehouse) as reader:
+        found = kinds.by_kind(reader, question)
+    if found.why_none is not None:
+        raise UnknownKey(found.why_none)
+    if as_json:
+        show_json(kinds.kinds_json(found))
+        return
+    for setting, at in ((each, at) for each in found.settings for at in each.loads):
+        show(
+            click.style(kinds.kinds_title(setting, at, found.reference), bold=True),
+            click.wrap_text(at.one.sentence, _WIDTH),
+            Table(kinds.HEADER, kinds.kind_rows(at)),
+            *(click.wrap_text(why, _WIDTH) for why in kinds.reasons(at)),
+            "",
+        )
+    show(click.wrap_text(kinds.HOW, _WIDTH))

@@ -9,7 +9,7 @@ import stat
 import tempfile
 import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache, partial, wraps
@@ -91,7 +91,8 @@ class ReadingLimits:
 @dataclass(frozen=True)
 class IngestOptions:
     """What the user asked for: validated facts of ``--set``, what ``--facts`` tells of each result
-    by its path, and what ``--columns`` says of a table of one row a run."""
+    by its path, what ``--columns`` says of a table of one row a run, and the category of each prompt
+    by its hash (``--categories``)."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     keep_text: bool = False
@@ -99,6 +100,7 @@ class IngestOptions:
     limits: ReadingLimits = field(default_factory=ReadingLimits)
     facts: "FactsFile | None" = None
     columns: "ColumnMap | None" = None
+    categories: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -287,7 +287,8 @@ def _units_again(sources: Sequence["KnownSource"], options: IngestOptions) -> Un
     read = set()
     for source in sources:
         columns = source.settings.get("columns")
-        own = {key: value for key, value in source.settings.items() if key != "columns"}
+        kinds = options.categories or source.settings.get("categories", {})
+        own = {k: v for k, v in source.settings.items() if k not in ("columns", "categories")}
         settings = checked_facts(own | options.settings)
         # The results of a collection are a source each.
         if (place := (source.path, repr(settings))) in read:
@@ -296,4 +297,4 @@ def _units_again(sources: Sequence["KnownSource"], options: IngestOptions) -> Un
         for unit in find_units([source.path]):
             if isinstance(unit, Unit):
                 mapped = None if columns is None else column_map(columns)
-                yield unit, replace(options, settings=settings, columns=mapped)
+                yield unit, replace(options, settings=settings, columns=mapped, categories=kinds)

@@ -31,6 +31,7 @@ from ingest.clean import clean_cell, clean_text
 from ingest.discovery import is_report, of_first, sniff, stood_for, unreadable, with_companions
 from ingest.formats import drop as drops
 from ingest.formats import vllm_sweep
+from ingest.kinds import PromptKinds
 from ingest.model import (
     ClaimsTable,
     Context,
@@ -287,10 +288,15 @@ def _file(
         return None
     # A large one is decoded before it is known whether it is new, while another core hashes it.
     parsed = _parsed(content, Context(content.sha256, options.settings, options.keep_text), options)
+    kinds = PromptKinds(options.categories, {})
+    parsed = replace(
+        parsed, cells=kinds.told(parsed.cells),
+        apart=tuple((own, kinds.told(cells)) for own, cells in parsed.apart),
+    )  # fmt: skip
     source_id = content.sha256()
     if source_id in known:
         return None
-    source = _source(unit, source_id, content, parsed, options)
+    source = _source(unit, source_id, content, parsed, options, kinds)
     if parsed.apart:
         new = [(replace(source, source_id=own), cells) for own, cells in parsed.apart
                if own not in known]  # fmt: skip
@@ -341,14 +347,16 @@ def _drop(
     ]
     if ids[-1] in known:
         return None
+    kinds = PromptKinds(options.categories, drop.record.prompt_categories or {})
     if content is None:
         parsed = Parsed(drops.NAME, {}, iter([drops.failed_cell(drop, ids[-1], options.settings)]))
     else:
         facts = drop.facts() | options.settings
         parsed = _parsed(content, Context(partial(str, ids[-1]), facts, options.keep_text))
-        parsed = replace(parsed, cells=drops.with_drop(parsed.cells, drop))
+        told = kinds.told(drops.with_drop(parsed.cells, drop))
+        parsed = replace(parsed, cells=told)
     source = replace(
-        _source(unit, ids[-1], content, parsed, options),
+        _source(unit, ids[-1], content, parsed, options, kinds),
         format=drops.NAME,
         provenance=drop.record.provenance,
         commands=drop.record.commands,
@@ -391,16 +399,19 @@ def _with_success(cells: Iterator[Cell]) -> Iterator[Cell]:
 
 
 def _source(
-    unit: Unit, source_id: str, content: FileContent | None, parsed: Parsed, options: IngestOptions
-) -> Source:
+    unit: Unit, source_id: str, content: FileContent | None, parsed: Parsed, options: IngestOptions,
+    kinds: PromptKinds,
+) -> Source:  # fmt: skip
     # What reads it once more (``--rebuild``).
     again = {} if options.columns is None else {"columns": dict(options.columns.said)}
+    # Filled while its cells are read.
+    used = {"categories": kinds.used} if options.categories else {}
     return Source(
         source_id=source_id,
         path=clean_text(str(unit.path)),
         format=parsed.format,
         bytes=unit.bytes if content is None else content.data.nbytes,
-        settings=scrub(options.settings | again),
+        settings=scrub(options.settings | again) | used,
         report_config=scrub(parsed.report_config),
     )
 

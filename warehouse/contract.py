@@ -145,6 +145,9 @@ class Record(Facts):
         None,
         description="Where texts were removed: hash of the prompt of each successful request",
     )
+    prompt_categories: dict[str, Text] | None = Field(
+        None, description="Hash of a prompt -> its kind, of a run over several kinds of prompts"
+    )
 
 
 FACT_KEYS: tuple[str, ...] = tuple(Facts.model_fields)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse.errors import InvalidInput, WarehouseBusy
+from warehouse.rows import in_schema
 from warehouse.storage.cache import is_copy, name_of, store_of
 from warehouse.storage.collect import collect
 from warehouse.storage.current import have, placed, require_current, save
@@ -153,7 +154,7 @@ def _copied_requests(
                     table: pa.Table = file.read_row_group(group)
                     if cells is not None and table.column("cell_id")[0].as_py() not in cells:
                         continue
-                    writer.write_table(table.cast(writer.schema))
+                    writer.write_table(in_schema(table))
                     rows += table.num_rows
     sync(private)
     row = row_of(private, rows)

@@ -186,6 +186,27 @@ def answers(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
     return reader.query("answers", files=files, cell_ids=list(cell_ids))
 
 
+def kinds(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
+    """Return cell_id, category, prompt_hash, output_tokens, drafts, draft_tokens, accepted_tokens, itl
+    and tpot (ms) of every completed request in the window of the given cells; no rows of cells that
+    were taken in before categories were. Raises WarehouseDamaged where a file is unreadable."""
+    names = ("cell_id", "category", "prompt_hash", "output_tokens", "drafts", "draft_tokens",
+             "accepted_tokens", "itl", "tpot")  # fmt: skip
+    files = []
+    try:
+        for path in reader.request_files(cell_ids):
+            if "category" in pq.read_schema(path).names:
+                files.append(str(path))
+    except (OSError, pa.ArrowInvalid) as error:
+        raise WarehouseDamaged(
+            f"A file of requests cannot be read ({said_of(reader.root, error)}); run draftboard "
+            f"warehouse check --warehouse {name_of(reader.root)}."
+        ) from error
+    if not files:
+        return pa.schema([REQUEST_SCHEMA.field(name) for name in names]).empty_table()
+    return reader.query("kinds", files=files, cell_ids=list(cell_ids))
+
+
 def request_distribution(reader: Reader, cell_id: str, metric: str) -> pa.Table:
     """Return share (0-1), value: 200 points of the distribution over a cell's completed requests.
 

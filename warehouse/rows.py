@@ -34,11 +34,24 @@ REQUEST_SCHEMA = pa.schema(
         pa.field("draft_tokens", pa.int32()),
         pa.field("accepted_tokens", pa.int32()),
         pa.field("prompt_hash", pa.string()),
+        # The kind of prompt, as the study's dataset or ``--categories`` names it.
+        pa.field("category", pa.string()),
         pa.field("error", pa.string()),
         pa.field("prompt", pa.string()),
         pa.field("output", pa.string()),
     ]
 )
+
+
+def in_schema(rows: pa.Table) -> pa.Table:
+    """Return requests with the columns of REQUEST_SCHEMA; what an older version did not write is
+    unknown."""
+    columns = [
+        rows.column(one.name) if one.name in rows.column_names else pa.nulls(len(rows), one.type)
+        for one in REQUEST_SCHEMA
+    ]
+    return pa.table(columns, names=REQUEST_SCHEMA.names).cast(REQUEST_SCHEMA)
+
 
 #: Values of ``status``.
 COMPLETED, ERRORED, INCOMPLETE = "completed", "errored", "incomplete"

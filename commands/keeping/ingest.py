@@ -57,6 +57,12 @@ With --health: 0 if the watcher works, 1 if it does not.
     help="A YAML file that says what the columns of a CSV or JSON of one row a run mean.",
 )
 @click.option(
+    "--categories",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Kinds of prompts, by their hashes or texts: CSV, JSON or JSONL with category.",
+)
+@click.option(
     "--served-with",
     metavar="COMMAND",
     help="The server's command line, 'vllm serve …': model, arm and arguments follow from it.",
@@ -223,6 +229,7 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "IngestOptions":
             raise click.UsageError(f"There is nothing at {path}; check the path.")
     # It imports what reading needs while this process imports what finding and writing need.
     start()
+    from ingest.kinds import read_kinds
     from ingest.model import IngestOptions, ReadingLimits
     from ingest.settings import checked_facts, parse_settings, read_facts, served_with
     from ingest.table import read_columns
@@ -233,10 +240,13 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "IngestOptions":
         settings |= parse_settings(given["pairs"])
         facts = None if given["facts"] is None else read_facts(given["facts"])
         columns = None if given["columns"] is None else read_columns(given["columns"])
+        kinds = {} if given["categories"] is None else read_kinds(given["categories"])
     except UnknownKey as error:
         raise click.UsageError(str(error)) from None
     limits = ReadingLimits(given["workers"], given["unit_seconds"], given["unit_memory"])
-    return IngestOptions(settings, given["keep_text"], given["replace"], limits, facts, columns)
+    return IngestOptions(
+        settings, given["keep_text"], given["replace"], limits, facts, columns, kinds
+    )
 
 
 def _run(

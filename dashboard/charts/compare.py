@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
+from answers.compare.kinds import KindOfArm, KindsAtLoad
 from answers.compare.subjects import FirstTokens, RequestDistribution
 from answers.compare.values import (
     ONE_LAUNCH,
@@ -16,12 +17,18 @@ from answers.compare.values import (
     ComparedSetting,
     MetricLine,
     load_name,
+    number,
     sure,
     word,
 )
-from answers.wording import percent
+from answers.wording import UNKNOWN, percent
+from answers.wording import interval as bounded
 from dashboard.charts import (
+    BETTER,
+    EVEN,
+    ON_THESE,
     SIGNED,
+    WORSE,
     Chart,
     LoadPlaces,
     apart,
@@ -317,3 +324,75 @@ def first_token_by_prompt(known: FirstTokens, note: str, ends: tuple[float, floa
             height=_REQUESTS_HEIGHT,
         )
     )
+
+
+# --- Kinds of prompts that one load mixes.
+
+
+#: A field of the matrix, the room for its axis, px; a gain from here on has the full colour.
+_FIELD, _HEAD, _FULL = 52, 70, 0.5
+
+
+def kind_matrix(at: KindsAtLoad, note: str) -> Chart:
+    """Draw kinds of prompts down, arms across: tokens that a step yields, and how much less the requests of
+    the kind wait between tokens. ``note``: badges."""
+    rows = pd.DataFrame([_kind_field(one) for one in at.arms])
+    shares = {
+        one.kind: f"{one.kind}, {percent(one.share, sign=False)}" for one in at.shares if one.kind
+    }
+    # Where all arms are of one method, its name stands above them once: a phone has no room for more.
+    method, *others = {arm.partition(" K=")[0] for arm in rows["arm"]}
+    rows = rows.assign(
+        place=rows["kind"].map(shares),
+        column=rows["arm"] if others else rows["arm"].str.removeprefix(f"{method} "),
+    )
+    look: dict[str, Any] = {"grid": False, "domain": False, "ticks": False}
+    base = alt.Chart(rows).encode(
+        x=alt.X(
+            field="column", type="nominal", title=None if others else method, sort=None,
+            axis=alt.Axis(
+                orient="top", labelAngle=0, labelExpr="split(datum.label, ' ')", labelOverlap=False, **look
+            ),
+        ),
+        y=alt.Y(
+            field="place", type="nominal", sort=list(shares.values()), title=None,
+            axis=alt.Axis(labelLimit=130, **look),
+        ),
+    )  # fmt: skip
+    shade = alt.Color(
+        field="gain", type="quantitative", legend=None,
+        scale=alt.Scale(
+            domain=[-_FULL, 0, _FULL], range=[WORSE, EVEN, BETTER], interpolate="rgb", clamp=True
+        ),
+    )  # fmt: skip
+    tips = [
+        tip("place", "kind, share of tokens"), tip("arm", "arm"), tip("length_told", "tokens a step"),
+        tip("gain_told", "wait between tokens, less"), tip("word", "certainty"), tip("requests", "requests", "d"),
+    ]  # fmt: skip
+    written: dict[str, Any] = {"color": ON_THESE, "fontWeight": 600}
+    small = alt.expr("max(8, min(13, bandwidth('x') / 6))")
+    return alt.layer(
+        base.mark_rect(invalid="show", stroke=ON_THESE, strokeOpacity=0.4).encode(color=shade, tooltip=tips),
+        base.mark_text(fontSize=small, dy=-8, **written).encode(text=alt.Text(field="gain_short", type="nominal")),
+        base.mark_text(fontSize=small, dy=9, **written).encode(text=alt.Text(field="length", type="nominal")),
+    ).properties(
+        title=title(
+            f"Kinds of prompts at {load_name(at.load)}{note}",
+            "less wait between tokens; below it tokens a step",
+        ),
+        height=_HEAD + _FIELD * len(shares),
+    )  # fmt: skip
+
+
+def _kind_field(one: KindOfArm) -> dict[str, object]:
+    gain, length = one.itl, number(one.length, "mean_acceptance_length")
+    between = "" if one.length_low is None else f" ({one.length_low:.2f} to {one.length_high:.2f})"
+    return {
+        "kind": one.kind, "arm": one.arm, "requests": one.requests, "length": length,
+        "gain": float("nan") if gain is None else gain.improvement,
+        "gain_short": UNKNOWN if gain is None else percent(gain.improvement),
+        "gain_told": one.why_no_gain if gain is None else
+            f"{percent(gain.improvement)} {bounded(gain.low, gain.high)}",
+        "length_told": one.why_no_length or f"{length}{between}",
+        "word": UNKNOWN if gain is None else gain.word,
+    }  # fmt: skip

@@ -12,6 +12,7 @@ from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import MATCH_FIELDS, stated_arguments
 from answers.compare import values
 from answers.compare.answer import compare, pair_lines
+from answers.compare.kinds import HEADER, HOW, UNTOLD, by_kind, kind_rows, reasons
 from answers.compare.subjects import (
     ComparedSubject,
     NamedPair,
@@ -173,6 +174,7 @@ _OF_LATENCIES = {statistic for metric, statistic in JUDGED if METRICS[metric].di
 _STATISTIC_LABELS = {percentile_label(name): name for name in STATISTICS if name in _OF_LATENCIES}
 _RELATIVE, _ABSOLUTE = "Improvement, %", "Own unit"
 DRAFTS, ONE_METRIC, ONE_PAIR = "Draft tokens", "One metric, every dataset", "One pair"
+KINDS = "Kinds of prompts"
 #: Name of a figure -> the lines that it draws, as the published study groups them.
 FIGURES: dict[str, tuple[values.MetricLine, ...]] = {
     "All metrics": STUDY_TABLE,
@@ -181,7 +183,7 @@ FIGURES: dict[str, tuple[values.MetricLine, ...]] = {
     "Between tokens": (("itl", "p95"), ("tpot", "p95")),
     DRAFTS: (("output_throughput", "mean"), ("request_latency", "p50")),
 }
-_ALL = (*FIGURES, ONE_METRIC, ONE_PAIR)
+_ALL = (*FIGURES, KINDS, ONE_METRIC, ONE_PAIR)
 #: Charts that are drawn at once; settings that are offered side by side, and of more in a list.
 _MOST = _FEW = 6
 _HOW = (
@@ -235,6 +237,8 @@ def _subject(
     again = {"subject": subject.name, "setting": setting.name, "chart": figure, "in_colour": arm}
     if figure == ONE_PAIR:
         _one_pair(shelf, comparison, setting)
+    elif figure == KINDS:
+        _kinds(shelf, question, setting, again)
     elif figure == ONE_METRIC:
         _one_metric(shelf, question, subject, arm, again)
     else:
@@ -420,6 +424,34 @@ def _drawing(
             settings[name], view, [settings[other] for other in beside if other != name]
         )
     )
+
+
+# --- Kinds of prompts that its load mixes.
+
+
+def _kinds(
+    shelf: Shelf,
+    question: values.CompareQuestion,
+    setting: values.ComparedSetting,
+    again: Mapping[str, str],
+) -> None:
+    found = ask(shelf, by_kind, question)
+    known = found.of(setting.name)
+    if known is None:
+        st.markdown(plain(found.why_none or UNTOLD))
+        return
+    loads = {values.load_name(at.load): at for at in known.loads}
+    # The load with most requests at once is spoken about, as everywhere.
+    names = list(reversed(loads))
+    at = loads[names[0] if len(names) == 1 else selected("Load", names, "kinds_at")]
+    st.subheader(plain(at.one.sentence))
+    st.caption(plain(HOW))
+    drawing = specification(charts.kind_matrix(at, bracketed(*known.badges)))
+    grid([drawing], [f"Kinds of prompts by arm: {at.one.sentence}"])
+    figure_files(f"{KINDS}: {setting.name}", [drawing], again)
+    table(tabled(HEADER, kind_rows(at)), "rows")
+    for why in reasons(at):
+        st.caption(plain(why))
 
 
 # --- One pair of cells.

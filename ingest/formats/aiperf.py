@@ -364,8 +364,20 @@ def _of_requests(data: memoryview) -> LevelReport:
         duration=(end - begin) * _NS,
         acceptance=acceptance,
         flags=tuple({flag for _, flags in pairs for flag in flags}),
-        requests=LevelRequests(columns, errors),
+        requests=LevelRequests(columns, errors, _of_each(lines)),
     )
+
+
+def _of_each(lines: list[RequestLine]) -> dict[str, list[int | None]]:
+    """Return what was drafted and accepted of each request, as far as its histogram says."""
+    said = [one.spec_decode_acceptance or RequestDrafts() for one in lines]
+    steps = [sum(one.acceptance_histogram.values()) or None for one in said]
+    accepted = [sum(k * n for k, n in one.acceptance_histogram.items()) for one in said]
+    return {
+        "drafts": [*steps],
+        "draft_tokens": [one.num_draft_tokens for one in said],
+        "accepted_tokens": [a if n else None for a, n in zip(accepted, steps, strict=True)],
+    }
 
 
 def _pooled(histogram: dict[int, int], drafted: int) -> tuple[Acceptance, ...]:

@@ -216,7 +216,7 @@ class LaunchSetting:
 class Attempt:
     """One try at a cell, and what happened in it.
 
-    ``notes`` are added to the record's environment, beside what the machine is; ``port`` is that of
+    ``kinds``: the category of each prompt by its hash. ``notes`` are added to the record's environment, beside what the machine is; ``port`` is that of
     a server which was started here; ``seconds`` are those of each phase.
     """
 
@@ -229,6 +229,7 @@ class Attempt:
     seconds: dict[str, float] = field(default_factory=dict)
     timeline: dict[str, float] = field(default_factory=dict)
     prompt_set_hash: str | None = None
+    kinds: dict[str, str] = field(default_factory=dict)
     prefix_cache: str | None = None
     load_command: tuple[str, ...] = ()
     port: int | None = None
@@ -316,6 +317,7 @@ def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Recor
         **{name: value for name, value in known.items() if value is not None},
         "schema_version": 1,
         "prompt_set_hash": attempt.prompt_set_hash,
+        "prompt_categories": attempt.kinds or None,
         "run_id": f"{study.name}/{cell.key}#{attempt.number}",
         "status": "good" if problem is None else "failed",
         "failure": None if problem is None else machine.public(problem.sentence),

@@ -218,6 +218,7 @@ def _measure(
 ) -> Diagnosis | None:
     study, file = bench.study, bench.run.prompts.of(cell)
     attempt.prompt_set_hash, attempt.port = file.hash, urlsplit(server.url).port
+    attempt.kinds = file.kinds(study.request.format)
     try:
         with attempt.phase("warm_up"):
             attempt.notes["warm_up"] = warm_up(server.url, study, cell, file)

@@ -248,6 +248,10 @@ class Dataset(StudyPart):
         default=[], description="Measured each by itself: values of category_field"
     )
     category_field: str = "category"
+    category: str | None = Field(
+        default=None,
+        description="Column that tells the kind of each prompt, of one run over all kinds",
+    )
     length_bins: list[Positive] = Field(
         default=[], description="Prompts by length, each bin by itself: its most characters"
     )
@@ -264,6 +268,12 @@ class Dataset(StudyPart):
             raise ValueError("a generator makes single prompts; leave conversations out")
         if self.categories and self.generator is not None:
             raise ValueError("the rows of a generator have no categories; leave categories out")
+        if self.category is not None and self.generator is not None:
+            raise ValueError("the rows of a generator have no categories; leave category out")
+        if self.category is not None and self.categories:
+            raise ValueError(
+                "categories are measured apart, category tells them apart in one run: give one"
+            )
         if self.length_bins != sorted(set(self.length_bins)):
             raise ValueError("length_bins must rise: the most characters of each bin")
         return self

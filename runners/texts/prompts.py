@@ -14,7 +14,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
@@ -143,7 +143,8 @@ def _parsed(path: Path) -> Iterator[Any]:
 def _probed(study: Study, dataset: Dataset, source: dict[str, Any]) -> Iterator[Row]:
     library = "datasets" if dataset.hub is not None else "pyarrow"
     # Of dotted paths the first part.
-    columns = sorted({path.partition(".")[0] for path in (dataset.field, *dataset.filter.where)})
+    paths = (dataset.field, *dataset.filter.where, *filter(None, [dataset.category]))
+    columns = sorted({path.partition(".")[0] for path in paths})
     with tempfile.TemporaryDirectory(prefix="draftboard-rows-") as folder:
         into = Path(folder) / "rows.jsonl"
         question = source | {"columns": columns, "into": str(into)}
@@ -195,15 +196,19 @@ def prompt_texts(study: Study, name: str) -> list[str]:
 
     Raises StudyError where the dataset cannot be read or no row has a text in the field.
     """
-    dataset = study.dataset(name)
+    return list(_usable(study, study.dataset(name)))
+
+
+def _usable(study: Study, dataset: Dataset) -> dict[str, str | None]:
+    """Return the category of each usable text, None where the dataset tells none."""
     generator, bounds = dataset.generator, dataset.filter
     if generator is None:
         texts = _texts(dataset, rows(study, dataset))
     else:
         lengths = generator.min_chars, generator.max_chars
-        texts = iter(generators.prompts(generator.kind, *lengths))
-    usable: dict[str, None] = {}
-    for text in texts:
+        texts = ((text, None) for text in generators.prompts(generator.kind, *lengths))
+    usable: dict[str, str | None] = {}
+    for text, kind in texts:
         said = (
             [message["content"] for message in messages_of(text)]
             if dataset.conversations
@@ -211,8 +216,13 @@ def prompt_texts(study: Study, name: str) -> list[str]:
         )
         size = sum(map(len, said))
         if (bounds.min_chars or 0) <= size <= (bounds.max_chars or size):
-            usable[text] = None
-    return list(usable)
+            usable.setdefault(text, kind)
+    if dataset.category is not None and not any(usable.values()):
+        raise StudyError(
+            f"Dataset {dataset.name}: none of its rows has a category in the column {dataset.category}; "
+            "name the column that has (SPEED-Bench and Spec-Bench: category), or leave category out."
+        )
+    return usable
 
 
 def value_at(row: Any, path: str) -> Any:
@@ -227,7 +237,7 @@ def value_at(row: Any, path: str) -> Any:
     return row
 
 
-def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[str]:
+def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[tuple[str, str | None]]:
     seen, empty = 0, True
     for row in rows:
         seen += 1
@@ -242,7 +252,8 @@ def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[str]:
         single = (value,) if isinstance(value, str) and value.strip() else ()
         for text in turns(value) if dataset.conversations else single:
             empty = False
-            yield text
+            kind = None if dataset.category is None else value_at(row, dataset.category)
+            yield text, None if kind in (None, "") else str(kind)
     if empty:
         talk = "a conversation (messages with role and content)"
         raise StudyError(
@@ -257,7 +268,7 @@ def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[str]:
 
 #: Columns of a level's file, by names that GuideLLM takes for nothing else.
 PROMPT, WHEN, MOST = "prompt", "relative_timestamp", "output_tokens_count"
-MESSAGES = "messages"
+MESSAGES, CATEGORY = "messages", "category"
 #: Prompts for each request in flight, below which ramp and drain fill much of a level.
 ENOUGH = 5
 
@@ -269,6 +280,7 @@ class PromptSet:
     ``warm_up``: prompts of no level; fewer than asked for where the dataset has no more.
     ``arrivals`` of a trace: when each prompt is sent, and how long its answer may be.
     ``conversations``: whether each text is a conversation, of which the messages are sent.
+    ``kinds``: the category of each text, empty where the dataset tells none.
     """
 
     prompts: tuple[str, ...]
@@ -276,6 +288,7 @@ class PromptSet:
     hash: str
     arrivals: tuple[Arrival, ...] = ()
     conversations: bool = False
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 #: The texts with which levels were measured before, by their short names.
@@ -290,7 +303,8 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
     read or has too few prompts.
     """
     dataset = study.dataset(dataset_name)
-    texts = prompt_texts(study, dataset_name)
+    kinds = _usable(study, dataset)
+    texts = list(kinds)
     levels = {level.name: level for level in study.sent_levels(dataset)}
     counts = {name: requests_at(study, dataset, level) for name, level in levels.items()}
     needed = sum(counts.values())
@@ -311,7 +325,10 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
         own, arrivals = texts[starts[name] :][: counts[name]], _arrivals(study, dataset, level)
         hashed = prompt_set_hash([prompt_hash(text, form, conversations) for text in own])
         assert hashed is not None  # a level sends at least one prompt
-        sets[name] = PromptSet(arranged(own, arrivals), warm_up, hashed, arrivals, conversations)
+        of_own = {text: kind for text in own if (kind := kinds[text]) is not None}
+        sets[name] = PromptSet(
+            arranged(own, arrivals), warm_up, hashed, arrivals, conversations, of_own
+        )
     return sets
 
 
@@ -422,6 +439,7 @@ def write(prompts: PromptSet, path: Path) -> None:
     lines = []
     for prompt, arrival in zip_longest(prompts.prompts, prompts.arrivals):
         row = columns_of(prompt, prompts.conversations)
+        row |= {CATEGORY: prompts.kinds.get(prompt, "")} if prompts.kinds else {}
         if arrival is not None:
             row[WHEN] = round(arrival.at, 6)
             # Each line has the same columns, or a reader takes the type of some for nothing.
@@ -447,6 +465,13 @@ class PromptFile:
     hash: str
     warm_up: tuple[str, ...]
     conversations: bool = False
+
+    def kinds(self, request_format: str) -> dict[str, str]:
+        """Return the category of each prompt by its hash, where the file tells any."""
+        return {
+            prompt_hash(row[PROMPT], request_format, self.conversations): row[CATEGORY]
+            for row in _parsed(self.path) if row.get(CATEGORY)
+        }  # fmt: skip
 
 
 class PromptFiles:

@@ -15,18 +15,20 @@ from streamlit.testing.v1 import AppTest
 from analysis.matching.comparison import STUDY_TABLE
 from answers.compare import subjects as answers_pair
 from answers.compare.answer import compare, pair_lines
+from answers.compare.kinds import by_kind
 from answers.compare.subjects import answer, compared_subjects
 from answers.compare.values import ArmComparison, ComparedSetting, CompareQuestion, interval
 from answers.decide.answer import decide
 from answers.decide.values import DecideQuestion as Decide
 from answers.published.values import BADGE
 from dashboard.charts import specification
-from dashboard.charts.compare import LineView, over_load
+from dashboard.charts.compare import LineView, kind_matrix, over_load
 from dashboard.downloads import csv_bytes, one_figure, png_bytes, vega_lite
 from dashboard.shelf import ask, open_shelf
 from dashboard.views.compare import FIGURES, pair_rows
 from dashboard.views.printed import kept
 from tests.commands.asking import run
+from tests.commands.mixed import APART, MixedStudy, write
 from tests.dashboard.conftest import opened as shelved
 from tests.dashboard.opening import encoded, opened
 from warehouse import queries
@@ -609,3 +611,39 @@ def test_a_filter_that_a_published_study_cannot_meet_hides_it() -> None:
     assert not kept(shelf, Filters(model=("other",)))
     assert not kept(shelf, Filters(arm=("eagle3 K=3",)))
     assert BADGE not in opened("compare", Filters(gpu=("H200",))).selectbox(key="subject").value
+
+
+# --- Kinds of prompts.
+
+
+def test_the_page_tells_each_kind_of_prompt_and_whether_one_k_fits_all(
+    empty_place: Path, tmp_path: Path
+) -> None:
+    few = MixedStudy("few", {"coding": 0.9, "writing": 0.3, "poetry": 0.5}, prompts={"poetry": 3})
+    for study in (MixedStudy("apart", APART), few):
+        write(study, tmp_path / study.name)
+    run("ingest", str(tmp_path / "apart"), "--warehouse", str(empty_place))
+    page = opened("compare", chart="Kinds of prompts")
+    (said,) = [one.value for one in page.subheader if "One K" in one.value]
+    assert "One K does not fit all at 8 at once" in said
+    assert charts(page) == 1
+    (known,) = ask(open_shelf(), by_kind, CompareQuestion()).settings
+    matrix = kind_matrix(known.loads[0], "").to_dict()
+    assert encoded(matrix) >= {"column", "place", "gain", "gain_short", "length"}
+    shown = page.dataframe[0].value
+    assert list(shown["kind of prompt"]) == ["coding", "coding", "writing", "writing"]
+    assert any("none has a throughput of its own" in one.value for one in page.caption)
+
+    run("ingest", str(tmp_path / "few"), "--warehouse", str(empty_place), "--rebuild")
+    page = opened("compare", chart="Kinds of prompts")
+    assert any("fewer than 8 requests in a launch" in one.value for one in page.caption)
+    assert "unknown" in set(page.dataframe[0].value["ITL gain"])
+
+
+def test_the_page_says_what_to_do_where_no_kind_is_known(empty_place: Path, tmp_path: Path) -> None:
+    write(MixedStudy("apart", APART, told=False), tmp_path)
+    run("ingest", str(tmp_path / "apart"), "--warehouse", str(empty_place))
+    page = opened("compare", chart="Kinds of prompts")
+    assert any(
+        "\\-\\-categories" in one.value or "--categories" in one.value for one in page.markdown
+    )

@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingest.clean import flatten
+from runners.planning.plan import make_plan
 from runners.planning.study_file import Study
+from runners.surroundings.layout import Layout
 from runners.texts import generators
-from runners.texts.prompts import prompt_hash, prompt_texts, python_with, value_at
+from runners.texts.prompts import PromptFiles, prompt_hash, prompt_texts, python_with, value_at
 from tests.runners.conftest import lab_executable
 from warehouse.contract import hash_text
 from warehouse.errors import StudyError
@@ -230,3 +232,70 @@ def test_conversations_that_cannot_be_sent_are_refused_with_the_study(
     talks = {"name": "a", "file": "a.jsonl", "field": "turns", "conversations": True}
     with pytest.raises(StudyError, match=said):
         study_of(**{"datasets": [talks]} | change)
+
+
+# --- Kinds of prompts that one run mixes.
+
+#: The columns of SPEED-Bench (``sub_category`` too) and Spec-Bench.
+BENCH = [
+    {"question_id": n, "category": kind, "turns": [f"{kind} {n}?", "And then?"]}
+    for kind in ("coding", "math") for n in range(6)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_the_kind_of_each_prompt_goes_with_it_to_the_record(
+    tmp_path: Path, study_of: StudyOf, ending: str
+) -> None:
+    (tmp_path / "bench.jsonl").write_text("".join(json.dumps(row) + "\n" for row in BENCH))
+    pq.write_table(pa.Table.from_pylist(BENCH), tmp_path / "bench.parquet")
+    bench = {"name": "bench", "file": f"bench.{ending}", "field": "turns.0", "category": "category",
+             "prompts_per_level": 5}  # fmt: skip
+    study = study_of(datasets=[bench])
+    files = PromptFiles(study, Layout(tmp_path / "results", "tiny"))
+    cell = make_plan(study).cells[0]
+    lines = [json.loads(line) for line in files.of(cell).path.read_text().splitlines()]
+    assert {line["prompt"].partition(" ")[0] == line["category"] for line in lines} == {True}
+    kinds = files.of(cell).kinds("chat_completions")
+    assert kinds == {
+        prompt_hash(one["prompt"], "chat_completions"): one["category"] for one in lines
+    }
+    assert {*kinds.values()} == {"coding", "math"}
+    # What kind a prompt is changes nothing of what is measured.
+    without = study_of(datasets=[{k: v for k, v in bench.items() if k != "category"}])
+    assert make_plan(without).cells[0].fingerprint == cell.fingerprint
+    assert (
+        PromptFiles(without, Layout(tmp_path / "other", "tiny")).of(cell).kinds("chat_completions")
+        == {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"category": "kind"}, "none of its rows has a category in the column kind; name the column"),
+        ({"category": "kind", "file": "bench.parquet"}, "has no column kind; it has question_id, category, turns"),
+    ],
+)  # fmt: skip
+def test_a_column_of_kinds_that_is_not_there_is_refused(
+    tmp_path: Path, study_of: StudyOf, changes: dict[str, str], said: str
+) -> None:
+    (tmp_path / "bench.jsonl").write_text("".join(json.dumps(row) + "\n" for row in BENCH))
+    pq.write_table(pa.Table.from_pylist(BENCH), tmp_path / "bench.parquet")
+    bench = {"name": "bench", "file": "bench.jsonl", "field": "turns.0"}
+    with pytest.raises(StudyError, match=said):
+        prompt_texts(study_of(datasets=[bench | changes]), "bench")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"generator": {"kind": "code"}}, "the rows of a generator have no categories; leave category out"),
+        ({"file": "a.jsonl", "categories": ["math"]}, "category tells them apart in one run: give one"),
+    ],
+)  # fmt: skip
+def test_kinds_that_cannot_be_told_apart_are_refused(
+    study_of: StudyOf, changes: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(StudyError, match=said):
+        study_of(datasets=[{"name": "bench", "category": "category", **changes}])

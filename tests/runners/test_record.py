@@ -150,3 +150,10 @@ def test_the_parser_of_reasoning_that_vllm_took_by_itself_is_a_server_argument(
     setting = LaunchSetting(study, launch, server_args(study, launch), {})
 
     assert record(setting, launch.cells[0], went).server_args == kept
+
+
+def test_a_record_says_the_kinds_of_prompts_of_a_mixed_run(study_of) -> None:
+    kinds = {f"{number:032x}": kind for number, kind in enumerate(("coding", "math"))}
+    plan = make_plan(study_of())
+    assert of_cell(plan, "baseline", happened(kinds=kinds)).prompt_categories == kinds
+    assert of_cell(plan, "baseline", happened()).prompt_categories is None

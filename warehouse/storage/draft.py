@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from warehouse.catalogue import METRICS, STATISTICS
 from warehouse.contract import FACT_KEYS, arm_label
 from warehouse.errors import InvalidInput
-from warehouse.rows import REQUEST_SCHEMA, Cell, Source
+from warehouse.rows import REQUEST_SCHEMA, Cell, Source, in_schema
 from warehouse.storage.files import COMPRESSION, PRIVATE, REQUESTS, publish, sha256_of, sync
 
 # --- Rows of ingest turned into Arrow tables, one per table of the store; bad rows are refused here.
@@ -216,8 +216,7 @@ class RequestFile:
             self._writer = parquet_writer(self.private)
         if self._written is not None:
             self._written.result()
-        ours = requests.select(REQUEST_SCHEMA.names).cast(REQUEST_SCHEMA)
-        self._written = self._thread.submit(self._writer.write_table, ours, None)
+        self._written = self._thread.submit(self._writer.write_table, in_schema(requests), None)
         self._rows += requests.num_rows
 
     def finish(self) -> dict[str, Any] | None:
@@ -273,7 +272,10 @@ def parquet_writer(path: Path) -> pq.ParquetWriter:
     """Return a writer of request files with the one set of options that all of them share."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return pq.ParquetWriter(
-        path, REQUEST_SCHEMA, compression=COMPRESSION, use_dictionary=[*_DICTIONARY, "prompt_hash"]
+        path,
+        REQUEST_SCHEMA,
+        compression=COMPRESSION,
+        use_dictionary=[*_DICTIONARY, "prompt_hash", "category"],
     )
 
 
@@ -359,15 +361,16 @@ def write_draft(root: Path, source: Source, cells: Iterable[Cell]) -> Draft:
 
 def _tables(source: Source, cells: Iterable[Cell], file: RequestFile) -> dict[str, pa.Table]:
     rows: TableRows = {name: [] for name in BATCHES}
-    row = asdict(source)
-    for key in ("commands", "environment", "settings", "report_config"):
-        row[key] = json.dumps(row[key], sort_keys=True, default=str)
-    rows["sources"].append({**row, "ingested_at": datetime.now(UTC)})
     for number, cell in enumerate(cells):
         _add_cell(rows, number, source.source_id, cell)
         if cell.requests is not None and cell.requests.num_rows:
             file.write(cell.requests)
             rows["cell_requests"].append({"cell": number, "rows": cell.requests.num_rows})
+    # After the cells: which categories it needs again is known at their end.
+    row = asdict(source)
+    for key in ("commands", "environment", "settings", "report_config"):
+        row[key] = json.dumps(row[key], sort_keys=True, default=str)
+    rows["sources"].append({**row, "ingested_at": datetime.now(UTC)})
     if len({row["cell_id"] for row in rows["cells"]}) != len(rows["cells"]):
         raise InvalidInput(f"{source.path} holds a cell twice; correct the reader of its format.")
     written = file.whole()

@@ -163,6 +163,18 @@ def test_the_histogram_of_its_drafts_becomes_acceptance(tmp_path: Path) -> None:
     assert accepted.by_position == (0.6, 0.3, 0.1)
 
 
+def test_the_histogram_of_each_request_is_kept_with_it(tmp_path: Path) -> None:
+    lines = rows()
+    lines[1]["spec_decode_acceptance"] = {
+        "acceptance_histogram": {"0": 2, "1": 3, "3": 5}, "num_draft_tokens": 30
+    }  # fmt: skip
+    told = cell(put(tmp_path, said(), lines)).requests
+    assert told is not None
+    counts = [told[name].to_pylist() for name in ("drafts", "draft_tokens", "accepted_tokens")]
+    assert [one[1] for one in counts] == [10, 30, 18]
+    assert {value for one in counts for value in (*one[:1], *one[2:])} == {None}
+
+
 @pytest.mark.parametrize("accepted", ["1000000000", "-1"])
 def test_a_histogram_of_drafts_that_cannot_be_is_refused_at_once(
     tmp_path: Path, accepted: str

@@ -1,0 +1,375 @@
+"""What speculation gives each kind of prompt that one load mixes, arm by arm, and whether one K fits all of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pandas as pd
+from msgspec import to_builtins
+
+from analysis.evidence.kinds import (
+    LEAST,
+    MET,
+    PLAIN,
+    SPEEDS,
+    accepted,
+    against_one,
+    gains,
+    one_for_all,
+    speeds,
+    token_shares,
+)
+from analysis.evidence.words import EQUIVALENCE, GAIN, Word
+from analysis.frames import plain, records
+from answers.compare.answer import compare_on
+from answers.compare.values import (
+    CAPPED,
+    ONE_LAUNCH,
+    SCHEMA_VERSION,
+    ComparedSetting,
+    CompareQuestion,
+    TextRow,
+    load_name,
+    number,
+)
+from answers.decide.values import DecisionSubject
+from answers.ground import Ground, ground
+from answers.wording import UNKNOWN, directed, interval, known, percent
+from answers.wording import listed as named
+from warehouse import queries
+from warehouse.loads import Load
+from warehouse.store import Reader
+
+Fit = Literal["yes", "no", "unknown"]
+
+
+@dataclass(frozen=True)
+class KindGain:
+    """What an arm changes in the time between tokens (``itl``) or per token (``tpot``) of the requests of
+    a kind: ratios, positive is better; the plain 95 % interval, the one adjusted for all that the study
+    compares by kind, None for one launch."""
+
+    improvement: float
+    low: float | None
+    high: float | None
+    adjusted_low: float | None
+    adjusted_high: float | None
+    word: Word
+    launches: int
+
+
+@dataclass(frozen=True)
+class KindOfArm:
+    """One kind of prompt with one arm. ``requests``: completed, in all launches; ``rate``: accepted of
+    drafted tokens (0-1); ``length``: tokens that a step yields, with its 95 % interval over prompts.
+    ``why_no_length``, ``why_no_gain``: where one is unknown, why."""
+
+    kind: str
+    arm: str
+    requests: int
+    prompts: int
+    rate: float | None
+    length: float | None
+    length_low: float | None
+    length_high: float | None
+    itl: KindGain | None
+    tpot: KindGain | None
+    why_no_length: str | None
+    why_no_gain: str | None
+
+
+@dataclass(frozen=True)
+class KindShare:
+    """The share (0-1) of the output tokens that a kind has; None: no kind was stated of them."""
+
+    kind: str | None
+    share: float
+
+
+@dataclass(frozen=True)
+class OneForAll:
+    """Whether one arm fits all kinds: ``arm`` is the one with which the tokens of all take least
+    time together."""
+
+    answer: Fit
+    arm: str | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class KindsAtLoad:
+    """All kinds and arms at one load, the kind with most tokens first."""
+
+    load: Load | None
+    shares: tuple[KindShare, ...]
+    arms: tuple[KindOfArm, ...]
+    one: OneForAll
+
+
+@dataclass(frozen=True)
+class KindsOfSetting:
+    """The kinds of one dataset on one hardware with one engine, by load."""
+
+    name: str
+    subject: DecisionSubject
+    dataset: str | None
+    badges: tuple[str, ...]
+    loads: tuple[KindsAtLoad, ...]
+
+
+@dataclass(frozen=True)
+class KindComparison:
+    """All that the filters show. ``why_none``: where no kind is known, why."""
+
+    settings: tuple[KindsOfSetting, ...]
+    reference: str
+    why_none: str | None = None
+
+    def of(self, setting: str) -> KindsOfSetting | None:
+        """Return the setting of that name; None where nothing is known of its kinds."""
+        return next((one for one in self.settings if one.name == setting), None)
+
+
+UNTOLD = (
+    "No request of these results says its kind of prompt: name the dataset's column in the study "
+    "(category: FIELD), or take them in with: draftboard ingest RESULTS --replace --categories FILE"
+)
+_NO_COUNTS = (
+    "the server told what it accepted of no request (vLLM 0.32 with GuideLLM 0.8, and AIPerf, do)"
+)
+_FEW_PROMPTS = f"fewer than {LEAST} prompts tell it"
+_FEW_REQUESTS = f"fewer than {LEAST} requests in a launch, of the arm or of the reference, tell it"
+#: What every face says beside the numbers.
+HOW = (
+    "One server serves all kinds at once, so how fast a kind is, is the time between tokens of its own requests (ITL), "
+    "and per token (TPOT); none has a throughput of its own. Adjusted: for all gains by kind that the study judges "
+    "together; whether one K fits all, for all comparisons with the arm that is best over all kinds. A length's interval "
+    "is over the prompts of its kind, a gain's over launches."
+)
+
+
+def by_kind(reader: Reader, question: CompareQuestion) -> KindComparison:
+    """Compare kind by kind the arms that the filters show, each standing on its whole study."""
+    ground_of = ground(reader, question.filters, question.allow, (), question.reference)
+    shown = compare_on(ground_of, question)
+    if not shown.settings:
+        return KindComparison((), question.reference, shown.why_none)
+    met = ground_of.found.pairs[MET].astype({"baseline_id": object, "speculative_id": object})
+    met = met.drop_duplicates(ignore_index=True)
+    requests = queries.kinds(reader, {*met["baseline_id"], *met["speculative_id"]}).to_pandas()
+    told = set(requests.loc[requests["category"].notna(), "cell_id"].astype(object))
+    met = met[met["speculative_id"].isin(told)]
+    if met.empty:
+        return KindComparison((), question.reference, UNTOLD)
+    kinds = _Kinds(ground_of, met, requests, question.reference)
+    settings = tuple(kinds.settings(shown.settings))
+    why = None if settings else UNTOLD
+    return KindComparison(settings, question.reference, why)
+
+
+class _Kinds:
+    """Everything that is counted and judged of whole studies, by setting and load."""
+
+    def __init__(
+        self, known: Ground, met: pd.DataFrame, requests: pd.DataFrame, reference: str
+    ) -> None:
+        self._known, self._met, self._reference = known, met, reference
+        cells = known.cells
+        measured = speeds(requests)
+        levels = gains(known.found, met.assign(one=PLAIN), measured, cells)
+        at = ["setting", "load"]
+        sides = [met[[*at, side]].set_axis([*at, "cell_id"], axis=1) for side in MET[-2:]]
+        shares = token_shares(requests, pd.concat(sides))
+        self._one = one_for_all(levels, shares.dropna(subset=["category"]))
+        rivals = gains(known.found, against_one(met, self._one), measured, cells, SPEEDS[:1])
+        self._gains = {
+            (r["setting"], r["load"], r["arm_id"], r["category"], r["metric"]): r
+            for r in records(levels)
+        }
+        self._rivals = _by_place(rivals)
+        self._counts = _by_place(accepted(requests, met))
+        self._shares = _by_place(shares)
+
+    def settings(self, shown: Sequence[ComparedSetting]) -> Iterator[KindsOfSetting]:
+        """Yield the settings that are shown and of which a kind is known."""
+        place = dict(zip(self._met["speculative_id"], zip(self._met["setting"], self._met["arm_id"],
+                                                          strict=True), strict=True))  # fmt: skip
+        for setting in shown:
+            names = {
+                place[pair.arm_cell]: arm.name
+                for arm in setting.arms for pair in arm.pairs if pair.arm_cell in place
+            }  # fmt: skip
+            loads = [at for at in self._counts if at[0] in {where for where, _ in names}]
+            if loads:
+                badges = tuple(sorted({badge for arm in setting.arms for badge in arm.badges}))
+                told = tuple(self._at_load(at, names) for at in sorted(loads))
+                yield KindsOfSetting(setting.name, setting.subject, setting.dataset, badges, told)
+
+    def _at_load(self, at: tuple[int, int], names: Mapping[tuple[int, int], str]) -> KindsAtLoad:
+        shares = sorted(
+            (KindShare(plain(row["category"]), float(row["share"])) for row in self._shares[at]),
+            key=lambda one: (one.kind is None, -one.share, one.kind),
+        )
+        order = {one.kind: place for place, one in enumerate(shares)}
+        rows = [row for row in self._counts[at] if (at[0], row["arm_id"]) in names]
+        arms = [self._of_arm(at, row, names[at[0], row["arm_id"]]) for row in rows]
+        arms.sort(key=lambda one: (order[one.kind], one.arm))
+        load = self._known.found.loads[at[1]] if at[1] >= 0 else None
+        kinds = [one.kind for one in shares if one.kind is not None]
+        return KindsAtLoad(load, tuple(shares), tuple(arms), self._fit(at, load, kinds))
+
+    def _of_arm(self, at: tuple[int, int], row: dict[str, Any], arm: str) -> KindOfArm:
+        prompts, key = int(plain(row["prompts"]) or 0), (*at, row["arm_id"], row["category"])
+        few = prompts < LEAST
+        rate, length, low, high = (
+            None if few else plain(row[name])
+            for name in ("rate", "length", "length_low", "length_high")
+        )
+        itl, tpot = (self._gains.get((*key, metric)) for metric in SPEEDS)
+        return KindOfArm(
+            row["category"], arm, int(row["requests"]), prompts, rate, length, low, high,
+            None if itl is None else _gain(itl), None if tpot is None else _gain(tpot),
+            (_FEW_PROMPTS if prompts else _NO_COUNTS) if few else None,
+            _FEW_REQUESTS if itl is None else None,
+        )  # fmt: skip
+
+    def _name(self, setting: int, arm: int) -> str:
+        if arm == PLAIN:
+            return self._reference
+        return str(self._known.found.keys["arm_label"].loc[(setting, arm)])
+
+    def _fit(self, at: tuple[int, int], load: Load | None, kinds: Sequence[str]) -> OneForAll:
+        """Say whether the arm that is best over all kinds is, for each of them, as good as any other."""
+        rows = sorted(self._rivals.get(at, []), key=lambda row: -row["improvement"])
+        rows = [row | {"name": self._name(at[0], row["arm_id"])} for row in rows]
+        where, one = load_name(load), self._one.get(at)
+        name = None if one is None else self._name(at[0], one)
+        better: dict[str, dict[str, Any]] = {}
+        for row in rows:
+            if row["word"] == GAIN and row["improvement"] > EQUIVALENCE:
+                better.setdefault(row["category"], row)
+        if better:
+            told = [
+                f"{kind} waits {percent(row['improvement'], sign=False)} less between tokens with {row['name']} "
+                f"({directed(row['low'], row['high'], better=True)})"
+                for kind, row in better.items()
+            ]  # fmt: skip
+            sentence = f"One K does not fit all at {where}: {named(told)} than with {name}, the best over all kinds."
+            return OneForAll("no", name, sentence)
+        why = _why_open(rows, kinds, name)
+        if why is not None:
+            return OneForAll(
+                "unknown", name, f"Whether one K fits all at {where} is unknown: {why}."
+            )
+        most = percent(EQUIVALENCE, sign=False)
+        return OneForAll(
+            "yes", name,
+            f"One K fits all at {where}: with {name} no kind of prompt waits more than {most} longer between "
+            "tokens than with any other arm.",
+        )  # fmt: skip
+
+
+def _by_place(rows: pd.DataFrame) -> dict[tuple[int, int], list[dict[str, Any]]]:
+    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for row in records(rows):
+        found.setdefault((int(row["setting"]), int(row["load"])), []).append(row)
+    return found
+
+
+def _gain(row: dict[str, Any]) -> KindGain:
+    low, high, least, most = (
+        plain(row[name]) for name in ("low", "high", "adjusted_low", "adjusted_high")
+    )
+    return KindGain(row["improvement"], low, high, least, most, row["word"], int(row["launches"]))
+
+
+def _why_open(rows: Sequence[dict[str, Any]], kinds: Sequence[str], one: str | None) -> str | None:
+    """Return why no arm is known to fit all; None where the best over all does. ``rows``: what the others do
+    against it."""
+    if len(kinds) < 2:
+        return "all prompts are of one kind"
+    lacking = [kind for kind in kinds if kind not in {row["category"] for row in rows}]
+    if lacking:
+        return f"of {named(lacking)} {_FEW_REQUESTS}"
+    if any(plain(row["adjusted_high"]) is None for row in rows):
+        return "an arm has one launch, and what one launch says of another is not known"
+    if not all(row["independent"] for row in rows):
+        return CAPPED.rstrip(".")
+    most = max(rows, key=lambda row: row["adjusted_high"])
+    if most["adjusted_high"] <= EQUIVALENCE:
+        return None
+    return (
+        f"{most['category']} may wait up to {percent(most['adjusted_high'], sign=False)} less with {most['name']} than "
+        f"with {one}, the best over all kinds"
+    )
+
+
+# --- As JSON, and as lines of text.
+
+
+HEADER: TextRow = (
+    "kind of prompt", "tokens", "arm", "acceptance", "length", "length, 95 %", "ITL gain",
+    "95 % interval", "adjusted", "word", "TPOT gain", "requests",
+)  # fmt: skip
+
+
+def kinds_json(found: KindComparison) -> dict[str, Any]:
+    """Return the comparison as a dict for JSON. Unknown is null."""
+    told = to_builtins(found)
+    settings = [one.pop("subject") | one for one in told.pop("settings")]
+    return {"schema_version": SCHEMA_VERSION, "by": "category", "settings": settings, **told}
+
+
+def kind_rows(at: KindsAtLoad) -> list[TextRow]:
+    """Return the rows of a load under HEADER; what is unknown is said so, its reason below the table."""
+    shares = {one.kind: one.share for one in at.shares}
+    return [
+        (
+            one.kind, percent(shares[one.kind], sign=False), one.arm,
+            UNKNOWN if one.rate is None else percent(one.rate, sign=False),
+            number(one.length, "mean_acceptance_length"),
+            "" if one.length_low is None else f"{one.length_low:.2f} to {one.length_high:.2f}",
+            *_gain_words(one.itl), UNKNOWN if one.tpot is None else percent(one.tpot.improvement),
+            f"{one.requests:,}",
+        )
+        for one in at.arms
+    ]  # fmt: skip
+
+
+def _gain_words(gain: KindGain | None) -> tuple[str, str, str, str]:
+    if gain is None:
+        return UNKNOWN, "", "", UNKNOWN
+    sure = ONE_LAUNCH if gain.low is None else interval(gain.low, gain.high)
+    return (
+        percent(gain.improvement),
+        sure,
+        interval(gain.adjusted_low, gain.adjusted_high),
+        gain.word,
+    )
+
+
+def reasons(at: KindsAtLoad) -> Iterator[str]:
+    """Yield why something is unknown, each reason once with the kinds that it is true of, and the arms where
+    it is not true of all."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for one in at.arms:
+        for what, why in (("acceptance", one.why_no_length), ("gain", one.why_no_gain)):
+            if why is not None:
+                whose = found.setdefault(f"{what} is unknown: {why}.", {})
+                whose.setdefault(one.kind, []).append(one.arm)
+    arms = len({one.arm for one in at.arms})
+    for why, kinds in found.items():
+        told = [k if len(of) == arms else f"{k} with {named(of)}" for k, of in kinds.items()]
+        yield f"{named(told, len(told))}: {why}"
+    untold = sum(one.share for one in at.shares if one.kind is None)
+    if untold:
+        yield f"{percent(untold, sign=False)} of the output tokens are of no stated kind."
+
+
+def kinds_title(setting: KindsOfSetting, at: KindsAtLoad, reference: str) -> str:
+    """Return what a table is about, in one line."""
+    about, badges = setting.subject, "".join(f" [{badge}]" for badge in setting.badges)
+    return (
+        f"Kinds of prompts at {load_name(at.load)} against {reference}: {known(setting.dataset)}, "
+        f"{known(about.model)}, TP {known(about.tensor_parallel_size)}, {known(about.gpu)}{badges}"
+    )
