@@ -1,0 +1,227 @@
+"""Whether a decision still holds for what a server does now: as values, words, JSON and as it is recorded."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from msgspec import to_builtins
+
+from analysis.drafts.watched import LengthChange, WatchedTraffic
+from answers.decide.tables import TextRows
+from answers.decide.values import DecideQuestion, DecisionSubject
+from answers.wording import UNKNOWN, between, known, percent
+from warehouse.annotations import RecordedStanding, RecordedSubject
+from warehouse.catalogue import counted, duration
+from warehouse.filters import Filters
+from warehouse.loads import Load
+
+Standing = Literal["holds", "no longer holds", "cannot say"]
+#: How a command ends with each, as ``draftboard gate`` does.
+EXIT: dict[Standing, int] = {"holds": 0, "no longer holds": 1, "cannot say": 2}
+HOLDS, NO_LONGER, CANNOT_SAY = EXIT
+#: Whether a step yields as many tokens as were measured.
+Moved = Literal["as measured", "fewer", "more"]
+
+
+@dataclass(frozen=True)
+class LiveQuestion:
+    """What is asked. ``decide``: which decision, with the load that it was made for; its filters name the
+    arm that runs, where the counters leave that open. ``models``: what the server calls its model."""
+
+    decide: DecideQuestion
+    models: tuple[str, ...]
+    watched: WatchedTraffic
+
+
+@dataclass(frozen=True)
+class LiveLoad:
+    """Requests in flight in one replica (``in_flight_most``: for 19 of 20 tokens not more), the load
+    that was decided for, and the measured loads that stand for the one seen: itself, or those on both
+    sides; none where it lies outside what was measured."""
+
+    in_flight: float
+    in_flight_most: float
+    replicas: int
+    waiting: float
+    preempted: float
+    decided_for: Load
+    measured: tuple[Load, ...]
+
+
+@dataclass(frozen=True)
+class LiveAcceptance:
+    """Drafts now against those that were measured. ``rate``: accepted of drafted tokens now; ``change``: of
+    the tokens of a step; ``like``: the measured traffic whose acceptance this is, where it is not the one
+    decided on."""
+
+    rate: float
+    drafts: float
+    change: LengthChange
+    moved: Moved
+    like: str | None = None
+
+
+@dataclass(frozen=True)
+class LiveAnswer:
+    """Does the decision hold? ``why``: a clause; ``instead``: what to do, a sentence or empty.
+
+    ``running``: the arm that is served, None where it is none that was measured; ``k``: draft tokens of a
+    draft now, None without drafts; ``takes``: what the decision takes at this load and acceptance
+    (``baseline``: no drafts), None: not known; ``told`` and ``now``: the gain of what runs as measured at
+    this load, and with the acceptance of now (ratio). ``config``: as a decision has it."""
+
+    at: datetime
+    standing: Standing
+    why: str
+    instead: str
+    subject: DecisionSubject
+    traffic: str
+    objective: str
+    running: str | None
+    k: float | None
+    takes: str | None
+    told: float | None
+    now: float | None
+    load: LiveLoad
+    acceptance: LiveAcceptance | None
+    seconds: float
+    restarts: int
+    config: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The answer in a sentence or two."""
+        return (
+            f"{self.standing.capitalize()}: {self.why}.{f' {self.instead}' if self.instead else ''}"
+        )
+
+
+def live_json(answer: LiveAnswer) -> dict[str, Any]:
+    """Return the answer as a dict for JSON; names and meanings only ever grow, unknown is null."""
+    load = asdict(answer.load) | {
+        "decided_for": answer.load.decided_for.as_json(),
+        "measured": [one.as_json() for one in answer.load.measured],
+    }
+    parts = {"subject": asdict(answer.subject), "load": load, "at": answer.at.isoformat()}
+    rest = {name: to_builtins(value) for name, value in vars(answer).items() if name not in parts}
+    return {"schema_version": 1, **rest, **parts, "sentence": answer.sentence,
+            "exit": EXIT[answer.standing]}  # fmt: skip
+
+
+# --- The figures behind it, a row each.
+
+
+def figures(answer: LiveAnswer) -> TextRows:
+    """Return what was seen beside what was decided on."""
+    load, drafts = answer.load, answer.acceptance
+    rows = [
+        ["arm", known(answer.running), known(answer.takes), _each(answer)],
+        ["in flight", f"{load.in_flight:.1f}", load.decided_for.short, _flight(load)],
+    ]
+    if drafts is not None:
+        change = drafts.change
+        ends = between(change.low - 1, change.high - 1, percent)
+        like = f"; that of {drafts.like}" if drafts.like else ""
+        rows.append(["tokens a step", f"{change.now:.2f}", f"{change.measured:.2f}",
+                     f"{percent(change.ratio - 1)} (95 %: {ends}){like}"])  # fmt: skip
+    rows.append(["gain", percent(answer.now), percent(answer.told), _where(load)])
+    return ["", "now", "decided on", ""], rows
+
+
+def _each(answer: LiveAnswer) -> str:
+    told = [] if answer.k is None else [f"{answer.k:.2f} tokens a draft"]
+    if answer.acceptance is not None:
+        told.append(f"{percent(answer.acceptance.rate, sign=False)} accepted")
+        told.append(f"{answer.acceptance.drafts:,.0f} drafts")
+    return ", ".join(told) or "no drafts"
+
+
+def _flight(load: LiveLoad) -> str:
+    over = f" in each of {load.replicas} replicas" if load.replicas > 1 else ""
+    waits = f"{load.waiting:.1f} waiting" if load.waiting >= 0.05 else "none waiting"
+    pre = counted(round(load.preempted), "preemption")
+    return f"up to {load.in_flight_most:.0f}{over}; {waits}, {pre}"
+
+
+def _where(load: LiveLoad) -> str:
+    told = " and ".join(one.text for one in load.measured)
+    return f"measured at {told}" if told else "not measured there"
+
+
+def about(answer: LiveAnswer) -> str:
+    """Say what was watched, for how long."""
+    subject, load = answer.subject, answer.load
+    restarted = (
+        f"; {counted(answer.restarts, 'restart')}: what was counted before is left out"
+        if answer.restarts
+        else ""
+    )
+    replicas = f"{counted(load.replicas, 'replica')} " if load.replicas > 1 else ""
+    return (
+        f"{known(subject.model)} on {answer.traffic}, decided for {load.decided_for.text}; "
+        f"{replicas}watched for {duration(answer.seconds)}{restarted}"
+    )
+
+
+# --- As it is recorded, and what Trends tells of what was.
+
+
+def recorded(answer: LiveAnswer) -> RecordedStanding:
+    """Return the answer as it is recorded."""
+    own, drafts = answer.subject, answer.acceptance
+    subject = RecordedSubject(
+        own.study, own.model, own.gpu, own.engine, own.tensor_parallel_size, own.evidence,
+        answer.traffic, answer.objective, own.configuration,
+    )  # fmt: skip
+    return RecordedStanding(
+        answer.at, subject, answer.standing, answer.sentence, answer.running, answer.takes,
+        answer.load.in_flight, answer.load.replicas,
+        None if drafts is None else drafts.change.now,
+        None if drafts is None else drafts.change.measured,
+        answer.now, answer.seconds,
+    )  # fmt: skip
+
+
+def chosen(
+    every: Sequence[RecordedStanding], filters: Filters
+) -> tuple[tuple[RecordedStanding, ...], ...]:
+    """Return the records that the filters keep, by what they are about: the subject watched last first, of
+    each the newest first."""
+    found: dict[RecordedSubject, list[RecordedStanding]] = {}
+    for one in sorted(every, key=lambda record: record.at, reverse=True):
+        day = f"{one.at:%Y-%m-%d}"
+        wanted = (filters.study, one.about.study), (filters.model, one.about.model), (
+            filters.gpu, one.about.gpu,
+        )  # fmt: skip
+        kept = all(not values or (value or UNKNOWN) in values for values, value in wanted)
+        if kept and (filters.since or day) <= day <= (filters.until or day):
+            found.setdefault(one.about, []).append(one)
+    return tuple(map(tuple, found.values()))
+
+
+def headline(records: Sequence[RecordedStanding]) -> str:
+    """Say how the decision on one subject stands in production, and since when (records newest
+    first)."""
+    last, times = records[0], counted(len(records), "look")
+    since = next((before for before, one in zip(records, [*records[1:], None], strict=True)
+                  if one is None or one.standing != last.standing), last)  # fmt: skip
+    word = {"holds": "the decision holds"}.get(last.standing, last.standing)
+    return (
+        f"In production: {word}, {known(last.about.model)} on {last.about.traffic}, "
+        f"since {since.at:%Y-%m-%d %H:%M} UTC ({times})"
+    )
+
+
+def record_rows(records: Sequence[RecordedStanding]) -> TextRows:
+    """Return a row per look."""
+    header = ["at (UTC)", "standing", "arm", "takes", "in flight", "tokens a step", "measured", "gain",
+              "told"]  # fmt: skip
+    return header, list(_rows(records))
+
+
+def _rows(records: Sequence[RecordedStanding]) -> Iterator[list[str]]:
+    for one in records:
+        lengths = ("" if x is None else f"{x:.2f}" for x in (one.length, one.measured_length))
+        yield [f"{one.at:%Y-%m-%d %H:%M}", one.standing, known(one.running), known(one.takes),
+               f"{one.in_flight:.1f}", *lengths, percent(one.gain), one.sentence]  # fmt: skip
