@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from answers.live.values import LiveAnswer
 
 _WIDTH = 80
-#: A server is looked at every second, in a long window about so often altogether.
-_LOOKS = 600
+#: A server is looked at so often, and at least every few seconds.
+_LOOKS, _PAUSE_S = 60, 5.0
 #: A server that answers its metrics slowly is busy, not gone.
 _PATIENCE_S = 10.0
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
@@ -118,7 +118,7 @@ def _watch(urls: Sequence[str], seconds: float) -> "tuple[list[list[ServerLook]]
     out: it may be starting again."""
     looks: list[list[ServerLook]] = [[] for _ in urls]
     models: set[str] = set()
-    pause, began = max(1.0, seconds / _LOOKS), time.monotonic()
+    pause, began = min(_PAUSE_S, seconds / _LOOKS), time.monotonic()
     with progress("watching", round(seconds), as_bytes=False) as told:
         while True:
             for url, own in zip(urls, looks, strict=True):

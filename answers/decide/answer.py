@@ -360,8 +360,11 @@ def _beaten(made: Choice, arm: str) -> Iterator[tuple[Load, str | None]]:
         if place is not None and not judged.there[place, at]:
             continue
         other = judged.better(Server(place, (place,) * len(judged.loads)), at)
-        loses = place is not None and judged.words[place, at] in (LOSS, LIKELY_LOSS)
-        yield judged.loads[at], BASELINE if loses and other is None else other and labels[other]
+        if other is not None:
+            yield judged.loads[at], labels[other]
+        else:
+            loses = place is not None and judged.words[place, at] in (LOSS, LIKELY_LOSS)
+            yield judged.loads[at], BASELINE if loses else None
 
 
 def _saving(operating: MapLevel) -> Saving | None:

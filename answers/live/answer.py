@@ -54,7 +54,7 @@ SAME_LOAD, BEYOND = 2**0.5, 1.25
 #: A step that yields more or fewer tokens by less than this (ratio) moves no gain that counts.
 SAME_LENGTH = 0.05
 #: An interval that reaches further (ratio) tells too little.
-PRECISE = 0.10
+PRECISE = 0.15
 #: A draft has so many tokens, give or take, where K is fixed.
 _FIXED = 0.05
 _TOLD = tuple[Standing, str, str]
