@@ -395,11 +395,9 @@ class RecordedStanding:
     running: str | None
     takes: str | None
     in_flight: float
-    replicas: int
     length: float | None
     measured_length: float | None
     gain: float | None
-    seconds: float
 
 
 def record_standing(root: Path, standing: RecordedStanding) -> None:

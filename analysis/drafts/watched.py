@@ -75,13 +75,13 @@ def _grown(before: Counters | None, after: Counters | None) -> Counters:
     )  # fmt: skip
 
 
-def summed(counted: Iterable[Counters]) -> Counters:
-    """Return the sums of several counts."""
+def summed(counted: Iterable[Counters], weight: float = 1.0) -> Counters:
+    """Return the sums of several counts, times a weight."""
     every = list(counted)
     positions = zip_longest(*(one.by_position for one in every), fillvalue=0.0)
-    sums = (sum(getattr(one, name) for one in every)
+    sums = (weight * sum(getattr(one, name) for one in every)
             for name in ("drafts", "draft_tokens", "accepted_tokens"))  # fmt: skip
-    return Counters(*sums, tuple(map(sum, positions)))
+    return Counters(*sums, tuple(weight * sum(at) for at in positions))
 
 
 @dataclass(frozen=True)
@@ -151,46 +151,16 @@ def watched(replicas: Sequence[Sequence[ServerLook]]) -> WatchedTraffic:
 # --- The tokens of a step now against those that were measured.
 
 
-@dataclass(frozen=True)
-class MeasuredLength:
-    """Accepted tokens of a draft (mean), the variance of a single draft, how many drafts say so, and the
-    variance of the mean that the scatter of its cells tells."""
-
-    accepted: float
-    single: float
-    drafts: float
-    spread: float = 0.0
-
-    def variance(self, dispersion: float) -> float:
-        """Return the variance of the mean; ``dispersion``: φ."""
-        return max(dispersion * self.single / self.drafts, self.spread)
-
-
-def length_of(counted: Sequence[Counters]) -> MeasuredLength | None:
-    """Return what several counts say together; None without drafts."""
-    every = summed(counted)
-    if every.drafts <= 0:
-        return None
-    mean = every.accepted_tokens / every.drafts
-    rates = [at / every.drafts for at in every.by_position]
-    square = sum((2 * at + 1) * rate for at, rate in enumerate(rates))
-    # Without positions a draft is taken to be accepted whole or not at all.
-    most = every.draft_tokens / every.drafts
-    single = square - mean**2 if rates else mean * (most - mean)
-    missed = [one.accepted_tokens - mean * one.drafts for one in counted if one.drafts > 0]
-    spread = sum(x * x for x in missed) / every.drafts**2 * len(missed) / max(len(missed) - 1, 1)
-    return MeasuredLength(mean, max(single, 1e-9), every.drafts, spread if len(missed) > 1 else 0.0)
-
-
-def mixed_length(parts: Sequence[tuple[float, MeasuredLength]]) -> MeasuredLength:
-    """Return that of a mix, each part with its share of the output tokens (sum 1)."""
-    steps = np.array([share / (1 + one.accepted) for share, one in parts])
-    each = list(zip((steps / steps.sum()).tolist(), (one for _, one in parts), strict=True))
-    mean = sum(share * one.accepted for share, one in each)
-    inside = sum(share * (one.single + (one.accepted - mean) ** 2) for share, one in each)
-    error = sum(share**2 * one.single / one.drafts for share, one in each)
-    spread = sum(share**2 * one.spread for share, one in each)
-    return MeasuredLength(mean, inside, inside / error, spread)
+def scaled(parts: Sequence[tuple[float, Sequence[Counters]]]) -> list[Counters]:
+    """Return the counts of a mix, each part with its share of the output tokens (sum 1), as one: of no part
+    more drafts than it has. Empty where one has none."""
+    sums = [(share, summed(counted)) for share, counted in parts]
+    if not all(one.drafts > 0 for _, one in sums):
+        return []
+    steps = [share / (1 + one.accepted_tokens / one.drafts) for share, one in sums]
+    most = min(one.drafts / step for step, (_, one) in zip(steps, sums, strict=True))
+    each = zip(steps, sums, strict=True)
+    return [summed(summed([one], step * most / one.drafts) for step, (_, one) in each)]
 
 
 @dataclass(frozen=True)
@@ -209,16 +179,33 @@ class LengthChange:
         return self.high / self.ratio - 1
 
 
-def length_change(now: Sequence[Counters], measured: MeasuredLength) -> LengthChange | None:
-    """Hold the blocks of a window against what was measured; None for too few of them, or too few
-    drafts."""
-    mine = length_of(now)
-    if mine is None or len(now) < FEWEST_BLOCKS or mine.drafts < FEWEST_DRAFTS:
+def length_change(now: Sequence[Counters], measured: Sequence[Counters]) -> LengthChange | None:
+    """Hold the blocks of a window against the cells that were measured; None for too few of them, or too
+    few drafts."""
+    drafts = [summed(counted).drafts for counted in (now, measured)]
+    if len(now) < FEWEST_BLOCKS or drafts[0] < FEWEST_DRAFTS or drafts[1] <= 0:
         return None
-    dispersion = max(1.0, mine.spread * mine.drafts / mine.single)
-    lengths = [1 + one.accepted for one in (mine, measured)]
-    errors = [one.variance(dispersion) / length**2
-              for one, length in zip((mine, measured), lengths, strict=True)]  # fmt: skip
-    reach = float(stdtrit(len(now) - 1, (1 + _LEVEL) / 2)) * sqrt(sum(errors))
+    lengths, plain, spread = zip(*map(_length, (now, measured)), strict=True)
+    dispersion = max(1.0, spread[0] / plain[0])
+    error = dispersion * plain[0] / lengths[0] ** 2
+    error += max(dispersion * plain[1], spread[1]) / lengths[1] ** 2
+    reach = float(stdtrit(len(now) - 1, (1 + _LEVEL) / 2)) * sqrt(error)
     ratio = log(lengths[0] / lengths[1])
     return LengthChange(*lengths, exp(ratio), exp(ratio - reach), exp(ratio + reach))
+
+
+def _length(counted: Sequence[Counters]) -> tuple[float, float, float]:
+    """Return the tokens of a step, and the variance of that mean as single drafts tell it and as the
+    scatter of several counts does."""
+    every = summed(counted)
+    mean = every.accepted_tokens / every.drafts
+    if every.by_position:
+        single = (
+            sum((2 * at + 1) * n for at, n in enumerate(every.by_position)) / every.drafts - mean**2
+        )
+    else:  # A draft is taken to be accepted whole or not at all.
+        single = mean * (every.draft_tokens / every.drafts - mean)
+    missed = sum((one.accepted_tokens - mean * one.drafts) ** 2 for one in counted)
+    several = len(counted) / max(len(counted) - 1, 1)
+    spread = missed / every.drafts**2 * several if len(counted) > 1 else 0.0
+    return 1 + mean, max(single, 1e-9) / every.drafts, spread

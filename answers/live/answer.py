@@ -4,8 +4,7 @@ The rule stands in ``docs/live.md``. What is taken, and what is better than what
 (``answers.decide``): at the load seen, and where a step yields other tokens than were measured, with these.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,20 +14,19 @@ import pandas as pd
 
 from analysis.drafts.acceptance import Counters
 from analysis.drafts.acceptance_tables import believed
-from analysis.drafts.watched import (
-    LengthChange,
-    MeasuredLength,
-    length_change,
-    length_of,
-    mixed_length,
-    summed,
-)
-from analysis.frames import among, records
+from analysis.drafts.watched import LengthChange, length_change, scaled, summed
+from analysis.frames import among, records, records_by
 from analysis.matching.arms import BASELINE
 from answers.decide.answer import decide_on, grounds
 from answers.decide.overview import overviews
-from answers.decide.tables import NO_DRAFTS
-from answers.decide.values import ArmAtLoad, ArmDifference, Decision, RunningServer
+from answers.decide.values import (
+    ArmAtLoad,
+    ArmDifference,
+    DecideQuestion,
+    Decision,
+    Decisions,
+    RunningServer,
+)
 from answers.ground import Ground
 from answers.live.values import (
     CANNOT_SAY,
@@ -55,9 +53,12 @@ SAME_LOAD, BEYOND = 2**0.5, 1.25
 SAME_LENGTH = 0.05
 #: An interval that reaches further (ratio) tells too little.
 PRECISE = 0.15
-#: A draft has so many tokens, give or take, where K is fixed.
+#: Where K is fixed, a draft falls short of it by less than this share.
 _FIXED = 0.05
-_TOLD = tuple[Standing, str, str]
+_LONGER = "Watch longer, e.g. --for 10m."
+_MEASURE = "Measure this traffic to know."
+_MEASURE_LOAD = "Measure it at that load."
+_Told = tuple[Standing, str, str]
 
 
 def live(reader: Reader, question: LiveQuestion) -> LiveAnswer:
@@ -66,109 +67,89 @@ def live(reader: Reader, question: LiveQuestion) -> LiveAnswer:
     Raises InvalidInput where the warehouse has no decision on this model, or several, and where the
     counters leave open which arm runs.
     """
-    asked, filters = question.decide, question.decide.filters
-    names = _names(reader, question)
+    asked = question.decide.filters
     # All traffic of the subject is decided: what is seen may be another than the one asked about.
-    whole = replace(filters, model=names, dataset=(), arm=())
-    known = grounds(reader, replace(asked, filters=whole))
-    found = decide_on(known, replace(asked, filters=whole))
-    if not found.decisions:
-        raise InvalidInput(f"There is no decision on {listed(list(names))}: {found.why_none}")
-    decided = _one(found.decisions, filters)
-    return _Watching(reader, question, known, decided, _running(question, decided)).answer()
+    filters = replace(asked, model=_names(reader, question), dataset=(), arm=())
+    whole = replace(question.decide, filters=filters)
+    known = grounds(reader, whole)
+    decided = _meant(decide_on(known, whole), asked)
+    arm = _running(question, decided)
+    return _Watching(reader, question, whole, known, decided, arm).answer()
 
 
 def _names(reader: Reader, question: LiveQuestion) -> tuple[str, ...]:
     """Return what the warehouse calls the model that is served: as the filters say, else by its name, else
     by the last part of it."""
-    if question.decide.filters.model:
-        return question.decide.filters.model
-    served = {name.rpartition("/")[2].lower(): name for name in question.models}
     stored = queries.cells(reader, Filters()).column("model").unique().to_pylist()
     there = sorted(str(name) for name in stored if name is not None)
+    served = {_last(name) for name in question.models}
     exact = [name for name in there if name in question.models]
-    found = exact or [name for name in there if name.rpartition("/")[2].lower() in served]
+    found = question.decide.filters.model or exact or [n for n in there if _last(n) in served]
     if not found:
-        what = listed(sorted(question.models)) if question.models else "a model without a name"
         raise InvalidInput(
-            f"The server serves {what}, and nothing was measured of it; there is "
-            f"{listed(there) if there else 'nothing'}. Where it goes by another name, give --model."
+            f"The server serves {listed([*question.models] or ['a model without a name'])}, and nothing "
+            f"was measured of it; there is {listed(there or ['nothing'])}. Where it goes by another name, "
+            "give --model."
         )
     return tuple(found)
 
 
-def _one(decisions: Sequence[Decision], filters: Filters) -> Decision:
-    """Return the decision that is meant: the dataset named, else the mix, of the one subject."""
-    closed = [one for one in decisions if one.levels[0].load.axis == "concurrency"]
+def _last(name: str) -> str:
+    return name.rpartition("/")[2].lower()
+
+
+def _meant(found: Decisions, asked: Filters) -> Decision:
+    """Return the decision that is meant: of the one subject the dataset named, else the mix."""
+    closed = [one for one in found.decisions if one.levels[0].load.kind == "concurrency"]
     if not closed:
-        raise InvalidInput(
-            "This was decided for rates or traces, and requests in flight do not tell one; measure "
-            "the arms at requests at once as well."
-        )
+        raise InvalidInput(found.why_none or "This was decided for rates or traces, and requests in "
+                           "flight do not tell one; measure requests at once as well.")  # fmt: skip
     about = overviews(closed)
+    meant = [
+        one for one in (closed if asked.dataset else about[0].leads)
+        if not asked.dataset or one.traffic.dataset in asked.dataset
+    ]  # fmt: skip
     if len(about) > 1:
         names = listed([f"{one.name} ({one.about[0] or 'no study'})" for one in about])
         raise InvalidInput(
             f"There are decisions on {names}; name the one in production with --study, --gpu or "
             "--engine-version."
         )
-    meant = list(about[0].leads)
-    if filters.dataset:
-        meant = [one for one in closed if one.traffic.dataset in filters.dataset]
     if len(meant) != 1:
-        there = listed([about[0].place(one) for one in meant or closed])
         raise InvalidInput(
-            f"Which traffic was decided on? There is {there}; name it with --dataset or --mix, a size "
-            "with --tensor-parallel-size."
+            f"Which traffic was decided on? There is {listed([about[0].place(x) for x in closed])}; name "
+            "it with --dataset or --mix, a size with --tensor-parallel-size."
         )
     return meant[0]
 
 
-# --- Which arm runs, by what is drafted.
-
-
-@dataclass(frozen=True)
-class _Arm:
-    label: str
-    family: str
-    k: int | None
-
-
-def _running(question: LiveQuestion, decided: Decision) -> _Arm | None:
+def _running(question: LiveQuestion, decided: Decision) -> str | None:
     """Return the arm that runs, None where no measured one drafts like that. Raises InvalidInput where
     several do."""
     watched, stated = question.watched, question.decide.filters.arm
-    arms = {one.arm: _Arm(one.arm, one.method, one.num_speculative_tokens) for one in decided.arms}
+    arms = {one.arm: one for one in decided.arms}
     if not watched.drafts_at_all:
-        return _Arm(BASELINE, "", 0)
+        return BASELINE
+    if stated and stated[0] not in arms:
+        raise InvalidInput(f"--arm names the arm that runs, one of: {', '.join(arms)}.")
     if stated:
-        if len(stated) > 1 or stated[0] not in arms:
-            raise InvalidInput(f"--arm names the arm that runs, one of: {', '.join(arms)}.")
-        return arms[stated[0]]
-    fits = _fitting(arms.values(), watched.k, watched.most, decided)
-    own = [one for one in fits if one.label == decided.arm or one.family == _family(decided)]
-    if not own and len({one.family for one in fits}) > 1:
+        return stated[0]
+    most, short = watched.most, watched.most - (watched.k or 0.0) > _FIXED * watched.most
+    own = arms[decided.arm].method if decided.arm in arms else None
+    fits = [one for one in arms.values() if one.num_speculative_tokens == most]
+    if short and decided.table is not None and most == max(entry[2] for entry in decided.table):
+        k = round(watched.k or 0.0)
+        fits = [x for x in arms.values() if (x.num_speculative_tokens, x.method) == (k, own)]
+    elif short:
+        # An engine that chooses K, or a text that holds fewer.
+        fits = [one for one in arms.values() if one.num_speculative_tokens is None] or fits
+    fits = [one for one in fits if one.method == own] or fits
+    if len({one.method for one in fits}) > 1:
         raise InvalidInput(
-            f"It drafts {watched.most} tokens, as {listed([one.label for one in fits])} do; say which "
-            "of them runs with --arm."
+            f"It drafts {most} tokens, as {listed([one.arm for one in fits])} do; say with --arm which "
+            "of them runs."
         )
-    return next(iter(own or fits), None)
-
-
-def _fitting(arms: "Sequence[_Arm]", k: float | None, most: int, decided: Decision) -> list[_Arm]:
-    if k is None:
-        return []
-    alike = [one for one in arms if one.k == most]
-    if abs(k - most) <= _FIXED * most:
-        return alike
-    if decided.table is not None and most == max(entry[2] for entry in decided.table):
-        return [one for one in arms if one.k == round(k) and one.family == _family(decided)]
-    # An engine that chooses K, or a text that holds fewer.
-    return [one for one in arms if one.k is None] or alike
-
-
-def _family(decision: Decision) -> str | None:
-    return next((one.method for one in decision.arms if one.arm == decision.arm), None)
+    return fits[0].arm if fits else None
 
 
 # --- What was seen, held against the decision.
@@ -176,71 +157,67 @@ def _family(decision: Decision) -> str | None:
 
 @dataclass(frozen=True)
 class _Watching:
-    """What was watched with all it is held against. ``decided``: for the load that was decided for;
-    ``arm``: what runs."""
+    """What was watched with all it is held against. ``whole``: what is decided, on all traffic;
+    ``decided``: for the load that was decided for; ``arm``: what runs."""
 
     reader: Reader
     question: LiveQuestion
+    whole: DecideQuestion
     known: Ground
     decided: Decision
-    arm: _Arm | None
+    arm: str | None
 
     def answer(self) -> LiveAnswer:
-        watched, here, arm = self.question.watched, self.here, self.arm
-        drafts = self.acceptance
+        watched, drafts, told = self.question.watched, self.acceptance, self._gain(self.here)
         standing, why, instead = self._told()
         moved = drafts is not None and drafts.moved != "as measured"
-        then = (self._like or self.seen) if moved else here
-        known = then is not None and bool(self.measured_at)
+        then = (self.like or self.seen) if moved else self.here
         return LiveAnswer(
-            datetime.now(UTC), standing, why, instead, here.subject, self.decided.traffic.name,
-            self.decided.objective, None if arm is None else arm.label, watched.k,
-            _taken(then) if known and then else None, _gain(self.told),
-            _gain(_at(self.seen, arm, self.level)) if moved else _gain(self.told),
+            datetime.now(UTC), standing, why, instead, self.here.subject, self.here.traffic.name,
+            self.here.objective, self.arm, watched.k,
+            _taken(then) if then is not None and self.measured_at else None,
+            told, self._gain(self.seen) if moved else told,
             LiveLoad(
                 watched.in_flight, watched.in_flight_most, watched.replicas, watched.waiting,
                 watched.preempted, self.decided.operating_load, self.measured_at,
             ),
             drafts, watched.seconds, watched.restarts,
-            here.config if standing == NO_LONGER and not moved else None,
+            then.config if then is not None and standing == NO_LONGER else None,
         )  # fmt: skip
 
     @cached_property
-    def loads(self) -> list[Load]:
-        """The measured loads."""
-        return sorted((one.load for one in self.decided.levels), key=lambda x: x.order)
+    def loads(self) -> list[tuple[float, Load]]:
+        """The measured loads, by their size."""
+        return [(one.load.value or 1.0, one.load) for one in self.decided.levels]
 
     @cached_property
-    def level(self) -> Load:
+    def level(self) -> tuple[float, Load]:
         """The measured load that is nearest to the one seen."""
         seen = max(self.question.watched.in_flight, 1.0)
-        return min(self.loads, key=lambda one: abs(log((one.value or 1.0) / seen)))
+        return min(self.loads, key=lambda one: abs(log(one[0] / seen)))
 
     @cached_property
     def measured_at(self) -> tuple[Load, ...]:
         """The measured load that is the one seen, or those on both sides of it; none outside them."""
-        seen, at = self.question.watched.in_flight, self.level.value or 1.0
-        most = BEYOND if self.level == self.loads[-1] else SAME_LOAD
-        if at / SAME_LOAD <= seen <= at * most:
-            return (self.level,)
+        seen, (at, load) = self.question.watched.in_flight, self.level
+        if at / SAME_LOAD <= seen <= at * (BEYOND if load == self.loads[-1][1] else SAME_LOAD):
+            return (load,)
         below, above = (
-            [one for one in self.loads if ((one.value or 0) > seen) is side]
-            for side in (False, True)
+            [x for at, x in self.loads if (at > seen) is side] for side in (False, True)
         )
         return (below[-1], above[0]) if below and above else ()
 
     def _decide(self, lengths: tuple[float, ...] = ()) -> tuple[Decision, ...]:
         """Return the decisions on all traffic of the subject at the load seen, or the nearest measured."""
         between = len(self.measured_at) == 2
-        load = float(f"{self.question.watched.in_flight:.3g}") if between else self.level.value
-        decide = self.question.decide
-        whole = replace(
-            decide.filters, model=(str(self.decided.subject.model),), dataset=(), arm=()
-        )
-        arm = self.arm or _Arm("", "", None)
-        running = RunningServer(arm.label, arm.family, lengths)
-        found = decide_on(self.known, replace(decide, filters=whole, load=load), running).decisions
-        return tuple(one for one in found if one.subject == self.decided.subject)
+        load = float(f"{self.question.watched.in_flight:.3g}") if between else self.level[0]
+        running = RunningServer(self.arm or "", self._runs.method if self._runs else "", lengths)
+        found = decide_on(self.known, replace(self.whole, load=load), running)
+        return tuple(one for one in found.decisions if one.subject == self.decided.subject)
+
+    @cached_property
+    def _runs(self) -> ArmAtLoad | None:
+        return next((one for one in self.decided.arms if one.arm == self.arm), None)
 
     @cached_property
     def every(self) -> tuple[Decision, ...]:
@@ -257,39 +234,35 @@ class _Watching:
         """The decision at the load seen with the tokens that a step yields now, by the arms of which that
         is known: those of the method that runs, up to its K. None where no K is fixed."""
         counted = self.question.watched.counted
-        lengths = tuple(
-            1 + sum(counted.by_position[: at + 1]) / counted.drafts
-            for at in range(len(counted.by_position))
-        )
-        if self.arm is None or self.arm.k is None or not lengths:
+        places = range(1, len(counted.by_position) + 1)
+        lengths = tuple(1 + sum(counted.by_position[:k]) / counted.drafts for k in places)
+        if self._runs is None or self._runs.num_speculative_tokens is None or not lengths:
             return None
         found = self._decide(lengths)
         return next((one for one in found if one.traffic == self.decided.traffic), None)
 
-    @cached_property
-    def told(self) -> ArmDifference | None:
-        """The gain of what runs as measured at the load seen."""
-        return _at(self.here, self.arm, self.level)
+    def _gain(self, decision: Decision | None) -> float | None:
+        difference = None if decision is None else self._difference(decision)
+        return None if difference is None else difference.improvement
+
+    def _difference(self, decision: Decision) -> ArmDifference | None:
+        """Return what runs against the baseline, at the measured load that is nearest."""
+        where = self.arm, self.level[1]
+        return next((x.difference for x in decision.arms if (x.arm, x.load) == where), None)
 
     # --- Acceptance.
 
     @cached_property
-    def _drafts(self) -> dict[str, list[Counters]]:
-        """Dataset -> the counts of each of its cells of the arm that runs; those of one prompt set as
-        one, since they ask the same again."""
-        arm = "" if self.arm is None else self.arm.label
-        cells = {new for one in self.every for x in one.arms if x.arm == arm for _, new in x.pairs}
-        return counts_of(self.reader, self.known, frozenset(cells))
-
-    def _measured(self, decision: Decision) -> MeasuredLength | None:
-        shares = decision.traffic.mix or ((decision.traffic.dataset or "", 1.0),)
-        parts = [(share, length_of(self._drafts.get(name, ()))) for name, share in shares]
-        known = [(share, one) for share, one in parts if one is not None]
-        return mixed_length(known) if known and len(known) == len(parts) else None
+    def _measured(self) -> dict[str, list[Counters]]:
+        """Dataset -> what was counted of the arm that runs."""
+        arms = (one for decision in self.every for one in decision.arms if one.arm == self.arm)
+        return counts_of(self.reader, self.known, {new for one in arms for _, new in one.pairs})
 
     def _change(self, decision: Decision) -> LengthChange | None:
-        measured = self._measured(decision)
-        return None if measured is None else length_change(self.question.watched.blocks, measured)
+        mix = decision.traffic.mix or ((decision.traffic.dataset or "", 1.0),)
+        parts = [(share, self._measured.get(name, [])) for name, share in mix]
+        counted = parts[0][1] if len(parts) == 1 else scaled(parts)
+        return length_change(self.question.watched.blocks, counted)
 
     @cached_property
     def acceptance(self) -> LiveAcceptance | None:
@@ -297,20 +270,19 @@ class _Watching:
         change, counted = self._change(self.here), self.question.watched.counted
         if change is None:
             return None
-        moved = _moved(change, self.told)
-        like = None if moved == "as measured" else self._like
-        return LiveAcceptance(
-            counted.accepted_tokens / counted.draft_tokens, counted.drafts, change, moved,
-            None if like is None else like.traffic.name,
-        )  # fmt: skip
+        moved = _moved(change, self._difference(self.here))
+        like = None if moved == "as measured" or self.like is None else self.like.traffic.name
+        rate = counted.accepted_tokens / counted.draft_tokens
+        return LiveAcceptance(rate, counted.drafts, change, moved, like)
 
     @cached_property
-    def _like(self) -> Decision | None:
-        """The decision on the dataset whose acceptance is that of now; None without one."""
+    def like(self) -> Decision | None:
+        """The decision on the other dataset whose acceptance is that of now; None without one."""
         near = []
         for one in self.every:
-            change = self._change(one) if one.traffic != self.here.traffic else None
-            if change is not None and not one.traffic.mix:
+            other = one.traffic != self.here.traffic and not one.traffic.mix
+            change = self._change(one) if other else None
+            if change is not None:
                 size = abs(log(change.ratio))
                 if size < SAME_LENGTH or change.low < 1 < change.high:
                     near.append((size, one))
@@ -318,117 +290,80 @@ class _Watching:
 
     # --- The answer.
 
-    def _told(self) -> _TOLD:
-        watched, arm = self.question.watched, self.arm
-        if arm is not None and arm.label == BASELINE:
+    def _told(self) -> _Told:
+        watched, drafts = self.question.watched, self.acceptance
+        few = f"{watched.counted.drafts:,.0f} drafts in {duration(watched.seconds)}"
+        if self.arm == BASELINE:
             return self._by_load(self.here)
         if watched.counted.drafts <= 0:
             return CANNOT_SAY, f"nothing was drafted in {duration(watched.seconds)}", _LONGER
-        if arm is None:
-            return (
-                CANNOT_SAY,
-                f"it drafts {watched.k or 0:.3g} tokens, which was not measured; {_takes(self.here)}",
-                "",
-            )
-        drafts = self.acceptance
-        if drafts is None and self._measured(self.here) is None:
-            return CANNOT_SAY, f"no acceptance of {arm.label} was counted when it was measured", ""
+        if self.arm is None:
+            k = f"it drafts {watched.k or 0:.3g} tokens, which was not measured"
+            return CANNOT_SAY, f"{k}; {_takes(self.here)}", ""
+        if not self._measured:
+            return CANNOT_SAY, f"no acceptance of {self.arm} was counted when it was measured", ""
         if drafts is None or drafts.change.precise > PRECISE:
-            few = f"{watched.counted.drafts:,.0f} drafts in {duration(watched.seconds)}"
-            return (
-                CANNOT_SAY,
-                f"{few} are too few to tell the tokens of a step within {PRECISE:.0%}",
-                _LONGER,
-            )
-        if drafts.moved == "fewer":
-            return NO_LONGER, f"{self._yields(drafts)}: {self._left()}", self._instead()
-        if drafts.moved == "more":
-            return self._more(drafts)
-        return self._by_load(self.here)
-
-    def _yields(self, drafts: LiveAcceptance) -> str:
-        change = drafts.change
-        return (
-            f"a step yields {change.now:.2f} tokens where {change.measured:.2f} were measured on "
-            f"{self.here.traffic.name}"
+            within = f"the tokens of a step within {PRECISE:.0%}"
+            return CANNOT_SAY, f"{few} are too few to tell {within}", _LONGER
+        if drafts.moved == "as measured":
+            return self._by_load(self.here)
+        yields = (
+            f"a step yields {drafts.change.now:.2f} tokens where {drafts.change.measured:.2f} were "
+            f"measured on {self.here.traffic.name}"
         )
+        return self._fewer(yields) if drafts.moved == "fewer" else self._more(yields)
 
-    def _left(self) -> str:
-        now = None if self.seen is None else _at(self.seen, self.arm, self.level)
-        told = f"of the {percent(_gain(self.told))} measured at {self.level.text}"
-        return f"{told}, about {percent(_gain(now))} is left" if now else f"{told}, less is left"
+    def _fewer(self, yields: str) -> _Told:
+        now = f"about {percent(self._gain(self.seen))}" if self.seen is not None else "less"
+        left = f"of the {percent(self._gain(self.here))} measured at {self.level[1].text}, {now} is left"
+        instead = _MEASURE
+        if self.like is not None:
+            instead = f"Acceptance is that of {self.like.traffic.name}, where {_takes(self.like)}."
+        elif self.seen is not None and self._runs is not None:
+            k = self._runs.num_speculative_tokens
+            instead = f"With the tokens of now, of K up to {k}, {_takes(self.seen)}. {_MEASURE}"
+        return NO_LONGER, f"{yields}: {left}", instead
 
-    def _instead(self) -> str:
-        """Say what to do where acceptance is another: what the decision takes on the traffic that has it,
-        else what it takes with the tokens of now."""
-        if self._like is not None:
-            return f"Acceptance is that of {self._like.traffic.name}, where {_takes(self._like)}."
-        if self.seen is None:
-            return _MEASURE
-        return f"With the tokens of now, of {self._upto}, {_takes(self.seen)}. {_MEASURE}"
-
-    @property
-    def _upto(self) -> str:
-        most = 0 if self.arm is None or self.arm.k is None else self.arm.k
-        return f"K up to {most}"
-
-    def _more(self, drafts: LiveAcceptance) -> _TOLD:
+    def _more(self, yields: str) -> _Told:
         """Where more is accepted what runs gains more; whether a larger K would gain more still is told
         by the traffic that has this acceptance."""
-        yields, like = self._yields(drafts), self._like
-        if like is not None:
-            standing, why, instead = self._by_load(like)
-            return standing, f"{yields}, as on {like.traffic.name}: {why}", instead
+        if self.like is not None:
+            standing, why, instead = self._by_load(self.like)
+            return standing, f"{yields}, as on {self.like.traffic.name}: {why}", instead
+        mine = self._runs
         larger = [
-            one.arm for one in self.here.arms
-            if self.arm and self.arm.k and one.method == self.arm.family and one.load == self.level
-            and (one.num_speculative_tokens or 0) > self.arm.k
+            one.arm for one in self.here.arms if mine is not None and one.load == self.level[1]
+            and one.method == mine.method
+            and (one.num_speculative_tokens or 0) > (mine.num_speculative_tokens or 0)
         ]  # fmt: skip
-        if larger:
-            more = f"whether {listed(larger)} gains more now was not measured"
-            return CANNOT_SAY, f"{yields}: it gains more than was decided on, and {more}", _MEASURE
-        return self._by_load(self.here)
+        if not larger:
+            return self._by_load(self.here)
+        unknown = f"whether {listed(larger)} gains more now was not measured"
+        return CANNOT_SAY, f"{yields}: it gains more than was decided on, and {unknown}", _MEASURE
 
-    def _by_load(self, here: Decision) -> _TOLD:
+    def _by_load(self, here: Decision) -> _Told:
         """Say whether something is better than what runs at the load seen, by the decision there."""
-        arm = self.arm
-        runs = NO_DRAFTS if arm is None or arm.label == BASELINE else arm.label
-        where = f"at {self.question.watched.in_flight:.3g} at once"
+        runs = "drafting nothing" if self.arm == BASELINE else str(self.arm)
+        where, takes = f"at {self.question.watched.in_flight:.3g} at once", _takes(here)
+        beaten = [(load, name) for load, name in here.beaten if name is not None]
         if not self.measured_at:
-            span = f"{self.loads[0].short} to {self.loads[-1].text}"
+            span = f"{self.loads[0][1].short} to {self.loads[-1][1].text}"
             return CANNOT_SAY, f"{where} nothing was measured, only at {span}", _MEASURE_LOAD
-        better = dict(here.beaten)
-        beaten = [name for name in better.values() if name is not None]
-        if not better:
-            return CANNOT_SAY, f"{runs} was not measured {where}; {_takes(here)}", _MEASURE_LOAD
-        if not beaten:
-            if runs != NO_DRAFTS and not here.operating.drafts:
-                return CANNOT_SAY, f"{where} it is open whether {runs} pays; {_takes(here)}", ""
-            same = (
-                "what the decision takes"
-                if _taken(here) == (arm and arm.label)
-                else f"not shown to be beaten; {_takes(here)}"
-            )
-            return HOLDS, f"{where} {runs} is {same}{self._gains(here)}", ""
-        name = Counter(beaten).most_common(1)[0][0]
-        other = "drafting nothing" if name == BASELINE else name
-        if len(beaten) < len(better):
-            at = next(load for load, one in better.items() if one is not None)
-            return (
-                CANNOT_SAY,
-                f"{where} lies between measured loads, and at {at.text} {other} is better than {runs}",
-                _MEASURE_LOAD,
-            )
-        return NO_LONGER, f"{where} {other} is better than {runs}", f"Then {_takes(here)}."
-
-    def _gains(self, here: Decision) -> str:
-        told = _gain(_at(here, self.arm, self.level))
-        return "" if told is None else f", {percent(told)} as measured at {self.level.text}"
-
-
-_LONGER = "Watch longer, e.g. --for 10m."
-_MEASURE = "Measure this traffic to know."
-_MEASURE_LOAD = "Measure it at that load."
+        if not here.beaten:
+            return CANNOT_SAY, f"{runs} was not measured {where}; {takes}", _MEASURE_LOAD
+        if beaten:
+            other = "drafting nothing" if beaten[0][1] == BASELINE else beaten[0][1]
+            if len(beaten) == len(here.beaten):
+                return NO_LONGER, f"{where} {other} is better than {runs}", f"Then {takes}."
+            at = f"at {beaten[0][0].text} {other} is better than {runs}"
+            return CANNOT_SAY, f"{where} lies between measured loads, and {at}", _MEASURE_LOAD
+        if self.arm != BASELINE and not here.operating.drafts:
+            return CANNOT_SAY, f"{where} it is open whether {runs} pays; {takes}", ""
+        same = _taken(here) == self.arm
+        is_what = "what the decision takes" if same else f"not shown to be beaten; {takes}"
+        gain = self._gain(here)
+        told = "" if gain is None else f", {percent(gain)} as measured at {self.level[1].text}"
+        return HOLDS, f"{where} {runs} is {is_what}{told}", ""
 
 
 def _taken(decision: Decision) -> str:
@@ -440,63 +375,45 @@ def _takes(decision: Decision) -> str:
     level = decision.operating
     if not level.drafts:
         return f"the decision drafts nothing at {level.load.text}"
-    return f"the decision takes {level.arm} at {level.load.text} ({percent(level.difference.improvement)})"
-
-
-def _at(decision: Decision | None, arm: _Arm | None, load: Load) -> ArmDifference | None:
-    """Return how an arm does at a measured load."""
-    every: Sequence[ArmAtLoad] = () if decision is None or arm is None else decision.arms
-    found = (one.difference for one in every if arm and (one.arm, one.load) == (arm.label, load))
-    return next(found, None)
-
-
-def _gain(difference: ArmDifference | None) -> float | None:
-    return None if difference is None else difference.improvement
+    gain = percent(level.difference.improvement)
+    return f"the decision takes {level.arm} at {level.load.text} ({gain})"
 
 
 def _moved(change: LengthChange, told: ArmDifference | None) -> Moved:
     """Say whether a step yields so many more or fewer tokens, for certain, that the gain lies outside the
     interval that was told."""
     low, high = 1 - SAME_LENGTH, 1 + SAME_LENGTH
-    if told is not None and told.improvement is not None:
-        lower = METRICS[told.metric].better == "lower"
-        speeds = [
-            None if x is None else 1 / max(1 - x, 1e-9) if lower else 1 + x
-            for x in (told.improvement, told.low, told.high)
-        ]
-        middle, worst, best = speeds
-        if middle and worst is not None and best is not None:
-            low, high = min(low, worst / middle), max(high, best / middle)
+    if told is not None and told.improvement is not None and None not in (told.low, told.high):
+        middle, worst, best = (_speed(told, x) for x in (told.improvement, told.low, told.high))
+        low, high = min(low, worst / middle), max(high, best / middle)
     if change.high < low:
         return "fewer"
     return "more" if change.low > high else "as measured"
 
 
-def counts_of(reader: Reader, known: Ground, cells: frozenset[str]) -> dict[str, list[Counters]]:
+def _speed(told: ArmDifference, gain: float | None) -> float:
+    """Return how many times as fast as the baseline a gain is."""
+    lower = METRICS[told.metric].better == "lower"
+    return max(1 / max(1 - (gain or 0), 1e-9) if lower else 1 + (gain or 0), 1e-9)
+
+
+def counts_of(reader: Reader, known: Ground, cells: Iterable[str]) -> dict[str, list[Counters]]:
     """Return dataset -> what the drafts of cells counted; cells of one prompt set count as one, with the
     mean of their counts."""
-    rows = believed(known.acceptance[among(known.acceptance["cell_id"], cells)])
+    rows = believed(known.acceptance[among(known.acceptance["cell_id"], set(cells))])
     rows = rows.dropna(subset=["drafts", "draft_tokens", "accepted_tokens"])
     places = queries.acceptance_by_position(reader, Filters()).to_pandas()
-    places = places[among(places["cell_id"], cells)].merge(rows[["cell_id", "source"]])
-    positions: dict[str, list[float]] = defaultdict(list)
-    for row in records(places.sort_values(["cell_id", "position"])):
-        positions[row["cell_id"]].append(row["rate"])
+    places = places.merge(rows[["cell_id", "source"]]).sort_values(["cell_id", "position"])
+    rates = records_by(places, ["cell_id"], ["rate"])
     sets: dict[tuple[str, str], list[Counters]] = {}
     for row in records(rows):
         facts = known.by_id.loc[row["cell_id"]]
-        drafts = float(row["drafts"])
         asked = facts["prompt_set_hash"]
         key = str(facts["dataset"]), str(facts["concurrency"] if pd.isna(asked) else asked)
-        sets.setdefault(key, []).append(Counters(
-            drafts, float(row["draft_tokens"]), float(row["accepted_tokens"]),
-            tuple(drafts * rate for rate in positions[row["cell_id"]]),
-        ))  # fmt: skip
+        positions = [one["rate"] * row["drafts"] for one in rates.get((row["cell_id"],), [])]
+        counted = (float(row[name]) for name in ("drafts", "draft_tokens", "accepted_tokens"))
+        sets.setdefault(key, []).append(Counters(*counted, tuple(positions)))
     found: dict[str, list[Counters]] = {}
-    for (dataset, _), every in sets.items():
-        total, n = summed(every), len(every)
-        found.setdefault(dataset, []).append(Counters(
-            total.drafts / n, total.draft_tokens / n, total.accepted_tokens / n,
-            tuple(one / n for one in total.by_position),
-        ))  # fmt: skip
+    for (dataset, _), alike in sets.items():
+        found.setdefault(dataset, []).append(summed(alike, 1 / len(alike)))
     return found

@@ -1,8 +1,9 @@
 """Whether a decision still holds for what a server does now: as values, words, JSON and as it is recorded."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, Literal
 
 from msgspec import to_builtins
@@ -10,7 +11,7 @@ from msgspec import to_builtins
 from analysis.drafts.watched import LengthChange, WatchedTraffic
 from answers.decide.tables import TextRows
 from answers.decide.values import DecideQuestion, DecisionSubject
-from answers.wording import UNKNOWN, between, known, percent
+from answers.wording import UNKNOWN, interval, known, percent
 from warehouse.annotations import RecordedStanding, RecordedSubject
 from warehouse.catalogue import counted, duration
 from warehouse.filters import Filters
@@ -20,6 +21,7 @@ Standing = Literal["holds", "no longer holds", "cannot say"]
 #: How a command ends with each, as ``draftboard gate`` does.
 EXIT: dict[Standing, int] = {"holds": 0, "no longer holds": 1, "cannot say": 2}
 HOLDS, NO_LONGER, CANNOT_SAY = EXIT
+_STANDS = {CANNOT_SAY: "cannot be judged"}
 #: Whether a step yields as many tokens as were measured.
 Moved = Literal["as measured", "fewer", "more"]
 
@@ -115,52 +117,33 @@ def live_json(answer: LiveAnswer) -> dict[str, Any]:
 def figures(answer: LiveAnswer) -> TextRows:
     """Return what was seen beside what was decided on."""
     load, drafts = answer.load, answer.acceptance
+    waits = f"{load.waiting:.1f} waiting, {counted(round(load.preempted), 'preemption')}"
+    there = " and ".join(one.text for one in load.measured)
     rows = [
-        ["arm", known(answer.running), known(answer.takes), _each(answer)],
-        ["in flight", f"{load.in_flight:.1f}", load.decided_for.short, _flight(load)],
-    ]
+        ["arm", known(answer.running), known(answer.takes),
+         "no drafts" if answer.k is None else f"{answer.k:.2f} tokens a draft"],
+        ["in flight", f"{load.in_flight:.1f}", load.decided_for.short,
+         f"up to {load.in_flight_most:.0f} in each replica; {waits}"],
+        ["gain", percent(answer.now), percent(answer.told),
+         f"measured at {there}" if there else "not measured there"],
+    ]  # fmt: skip
     if drafts is not None:
         change = drafts.change
-        ends = between(change.low - 1, change.high - 1, percent)
-        like = f"; that of {drafts.like}" if drafts.like else ""
-        rows.append(["tokens a step", f"{change.now:.2f}", f"{change.measured:.2f}",
-                     f"{percent(change.ratio - 1)} (95 %: {ends}){like}"])  # fmt: skip
-    rows.append(["gain", percent(answer.now), percent(answer.told), _where(load)])
+        ends = interval(change.low - 1, change.high - 1)
+        like = f", as on {drafts.like}" if drafts.like else ""
+        what = f"{percent(change.ratio - 1)} (95 %: {ends}){like}; {drafts.drafts:,.0f} drafts"
+        rows.insert(1, ["tokens a step", f"{change.now:.2f}", f"{change.measured:.2f}", what])
     return ["", "now", "decided on", ""], rows
-
-
-def _each(answer: LiveAnswer) -> str:
-    told = [] if answer.k is None else [f"{answer.k:.2f} tokens a draft"]
-    if answer.acceptance is not None:
-        told.append(f"{percent(answer.acceptance.rate, sign=False)} accepted")
-        told.append(f"{answer.acceptance.drafts:,.0f} drafts")
-    return ", ".join(told) or "no drafts"
-
-
-def _flight(load: LiveLoad) -> str:
-    over = f" in each of {load.replicas} replicas" if load.replicas > 1 else ""
-    waits = f"{load.waiting:.1f} waiting" if load.waiting >= 0.05 else "none waiting"
-    pre = counted(round(load.preempted), "preemption")
-    return f"up to {load.in_flight_most:.0f}{over}; {waits}, {pre}"
-
-
-def _where(load: LiveLoad) -> str:
-    told = " and ".join(one.text for one in load.measured)
-    return f"measured at {told}" if told else "not measured there"
 
 
 def about(answer: LiveAnswer) -> str:
     """Say what was watched, for how long."""
-    subject, load = answer.subject, answer.load
-    restarted = (
-        f"; {counted(answer.restarts, 'restart')}: what was counted before is left out"
-        if answer.restarts
-        else ""
-    )
-    replicas = f"{counted(load.replicas, 'replica')} " if load.replicas > 1 else ""
+    load, times = answer.load, answer.restarts
+    left_out = f"; {counted(times, 'restart')}, and what was counted before is left out"
     return (
-        f"{known(subject.model)} on {answer.traffic}, decided for {load.decided_for.text}; "
-        f"{replicas}watched for {duration(answer.seconds)}{restarted}"
+        f"{known(answer.subject.model)} on {answer.traffic}, decided for {load.decided_for.text}; "
+        f"{counted(load.replicas, 'replica')} watched for {duration(answer.seconds)}"
+        f"{left_out if times else ''}"
     )
 
 
@@ -176,10 +159,8 @@ def recorded(answer: LiveAnswer) -> RecordedStanding:
     )  # fmt: skip
     return RecordedStanding(
         answer.at, subject, answer.standing, answer.sentence, answer.running, answer.takes,
-        answer.load.in_flight, answer.load.replicas,
-        None if drafts is None else drafts.change.now,
-        None if drafts is None else drafts.change.measured,
-        answer.now, answer.seconds,
+        answer.load.in_flight, None if drafts is None else drafts.change.now,
+        None if drafts is None else drafts.change.measured, answer.now,
     )  # fmt: skip
 
 
@@ -190,11 +171,9 @@ def chosen(
     each the newest first."""
     found: dict[RecordedSubject, list[RecordedStanding]] = {}
     for one in sorted(every, key=lambda record: record.at, reverse=True):
+        values = {name: getattr(one.about, name) or UNKNOWN for name in ("study", "model", "gpu")}
         day = f"{one.at:%Y-%m-%d}"
-        wanted = (filters.study, one.about.study), (filters.model, one.about.model), (
-            filters.gpu, one.about.gpu,
-        )  # fmt: skip
-        kept = all(not values or (value or UNKNOWN) in values for values, value in wanted)
+        kept = all(value in (getattr(filters, name) or (value,)) for name, value in values.items())
         if kept and (filters.since or day) <= day <= (filters.until or day):
             found.setdefault(one.about, []).append(one)
     return tuple(map(tuple, found.values()))
@@ -203,25 +182,21 @@ def chosen(
 def headline(records: Sequence[RecordedStanding]) -> str:
     """Say how the decision on one subject stands in production, and since when (records newest
     first)."""
-    last, times = records[0], counted(len(records), "look")
-    since = next((before for before, one in zip(records, [*records[1:], None], strict=True)
-                  if one is None or one.standing != last.standing), last)  # fmt: skip
-    word = {"holds": "the decision holds"}.get(last.standing, last.standing)
+    last = records[0]
+    since = [*takewhile(lambda one: one.standing == last.standing, records)][-1]
     return (
-        f"In production: {word}, {known(last.about.model)} on {last.about.traffic}, "
-        f"since {since.at:%Y-%m-%d %H:%M} UTC ({times})"
+        f"In production the decision {_STANDS.get(last.standing, last.standing)} since "
+        f"{since.at:%Y-%m-%d %H:%M} UTC ({counted(len(records), 'look')}): {known(last.about.model)} on "
+        f"{last.about.traffic}"
     )
 
 
 def record_rows(records: Sequence[RecordedStanding]) -> TextRows:
     """Return a row per look."""
-    header = ["at (UTC)", "standing", "arm", "takes", "in flight", "tokens a step", "measured", "gain",
-              "told"]  # fmt: skip
-    return header, list(_rows(records))
-
-
-def _rows(records: Sequence[RecordedStanding]) -> Iterator[list[str]]:
+    rows = []
     for one in records:
         lengths = ("" if x is None else f"{x:.2f}" for x in (one.length, one.measured_length))
-        yield [f"{one.at:%Y-%m-%d %H:%M}", one.standing, known(one.running), known(one.takes),
-               f"{one.in_flight:.1f}", *lengths, percent(one.gain), one.sentence]  # fmt: skip
+        rows.append([f"{one.at:%Y-%m-%d %H:%M}", one.standing, known(one.running), known(one.takes),
+                     f"{one.in_flight:.1f}", *lengths, percent(one.gain), one.sentence])  # fmt: skip
+    return ["at (UTC)", "standing", "arm", "takes", "in flight", "tokens a step", "measured", "gain",
+            "told"], rows  # fmt: skip

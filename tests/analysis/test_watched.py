@@ -1,16 +1,15 @@
 """What a server counts while it is watched, and lengths of steps held against measured ones, by hand."""
 
 from dataclasses import replace
+from math import exp
 
 import pytest
 
 from analysis.drafts.acceptance import Counters
 from analysis.drafts.watched import (
-    MeasuredLength,
     ServerLook,
     length_change,
-    length_of,
-    mixed_length,
+    scaled,
     since_restart,
     watched,
 )
@@ -59,36 +58,31 @@ def test_an_idle_minute_counts_nothing_in_the_load() -> None:
     assert watched([[*busy, *idle]]).in_flight == pytest.approx(8, rel=0.01)
 
 
-def test_what_single_drafts_scatter_by_follows_from_their_positions() -> None:
-    # Of 100 drafts 40 have none accepted, 20 one, 40 two: mean 1, variance 0.4 + 0.4 = 0.8.
-    found = length_of([Counters(100, 200, 100, (60, 40))])
-    assert found is not None
-    assert (found.accepted, found.single, found.spread) == (1, pytest.approx(0.8), 0)
-    # Without positions a draft of two is accepted whole or not at all: 1 x (2 - 1).
-    whole = length_of([Counters(100, 200, 100)])
-    assert whole is not None
-    assert whole.single == pytest.approx(1)
-    assert length_of([Counters(0, 0, 0)]) is None
+NOW = [Counters(100, 200, 100, (60, 40))] * 12
 
 
 def test_the_interval_of_the_ratio_is_the_one_that_was_worked_by_hand() -> None:
-    now = [Counters(100, 200, 100, (60, 40))] * 12
-    change = length_change(now, MeasuredLength(1.5, 0.8, 400))
+    # Of 100 drafts 40 have none accepted, 20 one, 40 two: mean 1, variance 0.4 + 0.4 = 0.8. Measured:
+    # half of 400 two, half one: mean 1.5, variance 0.25.
+    change = length_change(NOW, [Counters(400, 800, 600, (400, 200))])
     assert change is not None
     assert (change.now, change.measured, change.ratio) == (2, 2.5, pytest.approx(0.8))
-    # sqrt(0.8 / 1200 / 4 + 0.8 / 400 / 6.25) = 0.0220605; t(11) = 2.2009852.
-    assert change.high / change.ratio == pytest.approx(
-        2.718281828 ** (2.2009852 * 0.0220605), rel=1e-5
-    )
+    # sqrt(0.8 / 1200 / 4 + 0.25 / 400 / 6.25) = 0.0163299; t(11) = 2.2009852.
+    assert change.high / change.ratio == pytest.approx(exp(2.2009852 * 0.0163299), rel=1e-6)
     assert change.low * change.high == pytest.approx(change.ratio**2)
 
 
+def test_without_positions_a_draft_is_taken_to_be_accepted_whole_or_not_at_all() -> None:
+    change = length_change(NOW, [Counters(400, 800, 600)])
+    assert change is not None
+    # sqrt(0.8 / 1200 / 4 + 1.5 x 0.5 / 400 / 6.25) = 0.0216025.
+    assert change.high / change.ratio == pytest.approx(exp(2.2009852 * 0.0216025), rel=1e-5)
+
+
 def test_blocks_that_scatter_more_than_drafts_widen_the_interval_on_both_sides() -> None:
-    measured = MeasuredLength(1.0, 0.8, 1200)
-    even = length_change([Counters(100, 200, 100, (60, 40))] * 12, measured)
-    apart = [
-        Counters(100, 200, 100 + sign * 30, (60 + sign * 10, 40 + sign * 20)) for sign in (1, -1)
-    ]
+    measured = [Counters(1200, 2400, 1200, (720, 480))]
+    even = length_change(NOW, measured)
+    apart = [Counters(100, 200, 100 + x, (60 + x / 3, 40 + 2 * x / 3)) for x in (30, -30)]
     uneven = length_change(apart * 6, measured)
     assert even is not None
     assert uneven is not None
@@ -96,14 +90,25 @@ def test_blocks_that_scatter_more_than_drafts_widen_the_interval_on_both_sides()
     assert uneven.precise > 3 * even.precise
 
 
+def test_measured_cells_that_scatter_more_than_drafts_widen_the_interval() -> None:
+    alike = length_change(NOW, [Counters(600, 1200, 600, (360, 240))] * 2)
+    apart = [Counters(600, 1200, 600 + x, (360 + x / 3, 240 + 2 * x / 3)) for x in (150, -150)]
+    uneven = length_change(NOW, apart)
+    assert alike is not None
+    assert uneven is not None
+    assert uneven.precise > 3 * alike.precise
+
+
 def test_a_mix_has_the_length_of_its_steps_not_the_mean_of_lengths() -> None:
-    # Half of the tokens at 2 a step and half at 4: 3/4 of a step for a token and 2 / (1/2 + 1/4) = 2.667.
-    mixed = mixed_length([(0.5, MeasuredLength(1, 0.5, 100)), (0.5, MeasuredLength(3, 0.5, 100))])
-    assert 1 + mixed.accepted == pytest.approx(8 / 3)
+    # Half of the tokens at 2 a step and half at 4: two steps of the first for one of the second.
+    (mixed,) = scaled([(0.5, [Counters(100, 300, 100)]), (0.5, [Counters(200, 600, 600)])])
+    assert (mixed.drafts, mixed.accepted_tokens) == (pytest.approx(150), pytest.approx(250))
+    assert scaled([(0.5, [Counters(100, 300, 100)]), (0.5, [])]) == []
 
 
 @pytest.mark.parametrize(
     "blocks", [[Counters(30, 60, 30, (20, 10))] * 3, [Counters(20, 40, 20, (10, 10))] * 4]
 )
 def test_of_few_blocks_or_few_drafts_nothing_is_said(blocks: list[Counters]) -> None:
-    assert length_change(blocks, MeasuredLength(1, 0.5, 1000)) is None
+    assert length_change(blocks, NOW) is None
+    assert length_change(NOW, []) is None
