@@ -104,7 +104,7 @@ def test_a_server_without_drafts_is_told_whether_to_turn_them_on(warehouse: Path
     with showing(plain) as url:
         status, out, err = live(url, warehouse, "--record")
     assert status == 1
-    assert "at 1 at once draft_model K=5 is better than no drafts" in " ".join(out.split())
+    assert "at 1 at once draft_model K=5 is better than drafting nothing" in " ".join(out.split())
     assert '--speculative-config \'{"method": "draft_model"' in out
     assert "Nothing is recorded" in err
     assert annotations.standings(warehouse) == ()
@@ -175,9 +175,10 @@ def test_a_key_is_taken_from_a_variable_and_stands_nowhere(
     monkeypatch.setenv("SERVER_KEY", "k-7hG2vQ9w")
     with showing(texts(SAME), key="k-7hG2vQ9w") as url:
         status, out, err = live(url, warehouse, "--record", "--api-key-env", "SERVER_KEY")
-        denied, _, sentence = live(url, warehouse)
+    with showing(texts(SAME), key="another") as url:
+        denied, _, sentence = live(url, warehouse, "--api-key-env", "SERVER_KEY")
     assert (status, denied) == (0, 2)
-    assert "asks for a login" in sentence
+    assert "asks for a login (status 401)" in sentence
     assert "k-7hG2vQ9w" not in out + err + sentence
     assert "k-7hG2vQ9w" not in (warehouse / annotations.STANDINGS_FILE).read_text()
 
