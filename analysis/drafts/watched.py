@@ -79,9 +79,11 @@ def summed(counted: Iterable[Counters], weight: float = 1.0) -> Counters:
     """Return the sums of several counts, times a weight."""
     every = list(counted)
     positions = zip_longest(*(one.by_position for one in every), fillvalue=0.0)
-    sums = (weight * sum(getattr(one, name) for one in every)
-            for name in ("drafts", "draft_tokens", "accepted_tokens"))  # fmt: skip
-    return Counters(*sums, tuple(weight * sum(at) for at in positions))
+    return Counters(
+        weight * sum(one.drafts for one in every), weight * sum(one.draft_tokens for one in every),
+        weight * sum(one.accepted_tokens for one in every),
+        tuple(weight * sum(at) for at in positions),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,8 @@ def length_change(now: Sequence[Counters], measured: Sequence[Counters]) -> Leng
     error += max(dispersion * plain[1], spread[1]) / lengths[1] ** 2
     reach = float(stdtrit(len(now) - 1, (1 + _LEVEL) / 2)) * sqrt(error)
     ratio = log(lengths[0] / lengths[1])
-    return LengthChange(*lengths, exp(ratio), exp(ratio - reach), exp(ratio + reach))
+    ends = exp(ratio - reach), exp(ratio + reach)
+    return LengthChange(lengths[0], lengths[1], exp(ratio), *ends)
 
 
 def _length(counted: Sequence[Counters]) -> tuple[float, float, float]:

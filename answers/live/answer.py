@@ -411,8 +411,9 @@ def counts_of(reader: Reader, known: Ground, cells: Iterable[str]) -> dict[str, 
         asked = facts["prompt_set_hash"]
         key = str(facts["dataset"]), str(facts["concurrency"] if pd.isna(asked) else asked)
         positions = [one["rate"] * row["drafts"] for one in rates.get((row["cell_id"],), [])]
-        counted = (float(row[name]) for name in ("drafts", "draft_tokens", "accepted_tokens"))
-        sets.setdefault(key, []).append(Counters(*counted, tuple(positions)))
+        drafts, drafted, accepted = (row[x] for x in ("drafts", "draft_tokens", "accepted_tokens"))
+        counted = Counters(float(drafts), float(drafted), float(accepted), tuple(positions))
+        sets.setdefault(key, []).append(counted)
     found: dict[str, list[Counters]] = {}
     for (dataset, _), alike in sets.items():
         found.setdefault(dataset, []).append(summed(alike, 1 / len(alike)))

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from analysis.drafts.watched import LengthChange, WatchedTraffic
 from answers.decide.tables import TextRows
 from answers.decide.values import DecideQuestion, DecisionSubject
-from answers.wording import UNKNOWN, interval, known, percent
+from answers.wording import UNKNOWN, badge, bracketed, interval, known, percent
 from warehouse.annotations import RecordedStanding, RecordedSubject
 from warehouse.catalogue import counted, duration
 from warehouse.filters import Filters
@@ -21,7 +21,7 @@ Standing = Literal["holds", "no longer holds", "cannot say"]
 #: How a command ends with each, as ``draftboard gate`` does.
 EXIT: dict[Standing, int] = {"holds": 0, "no longer holds": 1, "cannot say": 2}
 HOLDS, NO_LONGER, CANNOT_SAY = EXIT
-_STANDS = {CANNOT_SAY: "cannot be judged"}
+_STANDS: dict[str, str] = {CANNOT_SAY: "cannot be judged"}
 #: Whether a step yields as many tokens as were measured.
 Moved = Literal["as measured", "fewer", "more"]
 
@@ -143,7 +143,7 @@ def about(answer: LiveAnswer) -> str:
     return (
         f"{known(answer.subject.model)} on {answer.traffic}, decided for {load.decided_for.text}; "
         f"{counted(load.replicas, 'replica')} watched for {duration(answer.seconds)}"
-        f"{left_out if times else ''}"
+        f"{left_out if times else ''}{bracketed(badge(answer.subject.evidence))}"
     )
 
 
@@ -187,7 +187,7 @@ def headline(records: Sequence[RecordedStanding]) -> str:
     return (
         f"In production the decision {_STANDS.get(last.standing, last.standing)} since "
         f"{since.at:%Y-%m-%d %H:%M} UTC ({counted(len(records), 'look')}): {known(last.about.model)} on "
-        f"{last.about.traffic}"
+        f"{last.about.traffic}{bracketed(badge(last.about.evidence))}"
     )
 
 

@@ -310,8 +310,10 @@ def file_rows(lines: Sequence[answer.TrendLine]) -> pd.DataFrame:
 
 def _production(looks: Sequence[Sequence[annotations.RecordedStanding]]) -> None:
     st.caption(_HOW_PRODUCTION)
-    for records in looks:
-        st.markdown(plain(f"{standing.headline(records)}. {records[0].sentence}"))
+    for place, records in enumerate(looks):
+        # What the first is about stands above the fold.
+        about = f"{standing.headline(records)}. " if place else ""
+        st.markdown(plain(f"{about}{records[0].sentence}"))
         table(texts(*standing.record_rows(records)), "looks")
 
 

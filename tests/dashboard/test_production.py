@@ -30,7 +30,7 @@ def test_the_headline_says_since_when_it_stands_as_it_does() -> None:
     (records,) = chosen((HELD, MOVED, BEFORE), Filters())
     assert records == (MOVED, BEFORE, HELD)
     assert headline(records) == (
-        "In production the decision no longer holds since 2026-11-27 11:00 UTC (3 looks): lab-target on structured"
+        "In production the decision no longer holds since 2026-11-27 11:00 UTC (3 looks): lab-target on structured  [CPU lab]"
     )
     assert "decision holds since 2026-11-27 10:00" in headline((HELD,))
     assert "cannot be judged since" in headline((replace(HELD, standing="cannot say"),))
