@@ -34,7 +34,6 @@ from answers.live.values import (
     NO_LONGER,
     LiveAcceptance,
     LiveAnswer,
-    LiveLoad,
     LiveQuestion,
     Moved,
     Standing,
@@ -174,14 +173,10 @@ class _Watching:
         then = (self.like or self.seen) if moved else self.here
         return LiveAnswer(
             datetime.now(UTC), standing, why, instead, self.here.subject, self.here.traffic.name,
-            self.here.objective, self.arm, watched.k,
+            self.here.objective, self.arm,
             _taken(then) if then is not None and self.measured_at else None,
             told, self._gain(self.seen) if moved else told,
-            LiveLoad(
-                watched.in_flight, watched.in_flight_most, watched.replicas, watched.waiting,
-                watched.preempted, self.decided.operating_load, self.measured_at,
-            ),
-            drafts, watched.seconds, watched.restarts,
+            self.decided.operating_load, self.measured_at, drafts, watched,
             then.config if then is not None and standing == NO_LONGER else None,
         )  # fmt: skip
 

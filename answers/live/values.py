@@ -1,7 +1,7 @@
 """Whether a decision still holds for what a server does now: as values, words, JSON and as it is recorded."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
 from typing import Any, Literal
@@ -37,21 +37,6 @@ class LiveQuestion:
 
 
 @dataclass(frozen=True)
-class LiveLoad:
-    """Requests in flight in one replica (``in_flight_most``: for 19 of 20 tokens not more), the load
-    that was decided for, and the measured loads that stand for the one seen: itself, or those on both
-    sides; none where it lies outside what was measured."""
-
-    in_flight: float
-    in_flight_most: float
-    replicas: int
-    waiting: float
-    preempted: float
-    decided_for: Load
-    measured: tuple[Load, ...]
-
-
-@dataclass(frozen=True)
 class LiveAcceptance:
     """Drafts now against those that were measured. ``rate``: accepted of drafted tokens now; ``change``: of
     the tokens of a step; ``like``: the measured traffic whose acceptance this is, where it is not the one
@@ -68,10 +53,11 @@ class LiveAcceptance:
 class LiveAnswer:
     """Does the decision hold? ``why``: a clause; ``instead``: what to do, a sentence or empty.
 
-    ``running``: the arm that is served, None where it is none that was measured; ``k``: draft tokens of a
-    draft now, None without drafts; ``takes``: what the decision takes at this load and acceptance
-    (``baseline``: no drafts), None: not known; ``told`` and ``now``: the gain of what runs as measured at
-    this load, and with the acceptance of now (ratio). ``config``: as a decision has it."""
+    ``running``: the arm that is served, None where it is none that was measured; ``takes``: what the
+    decision takes at this load and acceptance (``baseline``: no drafts), None: not known; ``told`` and
+    ``now``: the gain of what runs as measured at this load, and with the acceptance of now (ratio).
+    ``measured_at``: the measured loads that stand for the one seen: itself, or those on both sides; none
+    where it lies outside them. ``config``: as a decision has it."""
 
     at: datetime
     standing: Standing
@@ -81,14 +67,13 @@ class LiveAnswer:
     traffic: str
     objective: str
     running: str | None
-    k: float | None
     takes: str | None
     told: float | None
     now: float | None
-    load: LiveLoad
+    decided_for: Load
+    measured_at: tuple[Load, ...]
     acceptance: LiveAcceptance | None
-    seconds: float
-    restarts: int
+    watched: WatchedTraffic
     config: str | None = None
 
     @property
@@ -101,14 +86,19 @@ class LiveAnswer:
 
 def live_json(answer: LiveAnswer) -> dict[str, Any]:
     """Return the answer as a dict for JSON; names and meanings only ever grow, unknown is null."""
-    load = asdict(answer.load) | {
-        "decided_for": answer.load.decided_for.as_json(),
-        "measured": [one.as_json() for one in answer.load.measured],
-    }
-    parts = {"subject": asdict(answer.subject), "load": load, "at": answer.at.isoformat()}
-    rest = {name: to_builtins(value) for name, value in vars(answer).items() if name not in parts}
-    return {"schema_version": 1, **rest, **parts, "sentence": answer.sentence,
-            "exit": EXIT[answer.standing]}  # fmt: skip
+    watched = answer.watched
+    names = ("in_flight", "in_flight_most", "replicas", "waiting", "preempted")
+    parts: dict[str, Any] = {
+        "watched": {"seconds": watched.seconds, "restarts": watched.restarts, "k": watched.k},
+        "load": {name: getattr(watched, name) for name in names} | {
+            "decided_for": answer.decided_for.as_json(),
+            "measured": [one.as_json() for one in answer.measured_at],
+        },
+    }  # fmt: skip
+    own = {name: value for name, value in vars(answer).items()
+           if name not in ("watched", "decided_for", "measured_at")}  # fmt: skip
+    said = {"sentence": answer.sentence, "exit": EXIT[answer.standing]}
+    return {"schema_version": 1, **to_builtins(own), **parts, **said}
 
 
 # --- The figures behind it, a row each.
@@ -116,14 +106,14 @@ def live_json(answer: LiveAnswer) -> dict[str, Any]:
 
 def figures(answer: LiveAnswer) -> TextRows:
     """Return what was seen beside what was decided on."""
-    load, drafts = answer.load, answer.acceptance
-    waits = f"{load.waiting:.1f} waiting, {counted(round(load.preempted), 'preemption')}"
-    there = " and ".join(one.text for one in load.measured)
+    seen, drafts = answer.watched, answer.acceptance
+    waits = f"{seen.waiting:.1f} waiting, {counted(round(seen.preempted), 'preemption')}"
+    there = " and ".join(one.text for one in answer.measured_at)
     rows = [
         ["arm", known(answer.running), known(answer.takes),
-         "no drafts" if answer.k is None else f"{answer.k:.2f} tokens a draft"],
-        ["in flight", f"{load.in_flight:.1f}", load.decided_for.short,
-         f"up to {load.in_flight_most:.0f} in each replica; {waits}"],
+         "no drafts" if seen.k is None else f"{seen.k:.2f} tokens a draft"],
+        ["in flight", f"{seen.in_flight:.1f}", answer.decided_for.short,
+         f"up to {seen.in_flight_most:.0f} in each replica; {waits}"],
         ["gain", percent(answer.now), percent(answer.told),
          f"measured at {there}" if there else "not measured there"],
     ]  # fmt: skip
@@ -138,11 +128,11 @@ def figures(answer: LiveAnswer) -> TextRows:
 
 def about(answer: LiveAnswer) -> str:
     """Say what was watched, for how long."""
-    load, times = answer.load, answer.restarts
+    seen, times = answer.watched, answer.watched.restarts
     left_out = f"; {counted(times, 'restart')}, and what was counted before is left out"
     return (
-        f"{known(answer.subject.model)} on {answer.traffic}, decided for {load.decided_for.text}; "
-        f"{counted(load.replicas, 'replica')} watched for {duration(answer.seconds)}"
+        f"{known(answer.subject.model)} on {answer.traffic}, decided for {answer.decided_for.text}; "
+        f"{counted(seen.replicas, 'replica')} watched for {duration(seen.seconds)}"
         f"{left_out if times else ''}{bracketed(badge(answer.subject.evidence))}"
     )
 
@@ -159,7 +149,7 @@ def recorded(answer: LiveAnswer) -> RecordedStanding:
     )  # fmt: skip
     return RecordedStanding(
         answer.at, subject, answer.standing, answer.sentence, answer.running, answer.takes,
-        answer.load.in_flight, None if drafts is None else drafts.change.now,
+        answer.watched.in_flight, None if drafts is None else drafts.change.now,
         None if drafts is None else drafts.change.measured, answer.now,
     )  # fmt: skip
 

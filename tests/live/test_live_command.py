@@ -64,7 +64,11 @@ def test_replicas_are_summed_and_a_restart_is_told(warehouse: Path) -> None:
     with showing(texts(SAME, 50)) as one, showing(restarts) as other:
         answer = json.loads(live(one, warehouse, other, "--json")[1])
         alone = json.loads(live(one, warehouse, "--json")[1])
-    assert (answer["load"]["replicas"], answer["restarts"], answer["standing"]) == (2, 1, "holds")
+    assert (answer["load"]["replicas"], answer["watched"]["restarts"], answer["standing"]) == (
+        2,
+        1,
+        "holds",
+    )
     assert answer["acceptance"]["drafts"] > 1.2 * alone["acceptance"]["drafts"]
     assert answer["load"]["in_flight"] == pytest.approx(1)  # of one replica
 
