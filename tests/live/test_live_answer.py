@@ -88,7 +88,7 @@ def test_more_accepted_than_on_any_traffic_is_open_where_a_larger_k_was_measured
     reader: Reader,
 ) -> None:
     on_prose = answered(
-        reader, replace(CODE, dataset="prose"), replace(SAME, blocks=blocks(2, (800, 700)))
+        reader, replace(CODE, dataset="prose"), replace(SAME, blocks=blocks(2, (990, 985)))
     )
     assert on_prose.standing == "cannot say"
     assert (
