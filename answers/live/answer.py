@@ -288,10 +288,11 @@ class _Watching:
     def _told(self) -> _Told:
         watched, drafts = self.question.watched, self.acceptance
         few = f"{watched.counted.drafts:,.0f} drafts in {duration(watched.seconds)}"
-        if self.arm == BASELINE:
+        if self.arm == BASELINE and watched.generated > 0:
             return self._by_load(self.here)
         if watched.counted.drafts <= 0:
-            return CANNOT_SAY, f"nothing was drafted in {duration(watched.seconds)}", _LONGER
+            made = "drafted" if watched.generated > 0 else "generated"
+            return CANNOT_SAY, f"nothing was {made} in {duration(watched.seconds)}", _LONGER
         if self.arm is None:
             k = f"it drafts {watched.k or 0:.3g} tokens, which was not measured"
             return CANNOT_SAY, f"{k}; {_takes(self.here)}", ""

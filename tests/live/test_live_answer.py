@@ -40,6 +40,13 @@ def test_more_in_flight_than_was_measured_cannot_be_said(reader: Reader) -> None
     assert answered(reader, STRUCTURED, replace(SAME, in_flight=19.0)).standing == "holds"
 
 
+def test_an_idle_server_cannot_be_judged_with_drafts_or_without(reader: Reader) -> None:
+    for at_all, made in ((True, "drafted"), (False, "generated")):
+        idle = replace(SAME, blocks=(), drafts_at_all=at_all, generated=100.0 * at_all)
+        told = answered(reader, STRUCTURED, idle)
+        assert (told.standing, told.why) == ("cannot say", f"nothing was {made} in 3 min")
+
+
 def test_between_two_loads_it_has_to_be_right_at_both(reader: Reader) -> None:
     code = seen(CODE.recorded, 3)
     told = answered(reader, CODE, replace(code, in_flight=8.0))

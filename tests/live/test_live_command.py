@@ -118,7 +118,7 @@ def test_a_server_without_drafts_is_told_whether_to_turn_them_on(warehouse: Path
 def test_too_few_drafts_cannot_be_told(warehouse: Path) -> None:
     with showing([texts(SAME)[0]] * 70) as idle:
         status, out, _ = live(idle, warehouse)
-    assert (status, "Cannot say: nothing was drafted" in out) == (2, True)
+    assert (status, "Cannot say: nothing was generated" in out) == (2, True)
     first = texts(SAME)[0]
     with showing([first, first, texts(SAME)[2]]) as few:
         status, out, _ = live(few, warehouse)
