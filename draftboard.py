@@ -39,6 +39,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "cost": ("commands.cost:cost", "What a million tokens cost and what is saved; slo, pareto."),
         "whatif": ("commands.whatif:whatif", "Predict a K, load or acceptance that was not measured."),
         "gate": ("commands.gate:gate", "Has anything become worse over nights? Exit status 0, 1 or 2."),
+        "live": ("commands.live:live", "Does the decision hold for what a server does now? Reads its metrics."),
         "claims": ("commands.claims:claims", "Recompute published figures; flag what does not follow."),
     },
     "Keep": {

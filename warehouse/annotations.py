@@ -33,6 +33,7 @@ FILE = "annotations.jsonl"
 LOCK = "annotations.lock"
 AUDIT_FILE = "audit.jsonl"
 DECISIONS_FILE = "decisions.jsonl"
+STANDINGS_FILE = "standings.jsonl"
 LONGEST_TEXT = 1000
 LONGEST_AUTHOR = 80
 #: Nobody holds the lock for longer than a few lines take to write.
@@ -365,6 +366,32 @@ def last_decisions(root: Path) -> tuple[RecordedDecision, ...]:
     over."""
     recorded = read_lines(root / DECISIONS_FILE, RecordedDecision)
     return tuple({decision.about: decision for decision in recorded}.values())
+
+
+@dataclass(frozen=True)
+class RecordedStanding:
+    """Whether a decision held for what a server did at a moment (UTC), as ``answers.live`` has it."""
+
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    about: RecordedSubject
+    standing: str
+    sentence: str
+    running: str | None
+    takes: str | None
+    in_flight: float
+    length: float | None
+    measured_length: float | None
+    gain: float | None
+
+
+def record_standing(root: Path, standing: RecordedStanding) -> None:
+    """Write how a decision stands behind the others; raises what ``append_lines`` raises."""
+    append_lines(root, STANDINGS_FILE, standing)
+
+
+def standings(root: Path) -> tuple[RecordedStanding, ...]:
+    """Return what was recorded, oldest first; a line that is only half written is passed over."""
+    return tuple(read_lines(root / STANDINGS_FILE, RecordedStanding))
 
 
 # --- Personal tokens, by which a program asks in a person's name. Only a hash of each is kept.
