@@ -2,7 +2,7 @@
 upgrade."""
 
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +131,17 @@ def _with(study: Study, executable: Path) -> Study:
     return study.model_copy(update={"executables": named})
 
 
+@dataclass
+class _BothCount(Count):
+    """Counts a cell once for either release: its key is the same."""
+
+    version: str = ""
+
+    def ended(self, key: str, good: bool) -> None:
+        """Count one more cell of this version as settled."""
+        super().ended(f"{key} {self.version}", good)
+
+
 def _measured(path: Path, results: Path, old: Study, new: Study) -> tuple[StudyRun, StudyRun]:
     """Measure what is missing of both, launch by launch in turns. RunnerError where one cell is not good in
     the end."""
@@ -151,11 +162,13 @@ def _measured(path: Path, results: Path, old: Study, new: Study) -> tuple[StudyR
         launches = sum(len(run.plan.launches) for run in runs)
         show(f"{launches} launches by turns: {missing} cells to run, into {layout.root}", err=True)
         write_study_copy(old, path, layout)
-        with Progress(Count(missing)) as shown:
+        count = _BothCount(missing)
+        with Progress(count) as shown:
             for number, both in enumerate(zip(*(run.plan.launches for run in runs), strict=True)):
                 turns = [*zip(runs, both, strict=True)]
                 # Whoever begins takes turns as well, so that a drift falls on both.
                 for run, launch in turns if number % 2 == 0 else reversed(turns):
+                    count.version = run.now.software.name
                     failed += run_here(replace(run, cells=launch.cells), shown)
     if failed:
         raise RunnerError(
