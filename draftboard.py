@@ -29,7 +29,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("commands.running.run:run", "Measure what a study still lacks, here or on a cluster."),
         "search": ("commands.running.search:search", "The best arm of each load by the fewest minutes of measuring."),
         "nightly": ("commands.running.nightly:nightly", "Run, ingest, gate, notify, report: one night."),
-        "reproduce": ("commands.running.reproduce:reproduce", "Measure a kept cell again: does it come out alike?"),
+        "release": ("commands.running.release:release", "Before an upgrade: the same cells with two releases, judged."),
         "cluster": ("commands.running.cluster:cluster", "Jobs of a study on a cluster: status, cancel, logs, collect."),
     },
     "Answer": {
@@ -39,11 +39,12 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "cost": ("commands.cost:cost", "What a million tokens cost and what is saved; slo, pareto."),
         "whatif": ("commands.whatif:whatif", "Predict a K, load or acceptance that was not measured."),
         "gate": ("commands.gate:gate", "Has anything become worse over nights? Exit status 0, 1 or 2."),
+        "live": ("commands.live:live", "Does the decision hold for what a server does now? Reads its metrics."),
         "claims": ("commands.claims:claims", "Recompute published figures; flag what does not follow."),
     },
     "Keep": {
         "ingest": ("commands.keeping.ingest:ingest", "Take reports and result drops into the warehouse."),
-        "runs": ("commands.keeping.runs:runs", "What the warehouse holds; diff, note, exclude, include, audit."),
+        "runs": ("commands.keeping.runs:runs", "What the warehouse holds; reproduce, diff, note, exclude …"),
         "warehouse": ("commands.keeping.warehouse:warehouse", "Look after the warehouse: info, check, compact, gc …"),
     },
     "Show and pass on": {
@@ -58,6 +59,7 @@ PARTS: dict[str, tuple[str, str]] = {
     "cost slo": ("commands.cost:slo", "The largest load of each arm that meets an SLO, and its goodput."),
     "cost pareto": ("commands.cost:pareto", "Throughput per GPU against tokens/s per user."),
     "runs diff": ("commands.keeping.runs:diff", "How two cells or runs differ in their configuration."),
+    "runs reproduce": ("commands.running.reproduce:reproduce", "Measure a kept cell again: does it come out alike?"),
     "runs note": ("commands.keeping.runs:note", "Write down what a run or a night should be read with."),
     "runs exclude": ("commands.keeping.runs:exclude", "Leave runs out of every comparison, with a reason."),
     "runs include": ("commands.keeping.runs:include", "Take an excluded run back."),

@@ -9,6 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from analysis.frames import declared
+
 #: Gauges that are shown as they were sampled: name of a sample -> name of its line.
 GAUGES: dict[str, str] = {
     "num_requests_running": "running",
@@ -67,4 +69,5 @@ def lines(samples: pd.DataFrame) -> pd.DataFrame:
         if not values.empty:
             thin = values.iloc[:: len(values) // MOST_POINTS + 1]
             thinned.append(pd.DataFrame({"line": line, "at": thin.index, "value": thin.to_numpy()}))
-    return pd.concat(thinned, ignore_index=True) if thinned else lines(samples.iloc[:0])
+    told = pd.concat(thinned, ignore_index=True) if thinned else lines(samples.iloc[:0])
+    return declared("server lines", told)

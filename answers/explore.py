@@ -153,7 +153,6 @@ class Marks:
 
     @property
     def all(self) -> tuple[Mark, ...]:
-        """The marks of all panels."""
         return tuple(mark for panel in self.panels for mark in panel.marks)
 
 

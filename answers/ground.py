@@ -33,7 +33,7 @@ from analysis.evidence.effects import Effects, effects, studies_of, study_number
 from analysis.evidence.words import LIKELY, LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.flags.lints_across import JUDGED_ACROSS
-from analysis.frames import among, listed, objects, records
+from analysis.frames import among, declared, listed, objects, records
 from analysis.matching.arms import ATTAINED, BASELINE, against
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from answers import code_hash
@@ -318,10 +318,12 @@ def ground(
     allow: tuple[str, ...] = (),
     also: tuple[MetricLine, ...] = (),
     reference: str = BASELINE,
+    barred: frozenset[str] = DECIDES_NOTHING,
 ) -> Ground:
     """Compare all cells of every study that the ``filters`` touch: they choose what is shown, never
     what it stands on. ``allow``: fields in which pairs may differ; ``also``: lines read beside the
-    judged ones; ``reference``: the arm that the others are compared with.
+    judged ones; ``reference``: the arm that the others are compared with; ``barred``: the flags of
+    cells that are left out.
 
     Raises UnknownKey for a field in ``allow`` that pairs need not share anyway.
     """
@@ -331,7 +333,7 @@ def ground(
     def made(reader: Reader) -> Ground:
         whole = _only_studies(_dates(filters), cells)
         rows = rows_of(reader, cells, whole, also)
-        compared = ground_of(rows, ids, allow, reference, reader.root)
+        compared = ground_of(rows, ids, allow, reference, reader.root, barred)
         if reference != BASELINE:
             return compared
         doubtful = suspects(reader, *compared.unread, whole)
@@ -340,7 +342,7 @@ def ground(
     if len(cells) > MOST_KEPT:
         return made(reader)
     # Every page asks for it, and what is shown of the same studies changes nothing of it.
-    key = f"ground of {studies_key(filters, cells)} {(allow, sorted(set(also)), reference)}"
+    key = f"ground of {studies_key(filters, cells)} {(allow, sorted(set(also)), reference, sorted(barred))}"
     compared: Ground = reader.kept.get(key, made, reader)
     return replace(compared, shown=ids)
 
@@ -403,10 +405,11 @@ def ground_of(
     allow: Collection[str] = (),
     reference: str = BASELINE,
     root: Path | None = None,
+    barred: frozenset[str] = DECIDES_NOTHING,
 ) -> Ground:
     """Compare rows that were read elsewhere. ``shown``: ids of the cells that are asked about;
-    ``root``: the warehouse that may hold facts derived from these rows."""
-    excluded = excluded_cells(rows.cells, rows.flags)
+    ``root``: the warehouse that may hold facts derived from these rows; ``barred``: as above."""
+    excluded = excluded_cells(rows.cells, rows.flags, barred)
     deciding = against(rows.cells[~among(rows.cells["cell_id"], excluded)], reference)
     comparison = compare(deciding, rows.measurements, allow, rows.flags)
     if root is None or allow or reference != BASELINE:
@@ -435,9 +438,11 @@ def deciding_cells(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:
     return cells[~among(cells["cell_id"], excluded_cells(cells, _flags_of(reader, cells)))]
 
 
-def excluded_cells(cells: pd.DataFrame, flags: pd.DataFrame) -> dict[str, ExcludedCell]:
-    """Return cell -> why it decides nothing."""
-    bars = flags[flags["name"].isin(DECIDES_NOTHING)]
+def excluded_cells(
+    cells: pd.DataFrame, flags: pd.DataFrame, names: frozenset[str] = DECIDES_NOTHING
+) -> dict[str, ExcludedCell]:
+    """Return cell -> why it decides nothing: what one of the flags of these names says."""
+    bars = flags[flags["name"].isin(names)]
     barred = cells[among(cells["cell_id"], set(bars["cell_id"]))]
     paths = dict(listed(barred, "cell_id", "path"))
     return {
@@ -495,8 +500,8 @@ def known_facts(
         [part.levels for part in parts], [part.means for part in parts],
     ))  # fmt: skip
     differences = Effects(
-        levels.sort_values([*by, "load"], ignore_index=True),
-        means.sort_values(by, ignore_index=True),
+        declared("effects by load", levels.sort_values([*by, "load"], ignore_index=True)),
+        declared("effects", means.sort_values(by, ignore_index=True)),
     )
     answered = [_numbered(table, places) for _, table in kept.values() if table.num_rows]
     rows = pd.concat([KeptAnswers().rows, *answered], ignore_index=True)

@@ -37,6 +37,10 @@ _cost_options = with_options(
         help="Busiest moment of the demand over its mean: the GPUs suffice for it.",
     ),
     click.option("--whole-instances", is_flag=True, help="GPUs are rented by the instance only."),
+    click.option(
+        "--request-tokens", type=click.IntRange(min=1), metavar="N",
+        help="Tokens of your requests, prompt and answer: what of them fits into memory [as measured].",
+    ),
     click.option("--investment", type=float, help="USD spent on benchmark and draft: break-even."),
     click.option("--list-prices", is_flag=True, help="Show the price list with its sources."),
 )  # fmt: skip
@@ -71,10 +75,13 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     if given["output_throughput"] is not None:
         _of_throughput(paying, demand, given, as_json)
         return
-    terms = values.Terms(paying, demand, given["whole_instances"], given["investment"])
+    terms = values.Terms(
+        paying, demand, given["whole_instances"], given["investment"], given["request_tokens"]
+    )
     question = question_from(given)
     with reading(warehouse) as reader:
-        found = answer.with_energy(reader, answer.cost(decide(reader, question), terms))
+        costs = answer.cost(decide(reader, question), terms)
+        found = answer.with_memory(reader, answer.with_energy(reader, costs))
     if as_json:
         show_json(values.costs_json(found))
         return
@@ -93,6 +100,7 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         *(("", Table(*words.demands(found.rows), title)) if demand else ()),
         *(part for table in more if table.rows for part in ("", table)),
         "",
+        *(click.wrap_text(sentence, width=100) for sentence in words.rooms(found.rows)),
         *found.notes,
     )
 

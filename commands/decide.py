@@ -70,7 +70,11 @@ def verdict(
                     click.style(subject.name, bold=True),
                     click.wrap_text(subject.paragraph if whole else subject.headline, _WIDTH),
                     "" if whole else None,
-                    Table(*tables.summary(subject.decisions), narrow=True),
+                    Table(
+                        *tables.summary(subject.decisions),
+                        narrow=True,
+                        spare=("stake", "costs", "95 %"),
+                    ),
                     "",
                 )
                 for decision in subject.decisions if everything else ():
@@ -107,7 +111,8 @@ def record(root: Path, found: "Decisions") -> None:
     from answers.decide.tables import recorded
     from warehouse import annotations
 
-    annotations.record_decisions(root, recorded(found.decisions, datetime.now(UTC)))
+    made = recorded(found.decisions, datetime.now(UTC))
+    annotations.append_lines(root, annotations.DECISIONS_FILE, *made)
 
 
 def _listed(heading: str, sentences: Iterable[str]) -> list[str]:

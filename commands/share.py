@@ -17,6 +17,7 @@ from commands.terminal import (
     working,
 )
 from warehouse.errors import InvalidInput
+from warehouse.storage.cache import warehouse_path
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -56,7 +57,6 @@ def share(
 
         ctx.invoke(command_named("share report"), warehouse=warehouse, out=out, **given)
         return
-    from warehouse.storage.cache import warehouse_path
     from warehouse.storage.copies import bundle
 
     made = bundle(warehouse_path(warehouse), out, filters_from(given), with_texts)
@@ -89,7 +89,6 @@ def publish(warehouse: Path | None, out: Path, key: Path, **given: Any) -> None:
     """
     from commands.publishing.attestation import private_key
     from commands.publishing.write import PublishedSet, write
-    from warehouse.storage.cache import warehouse_path
 
     secret = private_key(key)
     about = PublishedSet(filters_from(given), given["title"], given["licence"], given["by"])
@@ -151,7 +150,6 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     from answers.report import report as collected
     from dashboard.downloads import html, library
     from warehouse.storage import files
-    from warehouse.storage.cache import warehouse_path
     from warehouse.store import Reader
 
     library()

@@ -17,6 +17,7 @@ import click
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters
 from warehouse.json_text import for_terminal, json_text
+from warehouse.storage.cache import warehouse_path
 
 if TYPE_CHECKING:
     from analysis.money.paying import Paying, Price
@@ -37,7 +38,6 @@ def _tell_excluded_at_the_end(ctx: click.Context, _: click.Parameter, value: Any
 
 def _tell_excluded(given: dict[str, Any]) -> None:
     from warehouse import annotations
-    from warehouse.storage.cache import warehouse_path
 
     root = warehouse_path(given.get("warehouse"))
     # Whatever is wrong with the warehouse, the command itself has said it.
@@ -65,7 +65,6 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def reading(warehouse: Path | None, everything: bool = False) -> "Reader":
     """Open the warehouse that a command was given, of ``everything`` the excluded runs too."""
-    from warehouse.storage.cache import warehouse_path
     from warehouse.store import Reader
 
     return Reader(warehouse_path(warehouse), everything=everything)
@@ -332,12 +331,15 @@ def ended_by_signals(said: str) -> Iterator[None]:
 
 
 class Table(NamedTuple):
-    """A table as ``show_table`` takes it."""
+    """A table as ``show_table`` takes it. ``narrow``: put columns close together, where many of them have
+    to fit; ``spare``: the columns that are left out where the terminal has no room for them, in this
+    order."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     title: str = ""
     narrow: bool = False
+    spare: Sequence[str] = ()
 
 
 def show(*parts: str | Table | None, err: bool = False) -> None:
@@ -359,12 +361,14 @@ def show_table(
     rows: Sequence[Sequence[str]],
     title: str = "",
     narrow: bool = False,
+    spare: Sequence[str] = (),
     err: bool = False,
 ) -> None:
-    """Print one table; every cell is text, so that nothing in a name is read as markup. ``narrow``:
-    put columns close together, where many of them have to fit. ``err``: on stderr.
+    """Print one table; every cell is text, so that nothing in a name is read as markup. ``narrow`` and
+    ``spare``: see ``Table``; ``err``: on stderr.
 
-    Outside a terminal the table is as wide as it needs to be, so that `grep` finds whole lines.
+    Outside a terminal the table is as wide as it needs to be, so that `grep` finds whole lines. On one
+    it keeps within the lines: in what all rows are alike is said once, and columns wrap between words.
     """
     # Whoever asks only for help waits for no import.
     from rich import table as rich_table
@@ -372,22 +376,64 @@ def show_table(
     from rich.text import Text
 
     console = Console(stderr=err)
-    if not console.is_terminal:
+    columns = [[name, *(for_terminal(row[at]) for row in rows)] for at, name in enumerate(header)]
+    widths: list[int | None] = [None] * len(columns)
+    gap = 1 if narrow else 2
+    if console.is_terminal:
+        columns, above = _narrowed(columns, spare, gap, console.width)
+        widths = _widths(columns, console.width - gap * (len(columns) - 1))
+        if above:
+            show(title or None, click.wrap_text(above, console.width), err=err)
+            title = ""
+    else:
         console = Console(width=400, stderr=err)
     table = rich_table.Table(
         title=title or None, title_justify="left", box=None, pad_edge=False,
         padding=(0, 1, 0, 0) if narrow else (0, 1),
     )  # fmt: skip
-    for position, name in enumerate(header):
-        column = [row[position] for row in rows]
+    for position, (name, *texts) in enumerate(columns):
         numeric = position > 0 and all(
-            text[:1].isdigit() or text[:1] in "+-−" or text in {"unknown", ""} for text in column
+            text[:1].isdigit() or text[:1] in "+-−" or text in {"unknown", ""} for text in texts
         )
         side: Literal["left", "right"] = "right" if numeric else "left"
-        table.add_column(name, justify=side, no_wrap=position == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(for_terminal(value)) for value in row))
+        table.add_column(
+            name, justify=side, no_wrap=position == 0, overflow="fold", width=widths[position]
+        )
+    for row in list(zip(*columns, strict=True))[1:]:
+        table.add_row(*map(Text, row))
     console.print(table)
+
+
+def _narrowed(
+    columns: list[list[str]], spare: Sequence[str], gap: int, letters: int
+) -> tuple[list[list[str]], str]:
+    """Return the columns (a name, then its texts) for which a line has room, ``gap`` letters apart, and
+    what to say above them: in what all rows are alike, and which of the spare columns are left out."""
+
+    def too_wide(kept: list[list[str]]) -> bool:
+        return sum(max(map(len, column)) + gap for column in kept) - gap > letters
+
+    alike = [c for c in columns[1:] if len({*c[1:]}) == 1 < len(c) - 1] if too_wide(columns) else []
+    kept = [column for column in columns if column not in alike]
+    for name in spare:
+        if too_wide(kept):
+            kept = [column for column in kept if column[0] != name]
+    parts = {
+        "All": [" ".join(column[:2]).strip() for column in alike if column[1]],
+        "No room here, see --json": [c[0] for c in columns if c not in kept and c not in alike],
+    }
+    return kept, " ".join(f"{what}: {'; '.join(names)}." for what, names in parts.items() if names)
+
+
+def _widths(columns: list[list[str]], letters: int) -> list[int | None]:
+    """Return how wide each column is where all share so many letters and no word is cut; None where
+    that cannot be."""
+    widths = [max(map(len, column)) for column in columns]
+    least = [max(map(len, " ".join(column).split(" "))) for column in columns]
+    while sum(widths) > max(letters, sum(least)):
+        widest = max(range(len(widths)), key=lambda at: (widths[at] > least[at], widths[at]))
+        widths[widest] -= 1
+    return [*widths] if sum(widths) <= letters else [None] * len(widths)
 
 
 def width() -> int | None:

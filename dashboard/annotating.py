@@ -41,7 +41,8 @@ def notes_version(shelf: Shelf) -> str:
 
 def noted(found: Sequence[notes.PlacedNote]) -> TableRows:
     """Return a table of night, what was said of what, by whom and when; the newest night first."""
-    return listing(notes.newest_first(found), _NOTES)
+    newest_first = sorted(found, key=lambda note: (note.night, note.event.at), reverse=True)
+    return listing(newest_first, _NOTES)
 
 
 def run(shelf: Shelf, one: OneRun) -> None:
@@ -73,7 +74,12 @@ def night(shelf: Shelf, days: Sequence[str], study: str | None, key: str = "nigh
         )
         text = st.text_input("Note", key=f"{key}-text", max_chars=annotations.LONGEST_TEXT)
         if st.form_submit_button("Note on the night"):
-            _write(shelf, "note", annotations.night(day, study if only else None), text)
+            _write(
+                shelf,
+                "note",
+                annotations.AnnotationTarget(night=day, study=study if only else None),
+                text,
+            )
 
 
 def author() -> str:

@@ -165,7 +165,7 @@ def choices(
     return offer_of(
         question.filters, known, studied,
         lambda: ask(shelf, subjects, SubjectsQuestion(allow=question.allow)),
-        lambda named: decided(shelf, unfiltered, named).overview is not None, gpu_first=True,
+        lambda named: decided(shelf, unfiltered, named).overview is not None,
     )  # fmt: skip
 
 
@@ -175,17 +175,16 @@ def offer_of(
     studies: Sequence[PublishedStudy],
     every: Callable[[], Sequence[NamedSubject]],
     shows: Callable[[NamedSubject], bool],
-    gpu_first: bool = False,
 ) -> SubjectOffer:
-    """Return the published studies that the filters keep, then the subjects that are ``kept``.
-    ``every``: the subjects without filters; ``shows``: whether one of them can be shown then;
-    ``gpu_first``: what was measured on a GPU stands before the studies."""
+    """Return the subjects that are ``kept`` and those of the published studies that the filters keep: what
+    was measured on a GPU stands before the studies, all else behind them. ``every``: the subjects without
+    filters; ``shows``: whether one of them can be shown then."""
     met = [study.title for study in studies if study.meets(filters)]
-    names = _ordered(kept.values(), met, gpu_first)
+    names = _ordered(kept.values(), met)
     if filters == Filters():
         return SubjectOffer(names)
     there = {named.name: named for named in every()}
-    without = _ordered(there.values(), [study.title for study in studies], gpu_first)
+    without = _ordered(there.values(), [study.title for study in studies])
     # Asking takes as long as showing, so only those before the one that is shown are asked about.
     first = next(
         (name for name in without if name in names[:1] or name not in there or shows(there[name])),
@@ -194,11 +193,9 @@ def offer_of(
     return SubjectOffer(names, without, first)
 
 
-def _ordered(
-    own: Iterable[NamedSubject], printed: Sequence[str], gpu_first: bool
-) -> tuple[str, ...]:
+def _ordered(own: Iterable[NamedSubject], printed: Sequence[str]) -> tuple[str, ...]:
     subjects = list(own)
-    first = [one.name for one in takewhile(lambda one: gpu_first and on_gpu(one.about), subjects)]
+    first = [one.name for one in takewhile(lambda one: on_gpu(one.about), subjects)]
     return (*first, *printed, *(one.name for one in subjects[len(first) :]))
 
 
@@ -268,19 +265,6 @@ def traffics(subject: Overview) -> dict[str, Decision]:
 
 
 # --- The parts in which a decision is shown, of the warehouse's results or of a reader's own files.
-
-
-#: Why answers of a CPU and of a GPU differ.
-_WHERE = (
-    "What a draft step costs beside a step of the target is the hardware's and the engine's, so GPU and "
-    "CPU lab need not agree on the same models and texts: measure where you serve."
-)
-
-
-def where_measured(known: Iterable[NamedSubject]) -> None:
-    """Say to measure where one serves, where results of a GPU stand beside those of a CPU."""
-    if {"gpu", "cpu"} <= {named.about.evidence for named in known}:
-        st.caption(_WHERE)
 
 
 def load_map(

@@ -230,7 +230,7 @@ def report_button(shelf: Shelf, question: DecideQuestion, subject: str) -> None:
     """Offer the report on a subject, named as its overview."""
     wanted = ReportRequest(question, subject, link=address())
     st.download_button(
-        "Report",
+        "Report to send on",
         lambda: html(report(shelf.reader, wanted)),
         file_name="draftboard-report.html",
         mime="text/html",

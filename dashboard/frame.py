@@ -31,6 +31,14 @@ _NAME = (
     'font-family="Helvetica, Arial, sans-serif" font-size="21" '
     'font-weight="700" fill="#738296">Draftboard</text></svg>'
 )
+#: Page -> the question by which the first page leads to it: on a phone names of pages stand in a menu.
+_ASKS = {
+    "compare": "How does every latency change?",
+    "cost": "How many GPUs does that take?",
+    "predict": "What if load or K differed?",
+    "trends": "Did something get worse?",
+    "data": "Where do figures come from?",
+}
 _logger = logging.getLogger("draftboard.dashboard")
 
 
@@ -106,7 +114,7 @@ def _draw(user: User) -> None:
     if stale is not None:
         st.warning(plain(stale))
     filters = sidebar(filter_options(shelf))
-    page = st.navigation(_pages(lambda view: view.render(shelf, filters)), position="top")
+    page = st.navigation(pages := _pages(lambda view: view.render(shelf, filters)), position="top")
     # A page may say more exactly what it is about.
     about = ", ".join([*filters.model, *filters.dataset, *filters.arm])
     st.set_page_config(page_title=" · ".join(filter(None, (page.title, about, "Draftboard"))))
@@ -118,6 +126,10 @@ def _draw(user: User) -> None:
         # It appears after half a second: what takes longer should not look like nothing.
         with st.spinner("Reading the warehouse…", show_time=True):
             page.run()
+        if page.url_path == "":
+            with st.container(horizontal=True, gap=None):
+                for other in pages[1:]:
+                    st.page_link(other, label=_ASKS.get(other.url_path))
         links.read_whole(asked, LABELS | DAYS)
         with notes:
             annotating.excluded_here(shelf, filters)

@@ -114,7 +114,6 @@ def open_shelf(root: Path | None = None) -> Shelf:
 
 
 def frame(rows: pa.Table) -> pd.DataFrame:
-    """Return the rows of a query as a frame of pandas."""
     return cast(pd.DataFrame, rows.to_pandas())
 
 

@@ -15,6 +15,7 @@ from ingest.model import ClaimsTable, IngestOptions, ReadResult, Unit
 from ingest.processes import Answer, ReadingTask, answers
 from ingest.settings import checked_facts
 from ingest.table import column_map
+from warehouse.beside import keep_table
 from warehouse.errors import InvalidInput, WarehouseBusy
 from warehouse.rows import Rejection
 from warehouse.storage.draft import Draft
@@ -176,7 +177,8 @@ class Intake:
             if isinstance(answer, ReadResult):
                 is_new = self._adopt(answer, task.options.replace)
             elif isinstance(answer, ClaimsTable):
-                is_new = self._store.keep_table(answer.name, answer.text)
+                # It waits for no commit.
+                is_new = keep_table(self._store.root, answer.name, answer.text)
             self.outcome.accepted += is_new
             self.outcome.known += not is_new
             self._store.unreject(clean_text(str(task.unit.path)))

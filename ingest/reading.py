@@ -62,12 +62,9 @@ from warehouse.secrets import scrub
 from warehouse.storage.draft import Draft, write_draft
 from warehouse.storage.files import full_disk_explained
 
-# --- What every cell goes through before it is taken in: zeros that nobody counted, the share that
+# --- What every cell goes through before it is taken in, step by step as ``_stored`` calls them.
 #
-# was served, which acceptance is shown, and numbers that cannot be true, which are rejected.
-
-
-# --- Zeros that stand for what nobody counted: load generators write 0 where they have no value.
+# Zeros that stand for what nobody counted: load generators write 0 where they have no value.
 
 
 #: Of a completed request none of these is 0. A rate of requests may be.
@@ -252,7 +249,7 @@ def _plausible(metric: Metric, value: float | None) -> bool:
     return metric.lowest - _CLOCK <= value <= metric.highest + _CLOCK and math.isfinite(value)
 
 
-# ---
+# --- One unit read: a file, a drop, or a published table.
 
 
 _ROW = re.compile(rb"\b(baseline|speculative|acceptance_rate|usd_per_hour)[\"']?[ \t]*:")

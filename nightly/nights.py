@@ -130,7 +130,6 @@ class NightFolder:
 
     @property
     def own(self) -> Path:
-        """The study's folder in ``root``."""
         return self.root / self.study
 
     @property
@@ -386,8 +385,7 @@ def _about(line: "TrendLine") -> dict[str, bool | int | float | str | None]:
 
 def identity(regression: Regression) -> str:
     """Return what makes a series the same from night to night."""
-    about, metric = regression.about, regression.metric
-    return _key(about, metric, regression.statistic, regression.gain)
+    return _key(regression.about, regression.metric, regression.statistic, regression.gain)
 
 
 def _key(about: Mapping[str, object], metric: str, statistic: str, gain: str | None) -> str:
@@ -418,8 +416,9 @@ def outcome_of(night: NightSummary) -> str:
 def sized(regression: Regression) -> str:
     """Write a metric with its change, ``Output throughput -62.1 % (95 %: -65.9 % to -58.0 %)``, or
     what became of a gain."""
-    improvement, low, high = regression.improvement, regression.low, regression.high
-    return regression.gain or trend_words.sized(regression.line, improvement, low, high)
+    return regression.gain or trend_words.sized(
+        regression.line, regression.improvement, regression.low, regression.high
+    )
 
 
 def changes(changed: Iterable[Changed]) -> str:

@@ -47,6 +47,7 @@ from nightly.nights import (
 from warehouse.beside import STAGES, NightSummary, Stage, StageName, StageStatus
 from warehouse.catalogue import counted
 from warehouse.errors import DraftboardError, NothingToReport, RunnerError
+from warehouse.filters import Filters
 from warehouse.json_text import for_terminal
 from warehouse.secrets import scrub_text
 
@@ -89,7 +90,6 @@ class NightRun:
 
     @property
     def summary(self) -> NightSummary:
-        """The summary of the night so far."""
         return self.state.summary
 
     def keep(self, **changes: object) -> None:
@@ -244,7 +244,6 @@ def _judge(
 ) -> Judgement:
     """Judge a study's series over all its nights."""
     from commands.gate import judge
-    from warehouse.filters import Filters
 
     return judgement_of(judge(warehouse, Filters(study=(study,)), since, max_regression))
 
@@ -255,7 +254,6 @@ def _decide(warehouse: Path, study: str) -> tuple[tuple[str, ...], tuple[str, ..
     """
     from answers.decide.values import DecideQuestion
     from commands.decide import decided, record
-    from warehouse.filters import Filters
     from warehouse.store import Reader
 
     with Reader(warehouse) as reader:

@@ -33,6 +33,7 @@ FILE = "annotations.jsonl"
 LOCK = "annotations.lock"
 AUDIT_FILE = "audit.jsonl"
 DECISIONS_FILE = "decisions.jsonl"
+STANDINGS_FILE = "standings.jsonl"
 LONGEST_TEXT = 1000
 LONGEST_AUTHOR = 80
 #: Nobody holds the lock for longer than a few lines take to write.
@@ -160,17 +161,6 @@ def annotation(action: Action, target: AnnotationTarget, text: str, author: str)
     scrubbed = replace(given, author=scrub_text(given.author), text=scrub_text(given.text))
     _require_valid(given, scrubbed)
     return scrubbed
-
-
-def run(run_id: str, source_id: str) -> AnnotationTarget:
-    """Return one run of one source as a target."""
-    return AnnotationTarget(run_id=run_id, source_id=source_id)
-
-
-def night(day: str, study: str | None = None, series: str | None = None) -> AnnotationTarget:
-    """Return a night as a target, by the day on which it began (``2026-11-21``); of one study, or
-    of every study."""
-    return AnnotationTarget(night=day, study=study, series=series)
 
 
 def add(root: Path, *events: Annotation) -> None:
@@ -371,16 +361,37 @@ class RecordedDecision:
     gain: float | None
 
 
-def record_decisions(root: Path, made: tuple[RecordedDecision, ...]) -> None:
-    """Write decisions behind the others; raises what ``append_lines`` raises."""
-    append_lines(root, DECISIONS_FILE, *made)
-
-
 def last_decisions(root: Path) -> tuple[RecordedDecision, ...]:
     """Return the last decision about each subject; a line that is only half written is passed
     over."""
     recorded = read_lines(root / DECISIONS_FILE, RecordedDecision)
     return tuple({decision.about: decision for decision in recorded}.values())
+
+
+@dataclass(frozen=True)
+class RecordedStanding:
+    """Whether a decision held for what a server did at a moment (UTC), as ``answers.live`` has it."""
+
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    about: RecordedSubject
+    standing: str
+    sentence: str
+    running: str | None
+    takes: str | None
+    in_flight: float
+    length: float | None
+    measured_length: float | None
+    gain: float | None
+
+
+def record_standing(root: Path, standing: RecordedStanding) -> None:
+    """Write how a decision stands behind the others; raises what ``append_lines`` raises."""
+    append_lines(root, STANDINGS_FILE, standing)
+
+
+def standings(root: Path) -> tuple[RecordedStanding, ...]:
+    """Return what was recorded, oldest first; a line that is only half written is passed over."""
+    return tuple(read_lines(root / STANDINGS_FILE, RecordedStanding))
 
 
 # --- Personal tokens, by which a program asks in a person's name. Only a hash of each is kept.

@@ -180,7 +180,6 @@ class NightSummary(StrictPart):
         return sum(stage.seconds for stage in self.stages)
 
     def stage(self, name: StageName) -> Stage:
-        """Return the stage of that name."""
         return {stage.name: stage for stage in self.stages}[name]
 
 

@@ -241,7 +241,7 @@ def left_out_of(reader: Reader, filters: Filters) -> list[Annotation]:
     sees the excluded runs too."""
     excluded = annotations.excluded_runs(reader.root)
     rows = runs(reader, filters).select(["run_id", "source_id"]).to_pylist()
-    targets = (annotations.run(row["run_id"], row["source_id"]) for row in rows)
+    targets = (annotations.AnnotationTarget(row["run_id"], row["source_id"]) for row in rows)
     return [excluded[target] for target in targets if target in excluded]
 
 
@@ -290,7 +290,7 @@ def find_run(rows: Sequence[Row], word: str) -> AnnotationTarget:
             by_beginning.append(row)
     named = by_name or by_path or by_beginning
     if len(named) == 1:
-        return annotations.run(named[0]["run_id"], named[0]["source_id"])
+        return annotations.AnnotationTarget(named[0]["run_id"], named[0]["source_id"])
     if not named:
         ids = list(dict.fromkeys(str(row["run_id"]) for row in rows))
         near = difflib.get_close_matches(word, ids, _NAMED, cutoff=0.4)

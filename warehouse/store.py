@@ -11,17 +11,16 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import duckdb
 import pyarrow as pa
 
 from warehouse import annotations
-from warehouse.beside import keep_table
 from warehouse.errors import LostRace, WarehouseDamaged
 from warehouse.rows import Cell, Rejection, Source
 from warehouse.storage.cache import name_of
@@ -120,14 +119,11 @@ class Kept(Generic[Held]):
 
 
 @dataclass(frozen=True)
-class Opened:
+class Opened(AbstractContextManager["Opened"]):
     """One generation with all its tables as ``store``; its files stay until this is let go of."""
 
     generation: Generation
     connection: duckdb.DuckDBPyConnection
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.connection.close()
@@ -192,7 +188,7 @@ def leave_out(connection: duckdb.DuckDBPyConnection, root: Path, everything: boo
         )
 
 
-class Reader:
+class Reader(AbstractContextManager["Reader"]):
     """One generation of a warehouse, safe to share between threads; ``everything``: with the runs
     that are excluded by name, which nobody else sees. ``kept`` holds what was made of it.
 
@@ -211,9 +207,6 @@ class Reader:
     def generation(self) -> int:
         """The number of the generation that is read."""
         return self._opened.generation.number
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -391,10 +384,6 @@ class Writer:
     def unreject(self, path: str) -> None:
         """Forget a rejection: the file at that path is taken in now, perhaps from elsewhere."""
         self._rejections.pop(path, None)
-
-    def keep_table(self, name: str, text: str) -> bool:
-        """Keep a published table; False where it is there already. It waits for no commit."""
-        return keep_table(self.root, name, text)
 
     def commit(self) -> int:
         """Publish what was collected; where another machine published first, on top of what it did.

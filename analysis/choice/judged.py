@@ -144,6 +144,21 @@ class Judged:
             t = np.asarray([-ahead / error])
         return float(self.field.tails.at(([place], [load])).above(t)[0])
 
+    def yielding(self, family: str, lengths: Sequence[float]) -> "Judged":
+        """Return the judgement where a step of a family's arms yields ``lengths`` tokens with K = 1, 2, …
+        and takes as long as it was measured to. Of all other arms nothing is known there, and none may be
+        taken. First tokens stay as they are."""
+        arms = self.field.candidates
+        ks = [one.k or 0 if one.family == family else 0 for one in arms]
+        now = np.array([lengths[k - 1] if 0 < k <= len(lengths) else np.nan for k in ks])
+        shift = np.log(now[:, None] / self.field.length)
+        first = np.array([metric == "ttft" for metric, _ in self.lines], dtype=np.bool_)
+        moved = np.where(first | ~np.isfinite(shift), 0.0, shift)
+        return replace(
+            self, field=replace(self.field, log=self.field.log + moved), gains=self.gains + moved,
+            allowed=self.allowed & np.isfinite(shift),
+        )  # fmt: skip
+
     def narrowed(self, loads: Sequence[Load], arms: Sequence[int]) -> "Judged":
         """Return the judgement of some loads and some candidates only (``arms``: their places)."""
         columns = [self.loads.index(load) for load in loads]

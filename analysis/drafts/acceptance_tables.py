@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from analysis.frames import FRAMES, declared
 from analysis.matching.arms import ENGINE_CHOOSES, place_arms
 
 #: The source that is believed, of several counts of one cell.
@@ -44,7 +45,7 @@ def acceptance_by_level(cells: pd.DataFrame, acceptance: pd.DataFrame) -> pd.Dat
             ),
         }
     )
-    return table.reset_index()
+    return declared("acceptance by level", table.reset_index())
 
 
 def acceptance_by_position(
@@ -57,10 +58,11 @@ def acceptance_by_position(
     """
     counts = position_counts(cells, acceptance, by_position)
     table = counts.groupby([*LEVEL, "position"], sort=True)[_COUNTS].sum().reset_index()
-    return table.assign(
+    rates = table.assign(
         rate=table["accepted"] / table["drafts"],
         conditional=table["accepted"] / table["reached"].where(table["reached"] > 0),
-    )[[*LEVEL, "position", "rate", "conditional", "drafts"]]
+    )
+    return declared("acceptance by position", rates[[*FRAMES["acceptance by position"]]])
 
 
 def position_counts(
@@ -78,12 +80,13 @@ def position_counts(
     rows = rows.sort_values(["cell_id", "position"])
     drafts = rows["drafts"].astype("float64").fillna(1.0)
     before = rows.groupby("cell_id")["rate"].shift(1).fillna(1.0)
-    return rows.assign(
+    rows = rows.assign(
         position=rows["position"] + 1,
         drafts=drafts,
         accepted=drafts * rows["rate"],
         reached=drafts * before,
-    )[[*LEVEL, "position", *_COUNTS]]
+    )
+    return declared("counts by position", rows[[*LEVEL, "position", *_COUNTS]])
 
 
 def believed(acceptance: pd.DataFrame) -> pd.DataFrame:

@@ -20,6 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from analysis.frames import declared
 from warehouse.rows import COMPLETED
 
 #: What the counts are of: a setting's arm at one load.
@@ -58,15 +59,11 @@ def compared(pairs: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     longest = lengths.transform("max").max(axis=1)
     # Where all answers of an arm are alike long, it was told so: that is no limit they ran into.
     varied = lengths.transform("min")["tokens_s"] < lengths.transform("max")["tokens_s"]
-    return pd.concat(
-        [
-            _counted(SHORT, both, both["tokens_b"] < least, both["tokens_s"] < least),
-            _counted(
-                ENDLESS, both, both["tokens_b"] >= longest, (both["tokens_s"] >= longest) & varied
-            ),
-        ],
-        ignore_index=True,
+    short = _counted(SHORT, both, both["tokens_b"] < least, both["tokens_s"] < least)
+    endless = _counted(
+        ENDLESS, both, both["tokens_b"] >= longest, (both["tokens_s"] >= longest) & varied
     )
+    return declared("broken by length", pd.concat([short, endless], ignore_index=True))
 
 
 def _told(answers: pd.DataFrame) -> tuple[pd.DataFrame, pd.Index]:
@@ -124,7 +121,8 @@ def by_texts(pairs: pd.DataFrame) -> pd.DataFrame:
     flaws = rows["metric"] == "repeating_answers"
     old, new = (rows[name].where(flaws, 1 - rows[name]) for name in ("baseline", "speculative"))
     told = rows[[*BY, *IDS]].assign(kind=rows["metric"].map(TEXTS), old=old, new=new)
-    return told[flaws | (told.groupby([*BY, "kind"])["old"].transform("mean") <= 1 / 2)]
+    asked = flaws | (told.groupby([*BY, "kind"])["old"].transform("mean") <= 1 / 2)
+    return declared("texts", told[asked])
 
 
 def compared_texts(shares: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
@@ -137,7 +135,8 @@ def compared_texts(shares: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
     found = rows.groupby([*BY, "kind"])[["old", "new", "of_old", "of_new"]].mean().fillna(0)
     broken = found.assign(old=found["old"] * found["of_old"], new=found["new"] * found["of_new"])
     p = [_fisher(*row) for row in broken.round().astype(int).itertuples(index=False, name=None)]
-    return found.assign(share=found["new"], share_baseline=found["old"], p=p).reset_index()
+    rows = found.assign(share=found["new"], share_baseline=found["old"], p=p).reset_index()
+    return declared("broken by text", rows)
 
 
 def _fisher(old: int, new: int, of_old: int, of_new: int) -> float:

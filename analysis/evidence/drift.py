@@ -9,9 +9,9 @@ first-order process.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from analysis.percentiles import Floats
+
 #: Of less than half an hour chance makes a drift in up to one cell of ten, where noise lasts minutes.
 SHORTEST_S = 1800.0
 BLOCKS = 30

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.evidence.launches import (
+    Floats,
     Residuals,
     Spread,
     Tails,
@@ -17,12 +18,10 @@ from analysis.evidence.launches import (
     loose_residuals,
     spread,
 )
-from analysis.evidence.repeats import BASELINE, Launches, launches_of
+from analysis.evidence.repeats import BASELINE, Launches, Places, launches_of
 from analysis.evidence.words import words
+from analysis.frames import declared
 from analysis.matching.comparison import Comparison
-
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 #: Level of the plain intervals.
 LEVEL = 0.95
@@ -62,9 +61,10 @@ def effects(found: Comparison, cells: pd.DataFrame) -> Effects:
     of_level = np.arange(len(rows)) < sum(map(len, levels))
     told = judged(rows, study)
     by = ["setting", "arm_id", "metric", "statistic"]
+    over_loads = told[~of_level].drop(columns="load").sort_values(by, ignore_index=True)
     return Effects(
-        told[of_level].sort_values([*by, "load"], ignore_index=True),
-        told[~of_level].drop(columns="load").sort_values(by, ignore_index=True),
+        declared("effects by load", told[of_level].sort_values([*by, "load"], ignore_index=True)),
+        declared("effects", over_loads),
     )
 
 

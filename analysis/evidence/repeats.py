@@ -3,7 +3,6 @@
 Repeats within one server start share its luck: they are averaged and count once.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.frames import declared
 from warehouse.catalogue import METRICS
 
 Floats = NDArray[np.float64]
@@ -55,18 +55,17 @@ def launches_of(pairs: pd.DataFrame, cells: pd.DataFrame) -> Launches:
     statistic, baseline, speculative). ``cells``: cell_id and, where known, launch, repeat,
     started_at.
     """
-    lines = Lines(tuple(_distinct(pairs, ["metric", "statistic"])))
+    named = pairs[["metric", "statistic"]].astype(str).drop_duplicates()
+    lines = Lines(tuple(named.itertuples(index=False, name=None)))
     met = pairs.drop_duplicates(["baseline_id", "speculative_id"])
     placed = _placed(met.astype({"baseline_id": object, "speculative_id": object}), cells)
     values = _values(pairs, lines, placed["cell_id"])
     grouped = placed.groupby(_UNIT, sort=True)
     number = np.asarray(grouped.ngroup(), dtype=np.int64)
     units = placed.groupby(_UNIT, sort=True).agg(round=("round", "min"), known=("known", "all"))
-    return Launches(units.reset_index(), _means(values, number, len(units)), lines)
-
-
-def _distinct(rows: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, str]]:
-    yield from rows[names].astype(str).drop_duplicates().itertuples(index=False, name=None)
+    return Launches(
+        declared("launches", units.reset_index()), _means(values, number, len(units)), lines
+    )
 
 
 def _placed(met: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:

@@ -1,9 +1,9 @@
 """Doubts about one cell: every check on a result, each one sentence with its figures."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from statistics import fmean
 
-from analysis.flags.numbers import AGREEING, VALUES, drifting, spread
+from analysis.flags.numbers import AGREEING, VALUES, Flags, drifting, spread
 from analysis.flags.validity import DECIDES_NOTHING as DECIDES_NOTHING
 from analysis.flags.validity import caching, drafting, errors, verification
 from warehouse.loads import load_of
@@ -11,8 +11,6 @@ from warehouse.rows import Cell, Flag
 
 # --- Doubts that the machine raises: throttling, others on its GPUs or processor, launches beside.
 
-
-Flags = Iterator[Flag]
 
 #: Names of the samples, and how many busy cores of others are too many. An engine on a CPU competes
 #: for the cores themselves; beside a GPU they only feed it.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.frames import listed, numbered, plain
+from analysis.frames import declared, listed, numbered, plain
 from analysis.matching.comparison import SETTING, Comparison
 from analysis.matching.fields import ARM, numbered_loads
 from warehouse.contract import EQUAL_ENGINE, EQUAL_LABEL, Chooser, chooser
@@ -62,7 +62,8 @@ def arm_levels(cells: pd.DataFrame, measurements: pd.DataFrame) -> ArmLevels:
     columns = [*names, "cell_id", "metric", "statistic", "value"]
     # Names that stand in many rows are kept as numbers, in the order of their letters.
     values = values[columns].astype(dict.fromkeys(("cell_id", "metric", "statistic"), "category"))
-    return ArmLevels(values.sort_values(columns, ignore_index=True), keys.sort_index(), loads)
+    values = declared("values of arms", values.sort_values(columns, ignore_index=True))
+    return ArmLevels(values, keys.sort_index(), loads)
 
 
 def means(values: pd.DataFrame) -> pd.DataFrame:
@@ -76,7 +77,8 @@ def means(values: pd.DataFrame) -> pd.DataFrame:
     logs = values.assign(log=np.log(values["value"].where(values["value"] > 0)))
     geometric = np.exp(logs.groupby(by, sort=True)["log"].mean().to_numpy(dtype=np.float64))
     table["value"] = np.where(table["min"] > 0, geometric, table["mean"])
-    return table.rename(columns={"size": "repeats"}).drop(columns=["mean", "min"])
+    table = table.rename(columns={"size": "repeats"}).drop(columns=["mean", "min"])
+    return declared("means of arms", table)
 
 
 # --- Groups of cells that differ only in K, only in the arm or only in the dataset. Tuning compares within them.
@@ -117,7 +119,8 @@ def place_arms(cells: pd.DataFrame) -> pd.DataFrame:
     ).set_index(pd.Index(cells["cell_id"], name="cell_id"))
     good = (cells["status"] == "good").to_numpy() if "status" in cells else True
     known = placed[["family", "k", "concurrency"]].notna().all(axis=1)
-    return placed[known & good].astype({"k": "int64", "concurrency": "int64"})
+    placed = placed[known & good].astype({"k": "int64", "concurrency": "int64"})
+    return declared("placed arms", placed)
 
 
 #: What an answer says of the cells behind it, besides family and dataset.
@@ -223,10 +226,11 @@ def load_points(cells: pd.DataFrame, measurements: pd.DataFrame) -> pd.DataFrame
     points: pd.DataFrame = grouped.mean().apply(np.exp).assign(repeats=grouped.size())
     points = points.reset_index()
     batch = points["achieved_concurrency"].fillna(points["concurrency"])
-    return points.assign(
+    points = points.assign(
         achieved_concurrency=np.minimum(batch, points["concurrency"]),
         step=points["itl"] * points["length"],
     )
+    return declared("load points", points)
 
 
 def of_family(points: pd.DataFrame, system: int, family: str) -> pd.DataFrame:

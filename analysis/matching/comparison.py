@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from analysis.flags.lints_across import pair_flags
-from analysis.frames import listed, numbered, objects
+from analysis.frames import declared, listed, numbered, objects
 from analysis.matching.fields import ARM, MATCH_FIELDS, filled, numbered_loads
 from analysis.matching.pairing import match
 from warehouse.catalogue import METRICS, Better
@@ -80,14 +80,12 @@ _FEW = dict.fromkeys(("origin", "metric", "statistic"), "category")
 
 @dataclass(frozen=True)
 class Comparison:
-    """The matched pairs of whole studies and their means. ``pairs``: a row per pair, metric and
-    statistic (baseline_id, speculative_id, allowed, flags, setting, arm_id, load, concurrency,
-    repeat, metric, statistic, origin, baseline, speculative, improvement). ``load`` is a place in
-    ``loads``, -1 for an unknown one. ``levels``: a row per setting, arm, load, metric and
-    statistic, ``pairs`` counting the repeats. ``geomean``: a row per setting, arm, metric and
-    statistic, with ``loads`` (names of those of both arms), ``only_baseline`` and
-    ``only_speculative`` (of one arm alone). ``unmatched``: cell_id, reason. ``keys``: the fields of
-    each (setting, arm_id)."""
+    """The matched pairs of whole studies and their means, as FRAMES declares them. ``pairs``: a row
+    per pair, metric and statistic; ``load`` is a place in ``loads``, -1 for an unknown one.
+    ``levels``: a row per setting, arm, load, metric and statistic, ``pairs`` counting the repeats.
+    ``geomean``: a row per setting, arm, metric and statistic, with ``loads`` (names of those of both
+    arms), ``only_baseline`` and ``only_speculative`` (of one arm alone). ``unmatched``: the cells
+    without a pair. ``keys``: the fields of each (setting, arm_id)."""
 
     pairs: pd.DataFrame
     levels: pd.DataFrame
@@ -128,8 +126,10 @@ def compare(
     alone = pd.DataFrame({"cell_id": lonely["speculative_id"], "reason": reasons}, dtype="str")
     unmatched = pd.concat([found.unmatched, alone], ignore_index=True)
     return Comparison(
-        long, levels, _geomean(levels, cells, placed, loads), unmatched, _keys(cells, placed), loads
-    )
+        declared("pairs", long), declared("levels", levels),
+        declared("geometric means", _geomean(levels, cells, placed, loads)),
+        declared("unmatched", unmatched), _keys(cells, placed), loads,
+    )  # fmt: skip
 
 
 def settings_of(cells: pd.DataFrame) -> tuple[pd.Series, pd.DataFrame]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.frames import numbered
+from analysis.frames import declared, numbered
 from analysis.matching.fields import (
     ARM,
     IDLE_AT_TEMPERATURE_0,
@@ -237,8 +237,8 @@ def shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Matching:
-    """The pairs that were found, and the cells without one. ``pairs``: baseline_id, speculative_id,
-    allowed (tuple of field names), flags (tuple of Flag). ``unmatched``: cell_id, reason."""
+    """The pairs that were found (``allowed``: tuple of field names, ``flags``: tuple of Flag), and
+    the cells without one; as FRAMES declares them."""
 
     pairs: pd.DataFrame
     unmatched: pd.DataFrame
@@ -264,7 +264,8 @@ def match(cells: pd.DataFrame, allow: Collection[str] = ()) -> Matching:
     strict = [str(name) for name in codes if name not in allow]
     chosen = _choose(cells, codes, kind, strict)
     return Matching(
-        _pairs(cells, codes, chosen), unmatched(cells, codes[strict], kind, chosen, allow)
+        declared("matched pairs", _pairs(cells, codes, chosen)),
+        declared("unmatched", unmatched(cells, codes[strict], kind, chosen, allow)),
     )
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, isfinite
+from itertools import pairwise
+from math import ceil, exp, isfinite, log
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,6 @@ class Basis:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields and the sentence as a dict for JSON."""
         return {
             "name": self.name,
             "usd_per_hour": self.usd_per_hour,
@@ -296,3 +296,34 @@ def fleet(
         per_year,
         demand.tokens_per_day / SECONDS_PER_DAY / (replicas * tokens_per_second),
     )
+
+
+# --- What the KV cache of a draft's server has no room for, and what queueing those requests costs.
+
+
+def at_once(load: float, measured: Sequence[tuple[float, float]]) -> float | None:
+    """Return the output tokens/s of so many requests at once, between two measured loads on a straight line of
+    logarithms; None beyond them. ``measured``: (requests at once, output tokens/s), in order of the loads."""
+    for (low, slow), (high, fast) in pairwise([*measured[:1], *measured]):
+        if low <= load <= high:
+            share = 0.0 if low == high else (log(load) - log(low)) / (log(high) - log(low))
+            return exp(log(slow) * (1 - share) + log(fast) * share)
+    return None
+
+
+def worse_from(
+    fit: tuple[int, int],
+    baseline: Sequence[tuple[float, float]],
+    arm: Sequence[tuple[float, float]],
+) -> int | None:
+    """Return the number of requests at once from which the baseline, which has room for ``fit[0]`` of them,
+    makes more than an arm that queues all beyond ``fit[1]`` and makes what it makes there; None where it
+    never does while it has room, or where nothing tells. Measurements as in ``at_once``."""
+    most = at_once(fit[1], arm)
+    if most is None:
+        return None
+    for load in range(fit[1] + 1, fit[0] + 1):
+        served = at_once(load, baseline)
+        if served is not None and served > most:
+            return load
+    return None

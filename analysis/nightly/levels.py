@@ -13,12 +13,11 @@ from math import log2, sqrt
 from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import fdtrc, stdtr, stdtrit
 
 from analysis.nightly.nights import SeriesNight, as_improvement
+from analysis.percentiles import Floats
 
-Floats = NDArray[np.float64]
 #: Nights ``(first, end)``, the end left out.
 Span = tuple[int, int]
 
@@ -267,8 +266,7 @@ def stand(known: Levels, reference: ReferenceNights, budget: float) -> SeriesSta
 
         def left(cut: int) -> float:
             old = np.concatenate([before, known.means[level:cut]])
-            whole = np.concatenate([old, known.means[cut:end]])
-            return _squares_around(whole, (0, len(old)))
+            return _squares_around(np.concatenate([old, known.means[cut:end]]), (0, len(old)))
 
         earliest = max(level + (not before.size), reference.through + 1)
         began = min(range(earliest, seen.after[0] + 1), key=left)

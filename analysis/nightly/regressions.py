@@ -19,7 +19,6 @@ from analysis.evidence.launches import settled
 from analysis.matching.difference import Change, differences
 from analysis.nightly.levels import (
     FALSE_ALARMS,
-    Floats,
     Levels,
     ReferenceNights,
     SeriesStanding,
@@ -29,6 +28,7 @@ from analysis.nightly.levels import (
     stand,
 )
 from analysis.nightly.nights import NightSeries, SeriesNight, as_improvement, as_log_loss, gains
+from analysis.percentiles import Floats
 from warehouse.catalogue import METRICS, STATISTICS
 from warehouse.errors import UnknownKey
 

@@ -72,7 +72,6 @@ class Points(Rows):
         return self.latency * self.length / self.output_tokens
 
     def of(self, dataset: str) -> "Points":
-        """Return the points of one dataset."""
         return self.where(self.dataset == dataset)
 
 

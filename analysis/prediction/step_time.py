@@ -34,7 +34,6 @@ class Bands:
     high: Floats
 
     def times(self, factor: Floats | float) -> "Bands":
-        """Return low, middle and high multiplied by a factor."""
         return Bands(self.low * factor, self.middle * factor, self.high * factor)
 
 
@@ -384,8 +383,7 @@ def fit_times(
     choices = _choices(laws, rows, times, groups)
     fitted = mixed([(c.share, law.at(rows)) for c, law in zip(choices, laws, strict=True)])
     errors = np.abs(fitted.mean() / times - 1)
-    residual = float(np.sqrt(np.mean(errors**2)))
-    return Fit(laws, choices, residual, float(errors.max()), differ)
+    return Fit(laws, choices, float(np.sqrt(np.mean(errors**2))), float(errors.max()), differ)
 
 
 def _choices(

@@ -188,7 +188,6 @@ class Withheld:
 
     @property
     def error(self) -> float:
-        """The relative error: predicted / measured - 1."""
         return self.predicted / self.measured - 1
 
     @property

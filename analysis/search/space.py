@@ -33,7 +33,6 @@ def config_of(family: str) -> str:
 
 
 def method_of(family: str) -> str:
-    """Return the method of a family."""
     return str(json.loads(family).get("method", _USUAL))
 
 

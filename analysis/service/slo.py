@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.frames import numbered, objects
+from analysis.frames import declared, numbered, objects
 from analysis.matching.arms import ArmLevels, means
 from warehouse.catalogue import JUDGED_PER_REQUEST, METRICS, STATISTICS, Metric
 from warehouse.errors import InvalidInput
@@ -319,7 +319,10 @@ def points(levels: ArmLevels) -> pd.DataFrame:
         parts.append(rows.assign(dominated=by >= 0, dominated_by=dominating))
     empty = table[columns].assign(dominated=False, dominated_by=None)
     marked = pd.concat(parts, ignore_index=True) if parts else empty
-    return marked.sort_values(["group", *rates], ascending=[True, False, False], ignore_index=True)
+    order = [True, False, False]
+    return declared(
+        "trade", marked.sort_values(["group", *rates], ascending=order, ignore_index=True)
+    )
 
 
 def unplaced(levels: ArmLevels) -> int:

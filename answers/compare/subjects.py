@@ -45,7 +45,6 @@ class ComparedSubject:
     settings: tuple[ComparedSetting, ...]
 
     def setting(self, label: str) -> ComparedSetting:
-        """Return the setting with that label."""
         return next(one for one in self.settings if one.name == label)
 
 

@@ -70,7 +70,6 @@ class ArmChange:
 
     @property
     def line(self) -> MetricLine:
-        """The metric and statistic of this line."""
         return self.metric, self.statistic
 
 
@@ -274,7 +273,6 @@ def short_name(metric: str, statistic: str) -> str:
 
 
 def with_unit(metric: str, statistic: str) -> str:
-    """Return the metric's name with its statistic and unit."""
     return f"{metric_name(metric, statistic)} ({METRICS[metric].unit})"
 
 

@@ -5,11 +5,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, inf, isnan, log, nan
+from statistics import fmean
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, Word
 from analysis.flags.lints import CAPPED
-from analysis.frames import records
-from analysis.matching.arms import BASELINE
+from analysis.frames import listed, records
+from analysis.matching import fields
+from analysis.matching.arms import BASELINE, config_of
 from analysis.money import cost as money
 from analysis.money.cost import HOURS_PER_YEAR, Basis, Fleet, break_even, usd_per_million
 from analysis.money.paying import Hardware, Refusal, basis_of
@@ -17,6 +19,7 @@ from answers.cost import words as said
 from answers.cost.values import (
     ArmCost,
     ArmEnergy,
+    CacheRoom,
     CostPoint,
     Costs,
     DecisionCost,
@@ -24,8 +27,8 @@ from answers.cost.values import (
     Terms,
 )
 from answers.decide.overview import system
-from answers.decide.values import Decision, Decisions
-from answers.wording import known
+from answers.decide.values import ArmAtLoad, Decision, Decisions
+from answers.wording import UNKNOWN, known
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.loads import Load
@@ -163,6 +166,105 @@ def _limits(reader: Reader, filters: Filters) -> dict[str, float]:
         if stated and len(stated) == len(gpus):
             limits[run["source_id"]] = min(stated)
     return limits
+
+
+# --- The room in the KV caches of both arms of each cost, where the servers told it.
+
+
+#: Throughput measured with requests so much longer or shorter (times) is no throughput of others.
+_ALIKE_LONG = 1.5
+
+
+def with_memory(reader: Reader, costs: Costs) -> Costs:
+    """Add to each cost what fits into the KV caches of the baseline and of the arm; None where one of the
+    servers did not tell its size."""
+    pairs = [_pairs_at_once(row) for row in costs.rows]
+    wanted = {cell for of_row in pairs for pair in of_row for cell in pair}
+    if not wanted:
+        return costs
+    models = tuple(sorted({known(row.decision.subject.model) for row in costs.rows}))
+    told = _told_by_servers(reader, Filters(model=models), wanted)
+    rows = (
+        replace(row, memory=_room(row, costs.terms.request_tokens, of_row, told))
+        for row, of_row in zip(costs.rows, pairs, strict=True)
+    )
+    return replace(costs, rows=tuple(rows))
+
+
+def _at_once(row: DecisionCost) -> list[ArmAtLoad]:
+    """The fields of the row's arm where so many requests were in flight, the smallest load first."""
+    here = [
+        one for one in row.decision.arms
+        if one.arm == row.arm and one.load.value and not one.load.is_open
+    ]  # fmt: skip
+    return sorted(here, key=lambda one: one.load.order)
+
+
+def _pairs_at_once(row: DecisionCost) -> list[tuple[str, str]]:
+    return [pair for one in _at_once(row) for pair in one.pairs]
+
+
+def _told_by_servers(
+    reader: Reader, filters: Filters, wanted: set[str]
+) -> dict[str, dict[str, float]]:
+    """Return cell -> ``cache``: tokens that its server's KV cache holds, as counted or as the engine says,
+    ``request``: mean tokens of prompt and answer, ``most``: requests that it takes at once whatever fits."""
+    names = ["kv_cache_tokens", "prompt_tokens", "output_tokens"]
+    rows = queries.measurements(reader, filters, names, ["mean"]).to_pandas()
+    measured: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in records(rows[rows["cell_id"].isin(wanted)]):
+        measured[str(row["cell_id"])][str(row["metric"])] = float(row["value"])
+    cells = queries.cells(reader, filters).to_pandas()
+    mine = cells[cells["cell_id"].isin(wanted)]
+    told = {}
+    for cell, stated, arguments in listed(mine, "cell_id", "engine_settings", "server_args"):
+        of_cell = measured[cell]
+        most = fields.arguments(arguments).get("server_args.max-num-seqs", "")
+        cache = of_cell.get("kv_cache_tokens", config_of(stated).get("kv_cache_tokens"))
+        request = of_cell.get("prompt_tokens", nan) + of_cell.get("output_tokens", nan)
+        if isinstance(cache, (int, float)) and cache > 0:
+            told[cell] = {"cache": float(cache), "request": request,
+                          "most": float(most) if most.isdigit() else inf}  # fmt: skip
+    return told
+
+
+def _room(
+    row: DecisionCost, asked: int | None, pairs: Sequence[tuple[str, str]], told: Mapping[str, Mapping[str, float]],
+) -> CacheRoom | None:  # fmt: skip
+    both = [pair for pair in pairs if told.keys() >= set(pair)]
+    if not both:
+        return None
+    # Sizes differ by little from start to start; what fits has to fit each time.
+    tokens = tuple(min(told[pair[side]]["cache"] for pair in both) for side in (0, 1))
+    measured = fmean(told[pair[0]]["request"] for pair in both)
+    request = asked or measured
+    if isnan(request):
+        return None
+    most = min(of_cell["most"] for pair in both for of_cell in map(told.__getitem__, pair))
+    fit = int(min(tokens[0] / request, most)), int(min(tokens[1] / request, most))
+    found = CacheRoom((tokens[0], tokens[1]), request, fit)
+    if not max(request, measured) <= _ALIKE_LONG * min(request, measured):
+        length = UNKNOWN if isnan(measured) else f"{measured:,.0f}"
+        why = f"throughput was measured with requests of {length} tokens"
+        return replace(found, why_unknown=why)
+    points = [
+        (one.load.value, one.rates.baseline_output, one.rates.output) for one in _at_once(row)
+    ]
+    whole = [(load, old, new) for load, old, new in points if load and old and new]
+    baseline, arm = ([(one[0], one[side]) for one in whole] for side in (1, 2))
+    made = money.at_once(fit[0], baseline), money.at_once(fit[1], arm)
+    if made[0] is None or made[1] is None:
+        where = "nowhere" if not whole else f"up to {whole[-1][0]:,.0f} at once"
+        return replace(found, why_unknown=f"throughput was measured {where}")
+    usd = (
+        None
+        if row.basis is None
+        else tuple(usd_per_million(each, row.basis) for each in made if each)
+    )
+    return replace(
+        found, throughput=(made[0], made[1]), worse_from=money.worse_from(fit, baseline, arm),
+        usd_per_million=None if usd is None else (usd[0], usd[1]),
+    )  # fmt: skip
 
 
 # --- From decisions to money, at the operating load of each: savings are the decision's own.

@@ -187,7 +187,6 @@ class UserGpuTrade:
 
     @property
     def points(self) -> tuple[TradePoint, ...]:
-        """The points of all groups."""
         return tuple(point for group in self.groups for point in group)
 
 

@@ -16,12 +16,14 @@ from warehouse.loads import Load
 class Terms:
     """How money is counted. ``demand``: output tokens to serve, None for no fleet.
     ``whole_instances``: GPUs can only be rented by the instance. ``investment_usd``: what the
-    benchmark and a draft's training cost, for the break-even."""
+    benchmark and a draft's training cost, for the break-even. ``request_tokens``: of prompt and answer
+    together, for the room in the KV cache; None: as measured."""
 
     paying: Paying = field(default_factory=Paying)
     demand: Demand | None = None
     whole_instances: bool = False
     investment_usd: float | None = None
+    request_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,23 @@ class ArmEnergy:
     share_at_limit: float | None
     joules_of_prefill: float | None = None
     joules_of_decode: float | None = None
+
+
+@dataclass(frozen=True)
+class CacheRoom:
+    """What the KV caches of the baseline's server and of the arm's hold: ``tokens``, as measured, and so many
+    requests of ``request_tokens`` (prompt and answer) at once: ``fit``, computed. ``throughput``: output tokens/s
+    of the baseline with ``fit[0]`` at once and of the arm with ``fit[1]``, between measured loads, and
+    ``usd_per_million`` of these; ``worse_from``: the requests at once from which the baseline makes more,
+    since the arm queues; None: it never does, or, with ``why_unknown``, nothing tells."""
+
+    tokens: tuple[float, float]
+    request_tokens: float
+    fit: tuple[int, int]
+    throughput: tuple[float, float] | None = None
+    worse_from: int | None = None
+    usd_per_million: tuple[float, float] | None = None
+    why_unknown: str | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +107,7 @@ class DecisionCost:
     ``saving`` is the decision's own. The arm's throughput is the baseline's, measured, raised by
     what the decision expects of it: so costs, fleet and saving agree to the last digit. ``missing``:
     what cannot be said, and why, a sentence each. ``energy``: of the baseline and of the arm, taken or
-    not; None: not asked for, or unknown of one.
+    not; None: not asked for, or unknown of one. ``memory``: of the same two.
     """
 
     decision: Decision
@@ -107,6 +126,7 @@ class DecisionCost:
     headline: str
     missing: tuple[str, ...]
     energy: tuple[ArmEnergy, ArmEnergy] | None = None
+    memory: CacheRoom | None = None
 
     @property
     def gain_per_watt(self) -> float | None:
@@ -148,7 +168,6 @@ def costs_json(costs: Costs) -> dict[str, Any]:
 
 
 def money_json(cost: DecisionCost) -> dict[str, Any]:
-    """Return one decision's money as a dict for JSON."""
     traffic = cost.decision.traffic
     return {
         **asdict(cost.decision.subject),
@@ -169,6 +188,7 @@ def money_json(cost: DecisionCost) -> dict[str, Any]:
         if cost.energy is None
         else dict(zip(("baseline", "arm"), map(asdict, cost.energy), strict=True)),
         "gain_per_watt": cost.gain_per_watt,
+        "memory": None if cost.memory is None else asdict(cost.memory),
         "headline": cost.headline,
         "missing": list(cost.missing),
     }

@@ -1,6 +1,6 @@
 """Costs in sentences and as rows of text, the same on a terminal, on a page and in a report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
@@ -8,8 +8,8 @@ from analysis.frames import number
 from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, BreakEven, Demand, Fleet
 from analysis.service.slo import Level
 from answers.cost.capacity import LoadService, ServiceCapacity, TradePoint
-from answers.cost.values import ArmCost, ArmEnergy, DecisionCost, SavedAmount, Terms
-from answers.decide.tables import TextRows, arm_at
+from answers.cost.values import ArmCost, ArmEnergy, CacheRoom, DecisionCost, SavedAmount, Terms
+from answers.decide.tables import TextRows, arm_at, traffic_short
 from answers.decide.values import Decision
 from answers.decide.words import at_load, left_on, saved
 from answers.wording import ORIGINS, UNKNOWN, between, interval, known, percent
@@ -129,6 +129,23 @@ def from_to(row: DecisionCost) -> str:
     if not row.decision.operating.drafts:
         return f"{before} USD per million output tokens at {row.load.text} without drafts"
     return f"{after} instead of {before} USD per million output tokens at {row.load.text}"
+
+
+def with_and_without(row: DecisionCost) -> str:
+    """Say what a million output tokens cost at the load that is spoken about, without drafts and with
+    the arm that is named there, whether or not it is taken."""
+    level, basis = row.decision.operating, row.basis
+    before, after = per_million(row.baseline), per_million(row.speculative)
+    if basis is None or before == UNKNOWN:
+        return "What a million output tokens cost with drafts and without is not known."
+    if not level.drafts:
+        curve = {(x.load, x.arm): usd(x.usd_per_million_output_tokens) for x in row.curve}
+        after = curve.get((level.stands_for or level.load, level.arm), UNKNOWN)
+    return (
+        f"A million output tokens cost {before} USD without drafts and "
+        f"{'an unknown amount' if after == UNKNOWN else f'{after} USD'} with {level.arm} "
+        f"{at_load(level)} on {traffic_short(row.decision)} ({short_usd(basis.usd_per_gpu_hour)} USD an hour for a {basis.unit})."
+    )
 
 
 def per_year(row: DecisionCost) -> str:
@@ -328,6 +345,12 @@ def break_evens(rows: Sequence[DecisionCost]) -> TextRows:
 
 
 NO_POWER = "No power of GPUs was recorded at these loads: draftboard run records it where nvidia-ml-py is installed."
+NO_CACHE = (
+    "No server told the size of its KV cache at these loads: vLLM says it in its metrics and in its log, "
+    "which draftboard run keeps."
+)
+#: A KV cache that holds this share less is smaller.
+LEAST_ROOM = 0.01
 HOW_ENERGY = (
     "Joules of the GPUs alone during the load, without → with speculation, from their power as the driver gives it. Output "
     "per watt: how many more output tokens a joule makes; positive is better. Prefill and decode are told "
@@ -352,7 +375,10 @@ def energies(rows: Sequence[DecisionCost]) -> TextRows:
              one.joules_of_decode)
             for one in row.energy
         )  # fmt: skip
-        pairs = [" → ".join(map(_joules, pair)) for pair in zip(*figures, strict=True)]
+        pairs = [
+            " → ".join(UNKNOWN if joules is None else f"{joules:.3g}" for joules in pair)
+            for pair in zip(*figures, strict=True)
+        ]
         watts = " → ".join(f"{one.watts:,.0f}" for one in row.energy)
         limits = " → ".join(map(_at_limit, row.energy))
         samples = " → ".join(str(one.samples) for one in row.energy)
@@ -362,8 +388,45 @@ def energies(rows: Sequence[DecisionCost]) -> TextRows:
     return header, lines
 
 
-def _joules(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.3g}"
+def rooms(rows: Sequence[DecisionCost]) -> Iterator[str]:
+    """Yield a sentence for each arm whose server and whose baseline's told the size of their KV cache, on
+    the first of the traffics that it serves."""
+    seen = set()
+    for row in rows:
+        if row.memory is not None and (row.arm, row.memory.tokens) not in seen:
+            seen.add((row.arm, row.memory.tokens))
+            yield room(row.arm, row.memory)
+
+
+def room(arm: str, memory: CacheRoom) -> str:
+    """Say what the draft takes from the KV cache, which requests queue for it, and what that costs."""
+    (old, new), fit = memory.tokens, memory.fit
+    if new >= old * (1 - LEAST_ROOM):
+        return f"{arm} takes no room from the KV cache that is worth telling: {new:,.0f} tokens, {old:,.0f} without."
+    text = (
+        f"{arm} leaves {percent(1 - new / old, sign=False)} less room in the KV cache: {new:,.0f} tokens, "
+        f"{old:,.0f} without, which is the longest request that fits. Of requests of {memory.request_tokens:,.0f} tokens {fit[1]:,} fit at once instead "
+        f"of {fit[0]:,} (computed): "
+    )
+    if fit[0] == 0:
+        return f"{text}none fits either."
+    if fit[0] == fit[1]:
+        return f"{text}none has to wait for it."
+    if memory.why_unknown is not None or memory.throughput is None:
+        return (
+            f"{text}from {fit[1] + 1:,} on it queues what the baseline would still serve; what that costs is "
+            f"unknown, since {memory.why_unknown}."
+        )
+    ends = memory.usd_per_million or memory.throughput
+    unit = "output tokens/s" if memory.usd_per_million is None else "USD per million output tokens"
+    digits = 0 if memory.usd_per_million is None else 3
+    figures = f"{ends[1]:,.{digits}f} {unit} with it, {ends[0]:,.{digits}f} without, with {fit[0]:,} at once"
+    if memory.worse_from is None:
+        return f"{text}from {fit[1] + 1:,} on it queues, and pays all the same ({figures}; between measured loads)."
+    return (
+        f"{text}from {memory.worse_from:,} at once queueing costs more than the draft saves ({figures}; between "
+        "measured loads)."
+    )
 
 
 def _at_limit(energy: ArmEnergy) -> str:

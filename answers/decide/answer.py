@@ -11,13 +11,13 @@ import pandas as pd
 
 from analysis.choice.gather import JudgingTerms, judged_settings, only
 from analysis.choice.judged import Judged, mixed
-from analysis.choice.operating import Choice, Wish, choice, spot_of, wish
-from analysis.choice.pick import taken
+from analysis.choice.operating import Choice, Wish, choice, neighbours, spot_of, wish
+from analysis.choice.pick import Server, taken
 from analysis.drafts.dynamic_k import DynamicTable
 from analysis.drafts.serve_line import serve_line, speculative_config, stated_config
 from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
 from analysis.frames import listed, numbered, plain
-from analysis.matching.arms import SYSTEM
+from analysis.matching.arms import BASELINE, SYSTEM
 from analysis.matching.comparison import Comparison
 from analysis.matching.guess import SOME_METHOD
 from analysis.service.slo import Slo, parse
@@ -49,11 +49,13 @@ from answers.decide.values import (
     Decisions,
     Forgone,
     MapLevel,
+    RunningServer,
     Saving,
 )
 from answers.ground import Ground, ground
 from warehouse import queries
 from warehouse.errors import InvalidInput
+from warehouse.loads import Load
 from warehouse.store import Reader
 
 
@@ -63,10 +65,15 @@ def decide(reader: Reader, question: DecideQuestion) -> Decisions:
     Raises InvalidInput for an SLO, a load or a mix that does not fit the results, and UnknownKey for a
     field in ``question.allow`` that pairs need not share anyway.
     """
+    return decide_on(grounds(reader, question), question)
+
+
+def grounds(reader: Reader, question: DecideQuestion) -> Ground:
+    """Return what the decisions on a question stand on, for ``decide_on``. Raises as ``decide``."""
     slo = None if question.slo is None else parse(question.slo)
     also = () if slo is None else tuple((one.metric, one.statistic) for one in slo.bounds)
     found = ground(reader, question.filters, question.allow, also)
-    return decide_on(replace(found, server_of=partial(_server_of, reader)), question)
+    return replace(found, server_of=partial(_server_of, reader))
 
 
 def _server_of(reader: Reader, cell_id: str) -> dict[str, Any]:
@@ -75,8 +82,11 @@ def _server_of(reader: Reader, cell_id: str) -> dict[str, Any]:
     return server | parsed
 
 
-def decide_on(known: Ground, question: DecideQuestion) -> Decisions:
-    """Decide as ``decide`` does, on results that were read already."""
+def decide_on(
+    known: Ground, question: DecideQuestion, running: RunningServer | None = None
+) -> Decisions:
+    """Decide as ``decide`` does, on results that were read already. ``running``: what is served now, which
+    the decisions are held against, with what its drafts yield where that is told."""
     slo = None if question.slo is None else parse(question.slo)
     asked = {int(setting) for setting in known.shown_pairs["setting"].unique()}
     systems = _systems(known.found)[1]
@@ -88,7 +98,9 @@ def decide_on(known: Ground, question: DecideQuestion) -> Decisions:
     terms = JudgingTerms(question.objective == "latency", slo, arms)
     every = judged_settings(found, sure, known.cells, known.acceptance, terms)
     judged = {setting: _as_measured(known, setting, one) for setting, one in every.items()}
-    deciding = _Deciding(known, question, judged, slo, wish(question.load))
+    if running is not None and running.lengths:
+        judged = {at: one.yielding(running.family, running.lengths) for at, one in judged.items()}
+    deciding = _Deciding(known, question, judged, slo, wish(question.load), running)
     shown = sorted(asked & set(judged))
     single = [one for setting in shown for one in deciding.on_dataset(setting)]
     blends = list(deciding.on_mixes(shown))
@@ -132,14 +144,15 @@ def _why_none(known: Ground, asked: set[int]) -> str:
 
 @dataclass(frozen=True)
 class _Deciding:
-    """A question with what it is answered from: the comparison, the judged settings, the service level
-    and the load that the reader speaks about."""
+    """A question with what it is answered from: the comparison, the judged settings, the service level,
+    the load that the reader speaks about, and what is served now."""
 
     known: Ground
     question: DecideQuestion
     judged: dict[int, Judged]
     slo: Slo | None
     load: Wish | None
+    running: RunningServer | None = None
 
     def on_dataset(self, setting: int) -> Iterator[Decision]:
         dataset = self._keys(setting).get("dataset")
@@ -227,6 +240,7 @@ class _Deciding:
             excluded=tuple(excluded_beside(known, keys)), saving=_saving(operating), forgone=lost,
             doubts=(*(f"{text}." for text in defects), *unreal, *engines, *others),
             config=config, serve=serve, headline="", paragraph="",
+            beaten=() if self.running is None else tuple(_beaten(made, self.running.arm)),
         )  # fmt: skip
         barred, once = barred_arms(known, case), decision.started_once
         how = "" if named.chooser is None else named.label.removeprefix(method).strip()
@@ -329,6 +343,28 @@ def _no_arm_gains(made: Choice) -> bool:
     may = (judged.grounds.open_to & judged.there)[:, columns]
     small = judged.adjusted[1][:, columns] < EQUIVALENCE
     return made.server.arm is None and not bool((may & ~small).any())
+
+
+def _beaten(made: Choice, arm: str) -> Iterator[tuple[Load, str | None]]:
+    """Yield, at the load that is spoken about or at both measured loads beside it, what is better there
+    than an arm: another one, the baseline where it is a loss or a likely one, or None."""
+    judged = made.judged
+    labels = [one.label for one in judged.field.candidates]
+    place = labels.index(arm) if arm in labels else None
+    loads = tuple(at for at, _ in made.spot.shares)
+    if made.spot.beside:
+        everyone = range(len(labels)) if place is None else [place]
+        value = made.spot.load.value or 0.0
+        loads = next(filter(None, (neighbours(judged, one, value) for one in everyone)), ())
+    for at in loads if place is not None or arm == BASELINE else ():
+        if place is not None and not judged.there[place, at]:
+            continue
+        other = judged.better(Server(place, (place,) * len(judged.loads)), at)
+        if other is not None:
+            yield judged.loads[at], labels[other]
+        else:
+            loses = place is not None and judged.words[place, at] in (LOSS, LIKELY_LOSS)
+            yield judged.loads[at], BASELINE if loses else None
 
 
 def _saving(operating: MapLevel) -> Saving | None:

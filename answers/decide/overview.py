@@ -241,6 +241,23 @@ class NamedSubject:
     lonely: bool = False
 
 
+#: Evidence -> the other one, whose answer may differ, and what that is called.
+_ELSEWHERE = {"gpu": ("cpu", "The CPU lab"), "cpu": ("gpu", "A GPU")}
+
+
+def other_hardware(
+    about: DecisionSubject, known: Iterable[NamedSubject]
+) -> tuple[str, NamedSubject] | None:
+    """Return why a CPU lab may say otherwise than a GPU, or a GPU otherwise than a CPU lab, and the first
+    subject that was measured there; None where nothing was."""
+    evidence, called = _ELSEWHERE.get(about.evidence or "", ("", ""))
+    why = (
+        f"{called} may say otherwise: what a draft costs beside a step of the model depends on hardware and "
+        "engine, so measure where you serve."
+    )
+    return next(((why, one) for one in known if one.about.evidence == evidence), None)
+
+
 @dataclass(frozen=True)
 class _SettingFacts:
     """What a setting with a shown speculative cell is about, whether it holds a baseline, and which

@@ -40,6 +40,16 @@ class DecideQuestion:
 
 
 @dataclass(frozen=True)
+class RunningServer:
+    """What is served now. ``arm``: its label; ``lengths``: tokens that a step of its ``family`` yields
+    with K = 1, 2, … as seen now, empty: as measured."""
+
+    arm: str
+    family: str = ""
+    lengths: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class DecisionSubject:
     """What a decision is about: one model on one hardware with one engine, in one study."""
 
@@ -219,7 +229,8 @@ class Decision:
     """Should this be served with speculation: with which arm, which K at which load, and what that
     saves. ``arm``: the one taken at the operating load, else the best one there (then the operating
     level's K is 0). ``levels`` is the load map, ``arms`` all arms at all loads. ``at_stake``: what
-    another arm could still bring at the operating load, at most (ratio); None: unknown."""
+    another arm could still bring at the operating load, at most (ratio); None: unknown. ``beaten``: where a
+    running server was held against it, loads and what is better there (None: nothing)."""
 
     subject: DecisionSubject
     traffic: DecidedTraffic
@@ -245,6 +256,7 @@ class Decision:
     serve: str | None
     headline: str
     paragraph: str
+    beaten: tuple[tuple[Load, str | None], ...] = ()
 
     @property
     def details(self) -> str:

@@ -17,14 +17,13 @@ from msgspec.json import encode
 from pydantic import ValidationError
 
 from answers.doors.parameters import problems_of
-from answers.doors.questions import QUESTIONS, answer_json
+from answers.doors.questions import QUESTIONS, Json, answer_json
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.json_text import json_text
 from warehouse.storage.current import not_fresh
 from warehouse.storage.question import VIEWS, Bounds, ask
 from warehouse.store import Reader
 
-Json = dict[str, Any]
 #: What answers the messages of agents, however they come.
 AgentsServer = Server[Any]
 Turn = Callable[[], AbstractContextManager[object]]
@@ -74,8 +73,10 @@ def answer(root: Path, name: str, words: Mapping[str, Any]) -> Json:
         values = [column.to_pylist() for column in result.rows.columns]
         # What is not a number becomes null, what JSON has no word for its text.
         rows: list[Any] = json.loads(encode(list(zip(*values, strict=True)), enc_hook=str))
-        columns = result.rows.column_names
-        return {"columns": columns, "rows": rows, "more": result.cut, "not_fresh": not_fresh(root)}
+        return {
+            "columns": result.rows.column_names, "rows": rows, "more": result.cut,
+            "not_fresh": not_fresh(root),
+        }  # fmt: skip
     asking = QUESTIONS.get(name)
     if asking is None:
         raise InvalidInput(f"There is no tool {name!r}; there are {', '.join([*QUESTIONS, SQL])}.")

@@ -145,11 +145,22 @@ class CostWords(DecideWords, PriceWords):
     )
     whole_instances: bool = Field(False, description="GPUs are rented by the instance only.")
     investment: _Positive | None = Field(None, description="USD spent once, for the break-even.")
+    request_tokens: int | None = Field(
+        None,
+        ge=1,
+        description="Tokens of a request, prompt and answer, for the room in the KV cache.",
+    )
 
     def terms(self) -> Terms:
         """Return how money is counted."""
         demand = self.tokens_per_day and Demand(self.tokens_per_day, self.peak_to_mean)
-        return Terms(self.paying(), demand or None, self.whole_instances, self.investment)
+        return Terms(
+            self.paying(),
+            demand or None,
+            self.whole_instances,
+            self.investment,
+            self.request_tokens,
+        )
 
 
 class SloWords(FilterWords):

@@ -183,14 +183,17 @@ def _badges(place: ForecastPlace) -> tuple[str, ...]:
 
 
 def _names_apart(firsts: Sequence[ForecastSubject]) -> list[str]:
-    """Return a name for each family, ``eagle3 (draft), model, TP 1, H200``; families of one name get
-    the facts of their systems that differ (a server's arguments one by one; the first facts say most),
-    or a number, so that no two are called the same."""
-    plain = []
+    """Return a name for each family, ``eagle3, model, TP 1, H200``; families of one name get their
+    drafts where these differ, the facts of their systems that differ (a server's arguments one by one;
+    the first facts say most), or a number, so that no two are called the same."""
+    plain, systems = [], []
     for one in firsts:
         place, size = one.place, f"TP {known(one.place.tensor_parallel_size)}"
-        plain.append(", ".join([place.family, known(place.model), size, known(place.gpu)]))
-    systems = [flat(dict(one.facts)) for one in firsts]
+        method, _, draft = place.family.rstrip(")").partition(" (")
+        plain.append(", ".join([method, known(place.model), size, known(place.gpu)]))
+        # Of a path its end tells most.
+        end = draft.rpartition("/")[2] or "not stated"
+        systems.append({"draft": end} | flat(dict(one.facts)))
     seen: Counter[str] = Counter()
     found = []
     for name, system in zip(plain, systems, strict=True):

@@ -123,7 +123,6 @@ class ForecastCost:
 
     @property
     def sentence(self) -> str:
-        """The basis of the cost, in a sentence."""
         return self.basis.sentence
 
 
@@ -185,7 +184,6 @@ class ForecastStep:
     beyond: bool
 
     def of(self, metric: str) -> ForecastFigure:
-        """Return the figure of one metric."""
         return next(figure for figure in self.figures if figure.metric == metric)
 
 

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from analysis.flags.lints import DECIDES_NOTHING
 from analysis.matching.comparison import improvement
 from analysis.metric_words import read_metric
 from analysis.published import claims_measured
 from analysis.published.claims import Claims, as_improvement, better_of, judge
 from analysis.published.claims_file import Row, Tables, read_claims
 from analysis.published.printed import Finding, decimal, follows, gains, measures, shown
-from answers.compare.answer import compare
+from answers.compare.answer import compare_on
 from answers.compare.values import ComparedArm, ComparedSetting, CompareQuestion, metric_name
 from answers.ground import ground
 from answers.published.values import (
@@ -32,7 +33,7 @@ from answers.published.values import (
     money_sums,
     study_headline,
 )
-from answers.wording import known, percent
+from answers.wording import SYNTHETIC, known, percent
 from warehouse import queries
 from warehouse.beside import published_tables
 from warehouse.catalogue import METRICS
@@ -68,7 +69,10 @@ def studies(reader: Reader, version: str = "") -> tuple[PublishedStudy, ...]:
         tables = read_claims(kept.text, kept.name)
         settings: tuple[ComparedSetting, ...] = ()
         if tables.model is not None:
-            settings = compare(reader, CompareQuestion(Filters(model=(tables.model,)))).settings
+            # What stands beside figures in print decides nothing, so acceptance may be set by hand.
+            filters = Filters(model=(tables.model,))
+            here = ground(reader, filters, barred=DECIDES_NOTHING - {"synthetic_acceptance"})
+            settings = compare_on(here, CompareQuestion(filters)).settings
         found.append(study(tables, judge(tables), settings))
     return tuple(found)
 
@@ -242,8 +246,8 @@ def _measured_in_printed_unit(arm: ComparedArm, line: PrintedLine) -> Iterator[M
     at_once = line.of if line.of.endswith(" at once") else None
     found += [
         MeasuredHere(
-            name, badges, line.of, one.reference.mean, one.arm.mean, one.improvement, one.low,
-            one.high, one.word,
+            name, badges, line.of, one.reference.mean, one.arm.mean, one.improvement,
+            *((one.low, one.high, one.word) if SYNTHETIC not in badges else (None, None, None)),
         )
         for one in arm.changes
         if (one.line, at_once) == (key, one.load.text if one.load else None)

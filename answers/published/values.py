@@ -214,6 +214,15 @@ class PublishedStudy:
         """The study's name with the badge."""
         return f"{self.name}  [{BADGE}]"
 
+    @property
+    def soundness(self) -> str:
+        """How many of its figures follow from what is printed beside them, in words."""
+        return (
+            f"{self.flagged} of {self.checked} figures do not follow from their own rows"
+            if self.mistakes
+            else f"All {self.checked} figures follow from their own rows"
+        )
+
     def meets(self, filters: Filters) -> bool:
         """Whether the filters keep the study. It has a model, a GPU and datasets, and nothing else
         that filters could ask for."""

@@ -64,11 +64,6 @@ def exclusion(event: Annotation) -> str:
     )
 
 
-def newest_first(notes: Iterable[PlacedNote]) -> tuple[PlacedNote, ...]:
-    """Sort by night, then by when it was written, the newest first."""
-    return tuple(sorted(notes, key=lambda one: (one.night, one.event.at), reverse=True))
-
-
 def by_night(notes: Iterable[PlacedNote]) -> tuple[tuple[str, str], ...]:
     """Return each night with all that was said of it and of its runs, in one line."""
     texts: dict[str, dict[str, None]] = {}
@@ -109,8 +104,6 @@ def of_series(
 def of_night(reader: Reader, night: str, study: str, noted: str) -> tuple[PlacedNote, ...]:
     """Return the notes on one night (``2026-11-21``) of a study and on its runs, and the exclusions
     of its runs; a night that measured nothing can be noted on as well. ``noted``: as above."""
-    if not noted:
-        return ()
     of_itself = [
         _placed(night, event)
         for event in annotations.read(reader.root)
@@ -148,7 +141,7 @@ def _said_of_cells(reader: Reader, cells: pd.DataFrame) -> tuple[PlacedNote, ...
         cells.loc[mine, "run_id"], cells.loc[mine, "source_id"], days[mine].fillna(UNKNOWN_NIGHT),
         strict=True,
     ):  # fmt: skip
-        of_runs.setdefault(annotations.run(run_id, source_id), {})[night] = None
+        of_runs.setdefault(annotations.AnnotationTarget(run_id, source_id), {})[night] = None
     studies = {study if isinstance(study, str) else None for study in cells["study"].unique()}
     found = []
     for event in events:

@@ -14,9 +14,9 @@ import pandas as pd
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.server_series import lines
 from answers.runs import notes
-from answers.wording import UNKNOWN, badge
+from answers.wording import UNKNOWN, badge, listed
 from warehouse import annotations, queries
-from warehouse.annotations import Annotation, AnnotationTarget, run
+from warehouse.annotations import Annotation, AnnotationTarget
 from warehouse.catalogue import counted
 from warehouse.filters import Filters
 from warehouse.loads import load_of
@@ -60,8 +60,7 @@ class RunRow:
 
     @property
     def target(self) -> AnnotationTarget:
-        """The run as a target of annotations."""
-        return run(self.run_id, self.source_id)
+        return AnnotationTarget(self.run_id, self.source_id)
 
     @property
     def excluded_text(self) -> str:
@@ -228,6 +227,32 @@ def _headline(runs: Sequence[RunRow], doubts: Sequence[CellDoubt]) -> str:
         f"{cells} measured in {counted(len(runs), 'run')}{where}: "
         f"{', '.join(trust) or 'nothing doubtful was found'}"
     )
+
+
+#: Evidence -> what so many cells were measured on, those that decide first.
+_MADE = {
+    "gpu": "on {}",
+    "cpu": "in the CPU lab",
+    "simulated": "simulated, not measured",
+    "mock": "against a mock server, without a model",
+    "dummy_weights": "with dummy weights, which decide nothing",
+    UNKNOWN: "nobody said on what",
+}
+
+
+def origins(reader: Reader, filters: Filters) -> str:
+    """Say how many of the cells were measured on what, and which are dummy, simulated or set by
+    hand: ``Of 28 cells: 16 on NVIDIA H200; 12 with dummy weights, which decide nothing.``"""
+    cells = queries.cells(reader, filters).to_pandas()
+    known = cells[["evidence", "gpu"]].astype(object).fillna(UNKNOWN)
+    gpus = known.groupby("evidence")["gpu"].agg(list).to_dict()
+    by_hand = int(cells["synthetic_acceptance"].eq(True).sum())
+    told = [
+        *(f"{len(gpus[kind]):,} {words.format(listed(sorted(set(gpus[kind]))))}"
+          for kind, words in _MADE.items() if kind in gpus),
+        *([f"{by_hand:,} of them with an acceptance set by hand"] if by_hand else []),
+    ]  # fmt: skip
+    return f"Of {counted(len(cells), 'cell')}: {'; '.join(told)}."
 
 
 def log_excerpt(run: RunRow) -> tuple[str, ...]:

@@ -72,7 +72,9 @@ def accept(reader: Reader, what: Meant, why: str, author: str) -> str:
         raise UnknownKey(
             f"None of these {len(meant):,} series has the night {what.night}; the last is {days[-1]}."
         )
-    target = annotations.night(what.night or days[-1], what.study, what.series)
+    target = annotations.AnnotationTarget(
+        night=what.night or days[-1], study=what.study, series=what.series
+    )
     annotations.add(reader.root, annotations.annotation("accept", target, why, author))
     return f"Accepted: {target.name}, for {len(meant):,} of {len(every):,} series."
 
@@ -296,22 +298,23 @@ def _headline(lines: Sequence[TrendLine], few: int) -> str:
         )
         if first.gain:
             sentence = f"{first.gain[:1].upper()}{first.gain[1:]} ({first.metric}, {dataset}), since {first.since}"
-        more = f"; {others:,} more of {len(long):,} series got worse" if others else ""
-        return f"{sentence}, {words.through(first.changed)}{more}"
-    every, since = f"{len(long):,} series", min(line.days[-1] for line in long)
+        more = f"; {others:,} more of {len(long):,} watched figures got worse" if others else ""
+        # Whose setting it is says its name.
+        return f"{sentence}, {words.through(first.changed).replace('server_args.', '')}{more}"
+    every, since = f"{len(long):,} watched figures", min(line.days[-1] for line in long)
     unsettled = sum(line.status == OPEN for line in long)
     if unsettled:
         return (
-            f"Nothing is shown to have got worse since {since}, but {unsettled:,} of {every} are "
-            "not settled"
+            f"Nothing is shown to have got worse since {since}, but too little is known of "
+            f"{unsettled:,} of {every}"
         )
     drifting = sum(line.drift is not None and line.drift.total < 0 for line in long)
     if drifting:
         return (
-            f"Nothing got worse beyond its budget since {since}, but {drifting:,} of {every} drift "
-            "downwards"
+            f"Nothing got worse by more than is fine since {since}, but {drifting:,} of {every} slowly "
+            "get worse"
         )
-    return f"Nothing got worse since {since}: in all {every} a regression is excluded"
+    return f"Nothing got worse since {since} by more than is fine, in any of {every}"
 
 
 def _summary(lines: Sequence[TrendLine], few: int) -> str:

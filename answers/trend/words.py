@@ -18,7 +18,7 @@ _MOVES = {"higher": ("faster", "slower"), "lower": ("better", "worse")}
 #: A smaller move of one side is not told (ratio).
 _MOVED = 0.01
 NOTHING = "Did something get worse? No night was measured yet"
-TOO_FEW = "Did something get worse? Not known yet: no series has three nights"
+TOO_FEW = "Did something get worse? Not known yet: nothing was measured in three nights"
 #: Why a series is judged as it is.
 WHY: "dict[Reason, str]" = {
     "one night": "there is one night only, so nothing to hold it against",

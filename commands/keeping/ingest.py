@@ -11,6 +11,8 @@ import click
 
 from commands.terminal import progress, whole_warehouse_option, working
 from warehouse.errors import DraftboardError, UnknownKey
+from warehouse.json_text import json_text
+from warehouse.storage.cache import warehouse_path
 
 if TYPE_CHECKING:
     from ingest.model import IngestOptions
@@ -118,7 +120,6 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
     that are a report, each also .gz or .zst, and for published-*.yaml, the tables of a published
     study. docs/ingest.md lists the load generators. What is known already is passed over.
     """
-    from warehouse.json_text import json_text
     from warehouse.storage.cache import inbox
 
     try:
@@ -177,8 +178,6 @@ def _require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
 
 def _show_health(given: dict[str, Any]) -> int:
     from warehouse.beside import complaint, read_health
-    from warehouse.json_text import json_text
-    from warehouse.storage.cache import warehouse_path
 
     try:
         health = read_health(warehouse_path(given["warehouse"]))
@@ -257,7 +256,6 @@ def _run(
     from ingest.discovery import find_units
     from ingest.model import Unit
     from ingest.pipeline import ingest_units, read_again, with_facts
-    from warehouse.storage.cache import warehouse_path
     from warehouse.store import open_writer
 
     root = warehouse_path(given["warehouse"])

@@ -242,7 +242,7 @@ def note(
     _refuse((run_id is None) == (night is None), "Name one of --run ID and --night YYYY-MM-DD.")
     _refuse(study and night is None, "--study goes with --night.")
     if night is not None:
-        target = annotations.night(f"{night:%Y-%m-%d}", study)
+        target = annotations.AnnotationTarget(night=f"{night:%Y-%m-%d}", study=study)
     else:
         target = find_run(_all_runs(root), str(run_id))
     event = annotations.annotation("note", target, str(text), author)
@@ -339,7 +339,7 @@ def _write(
     rows = _all_runs(root)
     if night is not None:
         targets = [
-            annotations.run(row["run_id"], row["source_id"])
+            annotations.AnnotationTarget(row["run_id"], row["source_id"])
             for row in rows
             if row["started_at"] and (row["started_at"] - NOON).date() == night.date()
             if study is None or row["study"] == study

@@ -16,10 +16,10 @@ from runners.executors.local import fitting
 from runners.measuring.guidellm import planned_command
 from runners.measuring.resume import Now, unlike
 from runners.planning.estimate import (
-    SECONDS_ALONE,
     Assumed,
     Node,
     PlanEstimate,
+    assumed_here,
     estimate,
     priced_node,
     read_recorded,
@@ -69,7 +69,7 @@ def server_by_hand(plan: Plan, launch: Launch) -> list[str]:
 @click.option(
     "--seconds-per-request",
     type=click.FloatRange(min=0.01),
-    help="Assumed at every load where nothing was recorded; else 7 s alone and more among others.",
+    help="Assumed at every load where nothing was recorded; else by what the GPU's memory yields, or 7 s.",
 )
 @click.option(
     "--parallel",
@@ -88,7 +88,8 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
 
     Example: draftboard plan studies/gpt-oss-120b-eagle3.yaml
     """
-    assumed = Assumed(given["seconds_per_request"])
+    each = given["seconds_per_request"]
+    assumed = Assumed(each, words=f"{each:g} s a request") if each else Assumed()
     laid_out, costs, found = planned(study, results, assumed, given["gpus"], given["parallel"])
     written = written_out(laid_out, results or Path("results"))
     refused = refusals(laid_out, tool(laid_out.study, "guidellm").version)
@@ -123,7 +124,7 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
         Table(header, [_row(launch) for launch in laid_out.launches]),
         "",
         f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches",
-        *_in_words(costs, assumed),
+        *_in_words(costs),
         *(f"warning: {warning}" for warning in warnings),
         *(f"will not run: {sentence}" for sentence in refused),
         *(f"\n# {label}\n{shlex.join(words)}" for label, words in (written if commands else ())),
@@ -149,7 +150,8 @@ def planned(
     here = len(visible(found, os.environ)) or None
     node = Node(gpus or priced_node(laid_out.study).gpus or here, servers)
     recorded = read_recorded(records_under(results) if results else ())
-    return laid_out, estimate(laid_out, recorded, assumed or Assumed(), node), found
+    assumed = assumed_here(laid_out, found, assumed or Assumed())
+    return laid_out, estimate(laid_out, recorded, assumed, node), found
 
 
 def measured_otherwise(laid_out: Plan, results: Path | None) -> tuple[str, ...]:
@@ -173,23 +175,14 @@ def _row(launch: Launch) -> tuple[str, ...]:
     )
 
 
-def _in_words(costs: PlanEstimate, assumed: Assumed) -> list[str]:
-    each = assumed.seconds_per_request
-    assumption = f"{SECONDS_ALONE:g} s a request alone, more among others"
-    if each:
-        assumption = f"{each:g} s a request"
-    how = {
-        "recorded": f"from {costs.recorded_cells} recorded cells",
-        "partly recorded": f"{costs.recorded_cells} cells from recorded durations, the others assumed",
-        "assumed": f"assumed: {assumption}, nothing recorded yet",
-    }[costs.basis]
+def _in_words(costs: PlanEstimate) -> list[str]:
     gpu_hours = f", {costs.gpu_hours:.1f} GPU-hours" if costs.gpu_hours else ""
     money = "no price in the study"
     if costs.usd is not None:
         money = f"{costs.usd:,.0f} USD ({costs.usd_basis})"
     disk = f"disk for the results: about {costs.disk_bytes / 1e6:,.0f} MB"
     if costs.side_by_side == 1:
-        return [f"about {costs.hours:.1f} h{gpu_hours} ({how})", f"cost: {money}", disk]
+        return [f"about {costs.hours:.1f} h{gpu_hours} ({costs.how})", f"cost: {money}", disk]
     gpus = "" if costs.gpus is None else f" on {costs.gpus} GPUs"
     beside = f"{gpus} with up to {costs.side_by_side} servers side by side"
     alone = f"{costs.sequential_hours:.1f} h"
@@ -198,7 +191,7 @@ def _in_words(costs: PlanEstimate, assumed: Assumed) -> list[str]:
     if costs.idle_share is not None:
         alone += f", and {costs.idle_share:.0%} of the {costs.gpus} GPUs' time idle"
     return [
-        f"about {costs.hours:.1f} h{beside}{gpu_hours} ({how})",
+        f"about {costs.hours:.1f} h{beside}{gpu_hours} ({costs.how})",
         f"cost: {money}",
         f"one after the other (--parallel 1): {alone}; the servers then do not disturb each other",
         disk,

@@ -1,4 +1,4 @@
-"""``draftboard reproduce``: measure the cell of a drop again, and say whether it comes out the same."""
+"""``draftboard runs reproduce``: measure the cell of a drop again, and say whether it comes out the same."""
 
 import json
 import re
@@ -233,7 +233,7 @@ def _kept(
 _EXIT = {"repeats": 0, "differs": 1, "likely differs": 2, "open": 2}
 _EPILOG = """\b
 Example:
-  draftboard reproduce results/laptop-lab/draft-k3/tp1/code/c4-r0@vllm0.32.0-guidellm0.8.1
+  draftboard runs reproduce results/laptop-lab/draft-k3/tp1/code/c4-r0@vllm0.32.0-guidellm0.8.1
 
 \b
 Exit status:

@@ -19,7 +19,14 @@ from runners.measuring.progress import Count, Progress, next_step, next_step_els
 from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun
 from runners.measuring.run import run_here
-from runners.planning.estimate import Node, duration_of, expected_seconds, read_recorded
+from runners.planning.estimate import (
+    Assumed,
+    Node,
+    assumed_here,
+    duration_of,
+    expected_seconds,
+    read_recorded,
+)
 from runners.planning.plan import (
     PlannedCell,
     doubts,
@@ -262,7 +269,8 @@ def _run(
     and what to do then."""
     to_run = asked.look().to_run
     recorded = read_recorded(records_under(asked.layout.results))
-    expected = expected_seconds(asked.plan, to_run, recorded)
+    here = assumed_here(asked.plan, survey(), Assumed())
+    expected = expected_seconds(asked.plan, to_run, recorded, here)
     node = Node()
     if isinstance(executor, Local):
         node = Node(len(executor.settings.gpus or ()) or None, executor.settings.parallel)

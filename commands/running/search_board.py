@@ -5,6 +5,7 @@ Where nobody named a warehouse and none is there, nothing is kept; where its fil
 the search goes on all the same.
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from warehouse.errors import DraftboardError
 from warehouse.storage.current import current_name
 
 
-class Telling:
+class Telling(AbstractContextManager["Telling"]):
     """Tells how a search stands. Around a search (``with``) it tells of its unforeseen end too.
 
     ``root``: the warehouse whose dashboards show it. ``named``: whether somebody named it, a folder on
@@ -47,9 +48,6 @@ class Telling:
     def over(self, now: LiveSearch) -> None:
         """Keep how the search ended, with its proof; the command itself prints it."""
         self._keep(board(now, datetime.now(UTC)))
-
-    def __enter__(self) -> "Telling":
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None

@@ -220,12 +220,18 @@ def answer(setting: ComparedSetting, line: MetricLine, chosen: str) -> str:
 
 
 def _axis(places: LoadPlaces, rows: pd.DataFrame) -> alt.X:
-    share = min((_LETTER * rows["end_label"].str.len().max() + 12) / _PLOT, _MOST_LABEL)
-    part = share / (1 - share)
+    share = label_room(rows["end_label"])
     if places.names:
-        return named_loads(places.names, max(len(places.names) - 1, 1) * part)
+        return named_loads(places.names, max(len(places.names) - 1, 1) * share)
     levels = places.levels
-    return loads(levels, max(max(levels) / min(levels), 2.0) ** part, "requests at once")
+    return loads(levels, max(max(levels) / min(levels), 2.0) ** share, "requests at once")
+
+
+def label_room(labels: pd.Series) -> float:
+    """Return how far an axis has to reach beyond its last mark, as a share of what lies between first and
+    last, so that labels at the ends of lines are not cut where the chart is narrow."""
+    share = min((_LETTER * labels.str.len().max() + 12) / _PLOT, _MOST_LABEL)
+    return float(share / (1 - share))
 
 
 def _changes(setting: ComparedSetting, line: MetricLine) -> list[tuple[str, ArmChange]]:

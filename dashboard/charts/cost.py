@@ -31,13 +31,12 @@ from dashboard.charts import (
     tip,
     title,
 )
+from dashboard.charts.compare import label_room
 
 BASELINE = "baseline"
 #: The name of the selection, and of the column that tells one point from another.
 CHOSEN, POINT = "chosen", "point"
 _HEIGHT, _FRONT_HEIGHT = 300, 360
-#: Room at the right for the names of the lines, as a factor of the log axis.
-_ROOM = 5.0
 #: Room above and below the curves, as a factor.
 _AROUND = 1.25
 #: Opacity of an arm that the decision does not take, and of a point that another one beats in both.
@@ -68,7 +67,12 @@ def cost_by_load(row: DecisionCost, slo: str | None) -> Chart:
     if rows.empty:
         return nothing(name)
     axis = "requests a second" if row.curve[-1].load.is_rate else "requests at once"
-    x = loads(sorted(rows["concurrency"].unique()), _ROOM, axis)
+    x = loads(
+        sorted(rows["concurrency"].unique()),
+        max(rows["concurrency"].max() / rows["concurrency"].min(), 2.0)
+        ** label_room(rows["end_label"]),
+        axis,
+    )
     low, high = _span(rows)
     y = alt.Y(
         field="usd", type="quantitative", title=None,
@@ -119,8 +123,10 @@ def _marks(row: DecisionCost) -> pd.DataFrame:
     rows = rows.sort_values(["arm", "concurrency"], ignore_index=True)
     last = rows.groupby("arm")["concurrency"].transform("max") == rows["concurrency"]
     named = last & (rows["strong"] == 1.0)
+    # The subtitle names the method.
+    method = row.arm.partition(" K=")[0]
     texts = [
-        f"{arm} {short_usd(usd)}" if end else ""
+        f"{arm.replace(f'{method} K=', 'K=')} {short_usd(usd)}" if end else ""
         for arm, usd, end in zip(rows["arm"], rows["usd"], named, strict=True)
     ]
     rows = rows.assign(end_label=texts, value=np.log(rows["usd"]))

@@ -28,7 +28,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from answers.doors.parameters import Page, schema_json
-from answers.doors.questions import QUESTIONS, AboutSubject, Asking, answer_json
+from answers.doors.questions import QUESTIONS, AboutSubject, Asking, Json, answer_json
 from answers.doors.rows import GENERATION, MEDIA, NOT_FRESH, encoded
 from dashboard.doors.access import User
 from dashboard.doors.addresses import AGENTS, METRICS, PROBLEM, base, handled, problem
@@ -47,7 +47,6 @@ from warehouse.store import Reader
 # questions.
 
 
-Json = dict[str, Any]
 #: The forms of an answer, by their media types.
 Form = Literal[
     "application/json", "text/csv", "application/vnd.apache.arrow.stream",
@@ -128,7 +127,6 @@ the speed of a GPU. Where a login is set up, send `Authorization: Bearer` with a
 
 
 def document() -> Json:
-    """Return the OpenAPI document."""
     return {
         "openapi": "3.1.0",
         "info": {

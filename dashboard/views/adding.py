@@ -278,8 +278,7 @@ def _answer(shelf: Shelf, filters: Filters, files: list[Any]) -> None:
     by_report = [any(cell.draft for cell in cells) for cells in read.values()]
     own_drafts = [None if r else draft for r, draft in zip(by_report, by_name, strict=True)]
     if any(own_drafts):
-        apart_names = ", ".join(dict.fromkeys(filter(None, own_drafts)))
-        st.caption(plain(_APART.format(apart_names)))
+        st.caption(plain(_APART.format(", ".join(dict.fromkeys(filter(None, own_drafts))))))
     more_facts = known_facts([files[at] for at in there])
     reports = []
     for at, fact, draft, own in zip(there, facts, own_drafts, more_facts, strict=True):

@@ -36,7 +36,7 @@ from dashboard.chosen import SubjectOffer, offer_of, one_of
 from dashboard.components import badged, explanation, grid, plain, segments, table, tabled
 from dashboard.downloads import figure_files, rows_menu
 from dashboard.filters import arms, cells, nothing
-from dashboard.links import cell_link, follow_first, lost, selected
+from dashboard.links import cell_link, choose, follow_first, lost, selected
 from dashboard.shelf import Shelf, ask, cached
 from dashboard.views import printed
 from warehouse.catalogue import METRICS, STATISTICS, counted, percentile_label
@@ -51,7 +51,8 @@ _NOTHING = "How do the arms compare? No result to compare yet."
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
-    """Draw the page: the subject that is chosen, a published study first."""
+    """Draw the page: the subject that is chosen; as on Decide what was measured on a GPU stands first, then
+    published studies."""
     studies = printed.kept(shelf, Filters())
     studied = {study.title: study for study in studies if study.meets(filters)}
     if cells(shelf, filters).empty and not studied:
@@ -70,6 +71,13 @@ def render(shelf: Shelf, filters: Filters) -> None:
         question = _question(arms(shelf, filters), filters, cells(shelf, filters))
     ours = _comparable(shelf, question)
     offer = _offer(shelf, question, studies, ours)
+    if (
+        studied
+        and "figure" in st.query_params
+        and not {_SUBJECT} & {*st.query_params, *st.session_state}
+    ):
+        # A link of when a published study stood first.
+        choose(_SUBJECT, next(iter(studied)))
     with choice:
         name = one_of("Subject", offer.names, _SUBJECT, offer.hidden)
     if name in studied:

@@ -1,5 +1,6 @@
 """Cost & capacity: what a token costs, what a year saves, which load meets a latency target."""
 
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -9,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from analysis.money.cost import MILLION, Demand
 from analysis.money.paying import PRICES, Paying
 from answers.cost import words
-from answers.cost.answer import cost, with_energy
+from answers.cost.answer import cost, with_energy, with_memory
 from answers.cost.capacity import (
     ArmCapacity,
     capacity,
@@ -298,6 +299,11 @@ def _folds(
             "fold_energy",
             partial(_energy, shelf, money[0]),
         )
+        fold(
+            "Memory: what the draft takes from the KV cache",
+            "fold_memory",
+            partial(_memory, shelf, money[0]),
+        )
     fold("Every point between a GPU and a user", "fold_points", partial(_points, shelf, scope))
     fold("Price list, with dates and sources", "fold_prices", _price_list)
 
@@ -331,6 +337,19 @@ def _energy(shelf: Shelf, costs: Costs) -> None:
         return
     table(tabled(header, rows), "decisions")
     st.caption(words.HOW_ENERGY)
+
+
+def _memory(shelf: Shelf, costs: Costs) -> None:
+    tokens = st.number_input(
+        "Tokens of a request, prompt and answer", min_value=1, value=None, step=1, key="request_tokens",
+        bind="query-params", placeholder="as measured",
+    )  # fmt: skip
+    terms = replace(costs.terms, request_tokens=tokens)
+    sentences = [*words.rooms(ask(shelf, with_memory, replace(costs, terms=terms)).rows)]
+    if not sentences:
+        st.caption(words.NO_CACHE)
+    for sentence in sentences:
+        st.markdown(plain(sentence))
 
 
 def _points(shelf: Shelf, filters: Filters) -> None:

@@ -3,9 +3,10 @@
 What is folded is made when a reader opens it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
@@ -14,12 +15,16 @@ from streamlit.delta_generator import DeltaGenerator
 
 from answers.compare import values
 from answers.compare.answer import compare
+from answers.cost.answer import cost
+from answers.cost.values import Terms
+from answers.cost.words import with_and_without
 from answers.decide import tables
 from answers.decide.answer import decide
-from answers.decide.overview import NamedSubject, Overview
-from answers.decide.values import DecideQuestion, Decision
+from answers.decide.overview import NamedSubject, Overview, other_hardware
+from answers.decide.values import DecideQuestion, Decision, Decisions
 from answers.ground import cells_kept
 from answers.predict.acceptance import accepted, accepted_in, rule_rows, rules
+from answers.runs.read import origins
 from dashboard import welcome
 from dashboard.charts import Drawing, specification
 from dashboard.charts import decide as charts
@@ -41,7 +46,6 @@ from dashboard.chosen import (
     say_gone,
     tiles,
     traffics,
-    where_measured,
 )
 from dashboard.components import fold, plain, table, texts
 from dashboard.downloads import charts_menu, report_button, rows_menu
@@ -82,7 +86,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     decision = choice if isinstance(choice, ChosenDecision) and lost is None else None
     study = studied.get(str(st.session_state.get(SUBJECT)))
     if decision is not None:
-        _show(shelf, decision, top)
+        _show(shelf, decision, top, _in_short(shelf, filters, decision, known.values()))
     elif isinstance(choice, str):
         top.header(plain(_UNKNOWN))
         top.info(plain(choice))
@@ -99,8 +103,6 @@ def render(shelf: Shelf, filters: Filters) -> None:
         printed.overview(study)
     with top:
         offer.say_default(SUBJECT)
-        if decision is not None:
-            where_measured(known.values())
     with above if welcome.drops_files() else st.container():
         adding.folded(shelf, filters)
     if decision is not None:
@@ -119,7 +121,34 @@ def _none(shelf: Shelf, question: DecideQuestion) -> None:
         table(texts(values.UNMATCHED_HEADER, values.unmatched_rows(lonely)), "rows")
 
 
-def _show(shelf: Shelf, decision: ChosenDecision, top: DeltaGenerator) -> None:
+def _in_short(
+    shelf: Shelf, filters: Filters, decision: ChosenDecision, known: Iterable[NamedSubject]
+) -> Iterator[str]:
+    """Yield, as markdown, what a million tokens cost, what was measured and what was not, and why other
+    hardware may say otherwise."""
+    (row,) = cost(Decisions((decision.one,)), Terms()).rows
+    shown = {SUBJECT: decision.about.name, TRAFFIC: decision.traffic, LOAD: decision.question.load}
+    yield (
+        f"**Cost:** {plain(with_and_without(row))} [How so?]"
+        f"(cost?{urlencode({name: value for name, value in shown.items() if value})})"
+    )
+    yield (
+        f"**Measured:** {plain(ask(shelf, origins, filters))} All but a GPU's carry a badge. "
+        "[Every run](data)"
+    )
+    for study in printed.kept(shelf, Filters()):
+        yield (
+            f"**Published, not measured here:** [{plain(study.soundness)}]"
+            f"(compare?{urlencode({'subject': study.title})})"
+        )
+    other = other_hardware(decision.one.subject, known)
+    if other is not None:
+        yield (f"**Elsewhere:** {plain(other[0])} [See it](?{urlencode({SUBJECT: other[1].name})})")
+
+
+def _show(
+    shelf: Shelf, decision: ChosenDecision, top: DeltaGenerator, in_short: Iterable[str]
+) -> None:
     overview, one = decision.overview, decision.one
     st.set_page_config(page_title=f"{TITLE}: {overview.name}")
     # Several sentences where the sizes that lead differ and nobody chose one.
@@ -135,6 +164,7 @@ def _show(shelf: Shelf, decision: ChosenDecision, top: DeltaGenerator) -> None:
         alt = f"Output tokens per second over the load. {charts.served_title(one)}."
         places[0].vega_lite_chart(drawn[SERVED], alt=alt)
     tiles(one)
+    st.markdown("  \n".join(in_short))
     paste(one)
     with st.container(horizontal=True):
         report_button(shelf, decision.question, overview.name)

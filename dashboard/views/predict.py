@@ -128,6 +128,10 @@ def _arms(shelf: Shelf, filters: Filters) -> tuple[DraftFamily, ...]:
 def _measured(
     shelf: Shelf, filters: Filters, kept: tuple[DraftFamily, ...], offer: SubjectOffer
 ) -> None:
+    # An arm was once called with its draft, by path.
+    former = {a.name.replace(a.family.partition(" (")[0], a.family, 1): a.name for a in kept}
+    if st.query_params.get(_ARM) in former.keys() - former.values():
+        st.session_state[_ARM] = former[st.query_params[_ARM]]
     top, below = st.container(), st.container()
     arms, (left, right) = {arm.name: arm for arm in kept}, st.columns([3, 1])
     with left:
@@ -250,7 +254,7 @@ def _draft(drafts: tuple[DraftAcceptance, ...], family: DraftFamily, note: str) 
         else:
             measure = _MEASURES[segments("Measure", list(_MEASURES), "draft_measure")]
         k = int(segments("K", [str(k) for k in ks], "draft_k")) if over != "k" else ks[0]
-    title = (f"{headline(drafts, k)}{note}", f"{family.family}; a line per dataset")
+    title = (f"{headline(drafts, k)}{note}", f"{family.name.partition(',')[0]}; a line per dataset")
     drawing = specification(
         forecast.acceptance(
             lines(drafts, AcceptanceQuestion(over, measure, k)),

@@ -66,15 +66,14 @@ def _dots(study: PublishedStudy) -> Drawing:
 def _mistakes_and_money(study: PublishedStudy) -> None:
     count = len(study.mistakes)
     if count:
-        text = f"{study.flagged} of {study.checked} figures do not follow from their own rows"
-        with st.expander(f"{text}: {counted(count, 'error')}"):
+        with st.expander(f"{study.soundness}: {counted(count, 'error')}"):
             for mistake in study.mistakes:
                 first, *more = mistake.figures
                 st.markdown(f"**{plain(first)}**  \n{plain(mistake.sentence)}")
                 if more:
                     st.markdown("\n".join(f"- {plain(text)}" for text in more))
     else:
-        st.caption(f"All {study.checked} figures follow from their own rows.")
+        st.caption(f"{study.soundness}.")
     if study.money:
         with st.expander("Money, as printed and recomputed"):
             rows = [(m.name, m.printed, m.recomputed, m.on_own_gpus or "–") for m in study.money]

@@ -1,5 +1,5 @@
-"""Trends: did something get worse, since when, and with what? One series over its nights; folded the
-searches, one release against another, and the last nights."""
+"""Trends: did something get worse, since when, and with what? One series over its nights; folded what runs in
+production, the searches, one release against another, and the last nights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +14,12 @@ from streamlit.delta_generator import DeltaGenerator
 
 from analysis.frames import number
 from analysis.nightly.regressions import AcceptedNight, budgets, comparable_releases
+from answers.live import values as standing
 from answers.runs import notes
 from answers.runs import read as read_runs
 from answers.search import board, words
 from answers.trend import answer, nights
+from answers.trend.upgrade import both_measured, upgrade, upgrade_rows
 from dashboard import annotating
 from dashboard.charts import Drawing, specification
 from dashboard.charts.trends import MOST_ROWS, forest, run_chart
@@ -39,7 +41,7 @@ from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import nothing
 from dashboard.links import cell_link, selected
 from dashboard.shelf import Shelf, ask, cached
-from warehouse import beside
+from warehouse import annotations, beside
 from warehouse.filters import Filters
 
 TITLE = "Trends"
@@ -86,6 +88,10 @@ _HOW_SEARCHES = (
     "speed of the median request, where latency is what it is for) against the baseline, as expected "
     "after all launches so far, from the dataset and load where it is smallest to the one where it is largest. Of the "
     "filters, study and days choose searches."
+)
+_HOW_PRODUCTION = (
+    "draftboard live --record reads the counters of servers in production and holds what their drafts yield, "
+    "and the requests in flight, against what was decided on. Of the filters, study, model, GPU and days choose looks."
 )
 #: Nights that can be chosen at once; the others are behind filters.
 _MOST_NIGHTS = 200
@@ -139,7 +145,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
             st.markdown(plain(trend.summary))
     if known.places:
         _series(shelf, watching, known, controls[1:])
-        label = f"All {len(judged):,} series that are judged, worst first"
+        label = f"All {len(judged):,} watched figures, worst first"
         fold(label, "all_series", partial(_every_series, trend))
     elif trend.lines or trend.few:
         st.info(
@@ -149,6 +155,9 @@ def render(shelf: Shelf, filters: Filters) -> None:
         st.info("No good cell with a known start matches, so there is no night to draw.")
     else:
         nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+    looks = standing.chosen(annotations.standings(Path(shelf.root)), filters)
+    if looks:
+        fold(plain(standing.headline(looks[0])), "production", partial(_production, looks))
     boards = _searches(shelf.root, filters)
     if boards:
         at_work = any(each.expected_min is not None for each in boards)
@@ -197,7 +206,7 @@ def _series(
     metric = selected("Metric", list(known.places), "line", controls[0])
     places = known.places[metric]
     offered = list(places)[:MOST_SERIES]
-    name = selected("Series, worst first", offered, "series", controls[1])
+    name = selected("Watched figure, worst first", offered, "series", controls[1])
     line, version = places[name], annotating.notes_version(shelf)
     asked = (watching.filters, line.about, version)
     noted = ask(shelf.with_excluded(), notes.of_series, *asked) if version else ()
@@ -297,6 +306,18 @@ def file_rows(lines: Sequence[answer.TrendLine]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+# --- What runs in production, as ``draftboard live --record`` found it.
+
+
+def _production(looks: Sequence[Sequence[annotations.RecordedStanding]]) -> None:
+    st.caption(_HOW_PRODUCTION)
+    for place, records in enumerate(looks):
+        # What the first is about stands above the fold.
+        about = f"{standing.headline(records)}. " if place else ""
+        st.markdown(plain(f"{about}{records[0].sentence}"))
+        table(texts(*standing.record_rows(records)), "looks")
+
+
 # --- The searches that measure, or measured last. One that goes on makes no new generation.
 
 
@@ -339,6 +360,7 @@ def _search(root: str, filters: Filters) -> None:
 
 
 def _releases(shelf: Shelf, filters: Filters) -> None:
+    _upgrades(shelf, filters)
     st.caption(_BOTH)
     known = comparable_releases(ask(shelf, answer.watched, filters).series)
     if not known:
@@ -361,6 +383,15 @@ def _releases(shelf: Shelf, filters: Filters) -> None:
     st.vega_lite_chart(chart, alt=found.headline)
     st.caption("Points: change of the newer release; bars: 95 % interval. Right of zero is better.")
     charts_menu("releases", titled([chart]))
+
+
+def _upgrades(shelf: Shelf, filters: Filters) -> None:
+    """Show what `draftboard release` says of versions whose launches took turns."""
+    for before, after in ask(shelf, both_measured, filters):
+        found = ask(shelf, upgrade, filters, before, after)
+        if found is not None and not found.doubts:
+            st.markdown(plain(found.paragraph))
+            table(texts(*upgrade_rows(found)), "figures")
 
 
 @cached

@@ -11,7 +11,7 @@ from typing import Any
 
 from ingest.formats import sglang_bench
 from ingest.formats.sglang_bench import facts_of
-from ingest.formats.vllm_bench import BenchFields, acceptance, latencies, load_of, means
+from ingest.formats.vllm_bench import BenchFields, acceptance, facts_of_load, latencies, means
 from ingest.level import LevelReport, cells_of, left_out, reported
 from ingest.model import Context, FileContent, Parsed, head_of_file
 from ingest.stated import count, part, shown
@@ -67,7 +67,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
     results = _results(content.data)
     loads: dict[str, int] = {}
     for line, fields in results:
-        before = loads.setdefault(repr(load_of(_bench(fields))), line)
+        before = loads.setdefault(repr(facts_of_load(_bench(fields))), line)
         if before != line:
             raise InvalidInput(
                 f"This text holds results of the same load at lines {before} and {line}, and does not say "
@@ -160,7 +160,7 @@ def _level(fields: dict[str, Any]) -> LevelReport:
     bench = _bench(fields)
     is_sglang = bench.backend is not None
     facts = facts_of({"backend": bench.backend}) if is_sglang else {}
-    facts |= {"load_profile": None, "concurrency": None} | load_of(bench)
+    facts |= {"load_profile": None, "concurrency": None} | facts_of_load(bench)
     drafts, values = tuple(acceptance(bench)), list(_reported(fields, bench))
     if bench.completed != 0 and {one.metric for one in values} <= _NO_SPEED:
         raise InvalidInput("This result prints no throughput and no latency: copy the whole text.")

@@ -200,7 +200,7 @@ def level_of(result: BenchResult) -> LevelReport:
             # The server has one counter for each position of a step.
             "num_speculative_tokens": len(bench.spec_decode_per_position_acceptance_rates or ())
             or None,
-            **load_of(bench),
+            **facts_of_load(bench),
         },
         reported=_reported(result, errored),
         completed=bench.completed,
@@ -398,7 +398,7 @@ _FORMATS = {"openai-chat": "chat_completions"} | dict.fromkeys(
 )
 
 
-def load_of(bench: BenchFields) -> dict[str, Any]:
+def facts_of_load(bench: BenchFields) -> dict[str, Any]:
     """Return the load's facts; a rate that grows is a trace of its own, where its bounds are known."""
     limit, rate = bench.max_concurrency, _rate(bench.request_rate)
     if bench.ramp_up_strategy is not None and bench.ramp_up_start_rps is None:

@@ -11,14 +11,11 @@ from runners.checks.finding import (
     CheckFinding,
     Situation,
     VllmAbilities,
-    configurations,
-    draft_key,
     of_study,
     of_vllm,
-    target_key,
 )
 from runners.checks.software import datasets, loads
-from runners.planning.plan import Plan, make_plan
+from runners.planning.plan import Plan, configurations, draft_key, make_plan, target_key
 from runners.planning.study_file import Study
 from runners.probes import interpreter
 from runners.serving.engines import PORT, Tool, engine_of, server_command, tool
@@ -44,6 +41,7 @@ CHECKS: dict[str, Check] = {
     "datasets": of_study(datasets),
     "ports": machine.ports,
     "disk": machine.disk,
+    "time": of_study(machine.duration),
 }
 _ENGINE_S, _HUB_S = 300.0, 120.0
 

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from runners.planning.plan import Launch, Plan
-from runners.planning.study_file import Study
+from runners.planning.plan import Launch, Plan, draft_key, target_key
 from runners.serving.engines import Tool
 from runners.surroundings.machine import Gpu, Survey
 from runners.surroundings.models import ModelFiles
@@ -67,7 +66,6 @@ class Situation:
         return None if for_cpu is None else not for_cpu
 
     def target(self, plan: Plan) -> ModelFiles | None:
-        """Return the files of the study's target."""
         return self.models.get(target_key(plan.study))
 
     def draft(self, plan: Plan, launch: Launch) -> ModelFiles | None:
@@ -94,28 +92,6 @@ def of_study(find: StudyCheck, engines: tuple[str, ...] = ()) -> Check:
 def of_vllm(find: StudyCheck) -> Check:
     """Make a check of studies for vLLM alone, by how it reads its arguments and what it needs."""
     return of_study(find, ("vllm",))
-
-
-def target_key(study: Study) -> tuple[str, str | None]:
-    """Return (model, revision) of the target."""
-    return study.located(study.target.model), study.target.revision
-
-
-def draft_key(study: Study, launch: Launch) -> tuple[str, str | None] | None:
-    """Return (model, revision) of a launch's draft; None where nothing is loaded for it."""
-    config: dict[str, Any] = study.drafting(launch.variant) or {}
-    if config.get("model") is None:
-        return None
-    revision = config.get("revision")
-    return str(config["model"]), None if revision is None else str(revision)
-
-
-def configurations(plan: Plan) -> list[Launch]:
-    """Return one launch of each server configuration: repeats ask for the same again."""
-    first: dict[tuple[str, int], Launch] = {}
-    for launch in plan.launches:
-        first.setdefault((launch.variant.name, launch.tensor_parallel_size), launch)
-    return list(first.values())
 
 
 def name_of(launch: Launch) -> str:

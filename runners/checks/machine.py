@@ -1,4 +1,4 @@
-"""What the machine has: GPUs, cores, ports, disk."""
+"""What the machine has: GPUs, cores, ports, disk, and how long it will take."""
 
 import os
 import shutil
@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from runners.checks.finding import CheckFinding, Situation
-from runners.planning.estimate import Assumed, RecordedDurations, estimate
-from runners.planning.plan import gpus_needed
+from runners.planning.estimate import Assumed, Node, RecordedDurations, estimate, read_recorded
+from runners.planning.plan import Plan, gpus_needed
+from runners.surroundings.layout import records_under
 from runners.surroundings.machine import NO_BINDING, Gpu, usable_cores
-from runners.surroundings.models import GIB, gib, hub_cache
+from runners.surroundings.models import GIB, ModelFiles, gib, hub_cache
 
 # --- GPUs: enough of them, of one kind, free, at full power, and of a CUDA that this vLLM knows.
 
@@ -231,7 +232,7 @@ def disk(situation: Situation) -> Iterator[CheckFinding]:
             "ok", f"{gib(free)} of disk is free at {situation.results}; {gib(needed)} is enough."
         )
     missing = [m for m in situation.models.values() if m.origin == "hub" and m.weight_bytes]
-    if missing:
+    if missing and not (plan is not None and plan.study.makes_weights_up):
         needed = sum(model.weight_bytes or 0 for model in missing)
         free = shutil.disk_usage(_existing(hub_cache(situation.env))).free
         names = ", ".join(model.model for model in missing)
@@ -257,6 +258,18 @@ def disk(situation: Situation) -> Iterator[CheckFinding]:
             f"{_SHARED} has {gib(size)}, which is little for a server on several GPUs.",
             "Start the container with --ipc=host or --shm-size=8g.",
         )
+
+
+def duration(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
+    """Say how long the study will take here, by results that lie there and by its GPUs."""
+    gpus = () if situation.on_gpu is False else situation.gpus
+    assumed = Assumed().on_gpu(
+        plan, [gpu.name for gpu in gpus],
+        lambda *key: situation.models.get(key) or ModelFiles(key[0], "nowhere"),
+    )  # fmt: skip
+    recorded, node = read_recorded(records_under(situation.results)), Node(len(gpus) or None)
+    found = estimate(plan, recorded, assumed, node)
+    yield CheckFinding("ok", f"About {found.hours:.1f} h in all ({found.how}).")
 
 
 def _existing(folder: Path) -> Path:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from runners.checks.finding import CheckFinding, Situation, configurations, method_of, name_of
-from runners.planning.plan import Launch, Plan
+from runners.checks.finding import CheckFinding, Situation, method_of, name_of
+from runners.planning.plan import Launch, Plan, configurations
 from runners.planning.study_file import Study
 from runners.surroundings import machine, models
 
@@ -120,11 +120,9 @@ def memory(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     target = situation.target(plan)
     if target is None:
         return
-    given = plan.study.target.engine_args
-    # vLLM makes up such weights itself, the draft's too.
-    dummy = "dummy" in {given.get("load-format"), given.get("load_format")}
+    made_up = plan.study.makes_weights_up
     for model in situation.models.values():
-        if model.config is None or not (model.weight_bytes or dummy):
+        if model.config is None or not (model.weight_bytes or made_up):
             missing = "config.json" if model.config is None else "whole set of weight files"
             why = model.reason or f"{model.folder} has no {missing}"
             fix = "Correct the path in the study, or make the model (docs/lab.md for the lab's)."

@@ -8,14 +8,13 @@ from runners.checks.finding import (
     CheckFinding,
     Situation,
     Status,
-    configurations,
     method_of,
     name_of,
 )
 from runners.measuring.guidellm import NEWEST, OLDEST
 from runners.measuring.record import server_args
 from runners.planning.loads import Dataset, Hub
-from runners.planning.plan import Launch, Plan, doubts, refusals
+from runners.planning.plan import Launch, Plan, configurations, doubts, refusals
 from runners.planning.study_file import SWITCHES, Study, Switch
 from runners.probes import interpreter
 from runners.serving.engines import Kind, Tool, engine_of

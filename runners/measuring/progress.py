@@ -118,7 +118,6 @@ class Progress:
         self.say(f"{cell.key}: {ended} [{self._count}]")
 
     def say(self, line: str) -> None:
-        """Print a line."""
         self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def draw(self) -> Table | Text:

@@ -305,7 +305,6 @@ def _named(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Record:
-    """Return the record of one attempt at a cell."""
     study, problem, known = setting.study, attempt.problem, setting.known
     if setting.server_command and known.get("model_revision") is None:
         # Unknown until the server's own start fetched the models.

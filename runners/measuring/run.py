@@ -239,7 +239,8 @@ def keep_counters(url: str, path: Path) -> str:
     try:
         text = fetch(f"{url}/metrics", 30.0)
     except BadStatus as error:
-        if error.unknown_route:
+        # The server has no such address, or does not show it to us.
+        if error.denied or error.status in (404, 405, 501):
             return ""
         raise
     path.write_text(text, encoding="utf-8")

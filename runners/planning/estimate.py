@@ -2,15 +2,28 @@
 
 import heapq
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, median
-from typing import Literal
+from typing import Any, Literal
 
-from runners.planning.plan import Launch, Plan, PlannedCell, gpus_needed, trace_of
+from runners.planning.plan import (
+    Launch,
+    Plan,
+    PlannedCell,
+    configurations,
+    draft_key,
+    gpus_needed,
+    target_key,
+    trace_of,
+)
+from runners.planning.speculation import expected_length
 from runners.planning.study_file import Study
+from runners.surroundings import models
 from runners.surroundings.layout import json_object
+from runners.surroundings.machine import Survey, memory_bandwidth, visible
 from warehouse.loads import Load, load_of
 
 # --- Launches side by side on the GPUs of one node: whether a study allows it, and how long it takes.
@@ -63,6 +76,38 @@ def duration_of(plan: Plan, node: Node) -> Callable[[Mapping[str, float]], float
     return lasts
 
 
+# --- A request on a GPU whose memory is known: a step takes as long as its reads, and a little more.
+#
+# What it takes more was fitted to the 28 cells of examples/h200 (vLLM 0.26): docs/running.md says how well.
+
+
+#: Seconds that each pass through a model takes beside its reads, and each request in it, its prefill included;
+#: how many times as long a byte of a mixture's expert takes (gpt-oss in MXFP4, which Hopper has to unpack).
+PASS_S, IN_PASS_S, EXPERT = 0.002, 0.000_035, 3.0
+#: Seconds of a cell beside its load, and of a start beside its weights, of which bytes are loaded in a second.
+BESIDE_LOAD_S, BESIDE_WEIGHTS_S, LOADED_BYTES = 16.0, 60.0, 1e9
+#: Nobody has counted the tokens of the prompts before the first run.
+PROMPT_TOKENS = 256
+
+
+def request_s(
+    held: models.MemoryEstimate,
+    bandwidth: float,
+    config: Mapping[str, Any],
+    at_once: int,
+    answer: int,
+) -> float:
+    """Return the seconds of a request with an answer of so many tokens, among so many. ``held``: what lies
+    in the memory of each GPU, ``bandwidth``: the bytes that it yields in a second, ``config``: how the arm
+    speculates."""
+    k = config.get("num_speculative_tokens") or 0
+    drafting = 0 if config.get("method") in ("ngram", "suffix") else k
+    cache = at_once * (held.cache_bytes(PROMPT_TOKENS + answer // 2) or 0)
+    read = held.read_by(at_once * (1 + k), EXPERT) + drafting * (held.draft_bytes or 0) + cache
+    beside = (1 + drafting) * (PASS_S + at_once * IN_PASS_S)
+    return answer / expected_length(config) * (read / bandwidth + beside)
+
+
 # --- What a plan will take: time, GPU-hours, money, disk; from recorded cells where there are some.
 
 
@@ -82,9 +127,56 @@ BYTES_PER_REQUEST = 9_000
 class Assumed:
     """What is taken for granted where no cell was recorded."""
 
-    #: At every load; None: as published, longer where more are in flight.
+    #: At every load; None: by what a step reads, else as published, longer where more are in flight.
     seconds_per_request: float | None = None
     seconds_per_start: float = SECONDS_PER_START
+    #: Bytes a second of a GPU's memory, and what lies in it, by arm and tensor parallel size.
+    bandwidth: float = 0.0
+    held: Mapping[tuple[str, int], models.MemoryEstimate] = field(default_factory=dict)
+    #: How long a request is taken to last, and why.
+    words: str = f"{SECONDS_ALONE:g} s a request alone, more among others"
+
+    def on_gpu(
+        self, plan: Plan, gpus: Sequence[str], find: Callable[..., models.ModelFiles]
+    ) -> "Assumed":
+        """Return the same with the steps of every server on the GPU that the study names, else on the
+        first of ``gpus``; where they cannot be known, with the reason. ``find``: a model's files by its
+        name and revision."""
+        study, gpu = plan.study, plan.study.gpu or next(iter(gpus), None)
+        launches = [each for each in configurations(plan) if gpus_needed(study, each)]
+        if self.seconds_per_request is not None or gpu is None or not launches:
+            return self
+        bandwidth = memory_bandwidth(gpu)
+        if bandwidth is None:
+            return replace(
+                self, words=f"{self.words}, since the bandwidth of {gpu} is not known here"
+            )
+        held = {
+            (each.variant.name, each.tensor_parallel_size): models.memory_estimate(
+                find(*target_key(study)), find(*draft) if (draft := draft_key(study, each)) else None,
+                each.tensor_parallel_size, study.engine_arguments(each.variant),
+                each.variant.speculative_config,
+            )
+            for each in launches
+        }  # fmt: skip
+        if any(None in (each.weights, each.target_cache) for each in held.values()):
+            return replace(
+                self, words=f"{self.words}, since files that tell a step's bytes are missing"
+            )
+        first, answer = next(iter(held.values())), study.request.max_tokens or ANSWER_TOKENS
+        alone = request_s(first, bandwidth, {}, 1, answer)
+        words = f"{alone:.2g} s a request alone, by what a step reads at the {bandwidth / 1e12:g} TB/s of {gpu}"
+        return replace(self, bandwidth=bandwidth, held=held, words=words)
+
+
+def assumed_here(plan: Plan, found: Survey, assumed: Assumed) -> Assumed:
+    """Return what is assumed of a study's requests by the GPUs and the model files of this machine."""
+    env = {**os.environ, **plan.study.environment}
+    return assumed.on_gpu(
+        plan,
+        [gpu.name for gpu in visible(found, env)],
+        lambda model, revision: models.find(model, revision, env),
+    )
 
 
 @dataclass(frozen=True)
@@ -115,6 +207,8 @@ class PlanEstimate:
     #: Whether the durations were recorded, for all cells or for some.
     basis: Literal["recorded", "partly recorded", "assumed"]
     recorded_cells: int
+    #: What the durations stand on, in words.
+    how: str
 
 
 def estimate(
@@ -127,9 +221,11 @@ def estimate(
     study, price = plan.study, plan.study.price
     node = node or priced_node(study)
     cells = {cell.key: _cell_seconds(study, cell, recorded, assumed) for cell in plan.cells}
-    start = median(recorded.starts) if recorded.starts else assumed.seconds_per_start
     took = [
-        (launch, sum((cells[cell.key][0] for cell in launch.cells), start))
+        (
+            launch,
+            sum((cells[cell.key][0] for cell in launch.cells), _start_s(launch, recorded, assumed)),
+        )
         for launch in plan.launches
     ]
     sequential_hours = sum(seconds for _, seconds in took) / 3600
@@ -148,6 +244,11 @@ def estimate(
     basis: Literal["recorded", "partly recorded", "assumed"] = "assumed"
     if recorded_cells:
         basis = "recorded" if recorded_cells == len(cells) else "partly recorded"
+    how = {
+        "recorded": f"from {recorded_cells} recorded cells",
+        "partly recorded": f"{recorded_cells} cells from recorded durations, the others assumed",
+        "assumed": f"assumed: {assumed.words}, nothing recorded yet",
+    }[basis]
     alone_gpu_hours = (node.gpus or 0) * sequential_hours
     return PlanEstimate(
         hours=hours,
@@ -162,6 +263,7 @@ def estimate(
         disk_bytes=sum(BYTES_PER_CELL + BYTES_PER_REQUEST * cell.prompts for cell in plan.cells),
         basis=basis,
         recorded_cells=recorded_cells,
+        how=how,
     )
 
 
@@ -171,16 +273,18 @@ def priced_node(study: Study, servers: int | None = None) -> Node:
 
 
 def expected_seconds(
-    plan: Plan, cells: Sequence[PlannedCell], recorded: RecordedDurations
+    plan: Plan,
+    cells: Sequence[PlannedCell],
+    recorded: RecordedDurations,
+    assumed: Assumed | None = None,
 ) -> dict[str, float]:
     """Return the seconds of each of these cells by its key; the first of a launch carries its
     server's start."""
-    start = median(recorded.starts) if recorded.starts else SECONDS_PER_START
-    chosen, expected = {cell.key for cell in cells}, {}
+    chosen, expected, assumed = {cell.key for cell in cells}, {}, assumed or Assumed()
     for launch in plan.launches:
-        before = start
+        before = _start_s(launch, recorded, assumed)
         for cell in (cell for cell in launch.cells if cell.key in chosen):
-            seconds, _ = _cell_seconds(plan.study, cell, recorded, Assumed())
+            seconds, _ = _cell_seconds(plan.study, cell, recorded, assumed)
             expected[cell.key], before = before + seconds, 0.0
     return expected
 
@@ -203,6 +307,14 @@ def read_recorded(records: Iterable[Path]) -> RecordedDurations:
     return RecordedDurations(tuple(cells), tuple(starts))
 
 
+def _start_s(launch: Launch, recorded: RecordedDurations, assumed: Assumed) -> float:
+    held = assumed.held.get((launch.variant.name, launch.tensor_parallel_size))
+    usual = assumed.seconds_per_start
+    if held is not None:
+        usual = BESIDE_WEIGHTS_S + (held.weights or 0) / LOADED_BYTES
+    return median(recorded.starts) if recorded.starts else usual
+
+
 def _cell_seconds(
     study: Study, cell: PlannedCell, recorded: RecordedDurations, assumed: Assumed
 ) -> tuple[float, bool]:
@@ -214,12 +326,16 @@ def _cell_seconds(
     same = [seconds for name, seconds in at_load if name == cell.dataset]
     if known := same or [seconds for _, seconds in at_load]:
         return fmean(known), True
-    if each is None:
-        tokens = study.dataset(cell.dataset).max_tokens or study.request.max_tokens
-        share = min(1.0, (tokens or ANSWER_TOKENS) / ANSWER_TOKENS)
-        # Of a rate or a trace nobody knows what is in flight: a server that keeps up is assumed.
-        held = level.profile in ("concurrent", "throughput")
-        each = SECONDS_ALONE * share * (cell.most_at_once if held else 1) ** GROWTH
+    answer = study.dataset(cell.dataset).max_tokens or study.request.max_tokens or ANSWER_TOKENS
+    # Of a rate or a trace nobody knows what is in flight: a server that keeps up is assumed.
+    at_once = cell.most_at_once if level.profile in ("concurrent", "throughput") else 1
+    held, beside = assumed.held.get((cell.arm, cell.tensor_parallel_size)), SECONDS_PER_CELL
+    if held is not None:
+        config = cell.asked["speculative_config"] or {}
+        each = request_s(held, assumed.bandwidth, config, at_once, answer)
+        beside = BESIDE_LOAD_S
+    elif each is None:
+        each = SECONDS_ALONE * min(1.0, answer / ANSWER_TOKENS) * at_once**GROWTH
     # Of an open load only the last request is waited for; a sweep's unknown rate is taken for one a
     # second.
     waves = math.ceil(cell.prompts / cell.concurrency) if cell.concurrency else 1
@@ -228,4 +344,4 @@ def _cell_seconds(
         offered_s = trace_of(study, level).lasts_s
     elif level.profile in ("constant", "poisson"):
         offered_s = cell.prompts / (level.rate or 1.0)
-    return SECONDS_PER_CELL + offered_s + waves * each, False
+    return beside + offered_s + waves * each, False

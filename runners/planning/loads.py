@@ -373,8 +373,7 @@ def replayed(path: Path, speed: float = 1.0, seconds: float | None = None) -> Tr
         raise StudyError(f"The trace {path.name} is larger than 1 GB; cut out the part to replay.")
     whole = _read(path, told.st_mtime_ns, told.st_size)
     fast = (Arrival(a.at / speed, a.input_tokens, a.output_tokens) for a in whole.arrivals)
-    kept = tuple(a for a in fast if seconds is None or a.at < seconds)
-    return Trace(whole.digest, kept)
+    return Trace(whole.digest, tuple(a for a in fast if seconds is None or a.at < seconds))
 
 
 @lru_cache(maxsize=8)

@@ -95,6 +95,28 @@ def gpus_needed(study: Study, launch: Launch) -> int:
     return count
 
 
+def target_key(study: Study) -> tuple[str, str | None]:
+    """Return (model, revision) of the target."""
+    return study.located(study.target.model), study.target.revision
+
+
+def draft_key(study: Study, launch: Launch) -> tuple[str, str | None] | None:
+    """Return (model, revision) of a launch's draft; None where nothing is loaded for it."""
+    config: dict[str, Any] = study.drafting(launch.variant) or {}
+    if config.get("model") is None:
+        return None
+    revision = config.get("revision")
+    return str(config["model"]), None if revision is None else str(revision)
+
+
+def configurations(plan: Plan) -> list[Launch]:
+    """Return one launch of each server configuration: repeats ask for the same again."""
+    first: dict[tuple[str, int], Launch] = {}
+    for launch in plan.launches:
+        first.setdefault((launch.variant.name, launch.tensor_parallel_size), launch)
+    return list(first.values())
+
+
 def make_plan(study: Study, results: Path | None = None) -> Plan:
     """Lay a study out, with the rates that its sweeps found for it in ``results``. Reads no dataset, asks
     no server; StudyError for a trace that is not there, RunnerError for rates that cannot be read."""

@@ -22,7 +22,8 @@ from runners.planning.loads import (
     StudyPart,
     unique,
 )
-from warehouse.contract import TABLE, Evidence, table_of
+from runners.planning.speculation import RATES, synthetic_problem, table_problem, with_synthetic
+from warehouse.contract import TABLE, Evidence
 from warehouse.errors import StudyError
 
 # --- What a speculative method switches off in an engine by itself, switched off on the baseline as well.
@@ -36,32 +37,6 @@ SWITCHES: dict[Switch, tuple[dict[str, Any], dict[str, str]]] = {
 }
 #: The arm that is served so.
 EQUAL_ENGINE_ARM = "baseline-equal-engine"
-
-
-# --- A table of K by batch size as vLLM reads it: what is wrong with one, before a server is started.
-
-
-def table_problem(config: dict[str, Any]) -> str | None:
-    """Say what keeps vLLM from taking the table of an arm; None where there is no table, or nothing
-    wrong with it.
-    """
-    stated = config.get(TABLE)
-    if stated is None:
-        return None
-    table = table_of(config)
-    if not table or len(table) != len(stated):
-        return f"{TABLE} wants [[from, to, K], …] in whole numbers, and is {stated!r}"
-    if table[0][0] != 1:
-        return f"{TABLE} begins at batch size {table[0][0]}; begin at 1"
-    before = 0
-    for start, end, _ in table:
-        if start <= before or end < start:
-            return f"{TABLE} has a range {start} to {end} after one that ends at {before}"
-        before = end
-    most, largest = config.get("num_speculative_tokens"), max(k for _, _, k in table)
-    if not isinstance(most, int) or most < max(largest, 1):
-        return f"num_speculative_tokens must be {max(largest, 1)}, the largest K of its table"
-    return None
 
 
 # --- The parts of a study: model, arms, requests, limits, price, executables.
@@ -120,6 +95,9 @@ class StudyArm(StudyPart):
             )
         if k == []:
             raise ValueError("num_speculative_tokens is an empty list")
+        counts = k if isinstance(k, list) else [each for each in (k, inside) if each is not None]
+        if (problem := synthetic_problem(config, counts)) is not None:
+            raise ValueError(problem)
         unique("draft-token counts", k if isinstance(k, list) else [])
         return self
 
@@ -241,6 +219,11 @@ class Study(StudyPart):
     engine: Literal["vllm", "sglang", "llama.cpp"] = Field(
         default="vllm", description="What is started to serve the arms"
     )
+    gpu: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The GPU that time is planned for, if not this one's",
+    )
     target: TargetModel
     arms: list[StudyArm] = Field(min_length=1)
     equal_engine: Annotated[tuple[Switch, ...], BeforeValidator(_switches)] = Field(
@@ -288,7 +271,7 @@ class Study(StudyPart):
                     Variant(
                         name=f"{arm.name}-k{k}" if isinstance(swept, list) else arm.name,
                         arm=arm.name,
-                        speculative_config=config,
+                        speculative_config=None if config is None else with_synthetic(config),
                         engine_args=arm.engine_args,
                         tensor_parallel_sizes=None if sizes is None else tuple(sizes),
                     )
@@ -307,6 +290,12 @@ class Study(StudyPart):
                 )
             )
         return tuple(variants)
+
+    @property
+    def makes_weights_up(self) -> bool:
+        """Whether vLLM makes up the weights itself, the draft's too, and reads none."""
+        given = self.target.engine_args
+        return "dummy" in (given.get("load-format"), given.get("load_format"))
 
     def engine_arguments(self, variant: Variant) -> dict[str, Any]:
         """Return the arguments of an arm's server by names with dashes, however the study spells
@@ -383,8 +372,10 @@ class Study(StudyPart):
         unique("arms", [variant.name for variant in self.variants])
         unique("datasets", [dataset.name for dataset in self.measured_on])
         unique("concurrency levels", self.concurrency or [])
-        if self.equal_engine and self.engine != "vllm":
-            raise ValueError("equal_engine is known of vLLM alone; leave it out")
+        if self.engine != "vllm" and (
+            self.equal_engine or any(RATES in (arm.speculative_config or {}) for arm in self.arms)
+        ):
+            raise ValueError(f"equal_engine and {RATES} are known of vLLM alone; leave them out")
         if (self.concurrency is None) == (self.load is None):
             raise ValueError("give the load as concurrency or as load, one of the two")
         unique("tensor parallel sizes", self.tensor_parallel_sizes)

@@ -86,11 +86,6 @@ class BadStatus(URLError):
         """Whether the server wants another API key, or one at all."""
         return self.status in (401, 403)
 
-    @property
-    def unknown_route(self) -> bool:
-        """Whether the server has no such address, or does not show it to us."""
-        return self.denied or self.status in (404, 405, 501)
-
 
 def use_key(url: str, key: str) -> None:
     """Send ``key`` with every question to the server at ``url`` from now on."""

@@ -408,7 +408,6 @@ class Software:
         return re.sub(r"[^A-Za-z0-9.+_-]", "_", "-".join(parts))
 
     def as_json(self) -> dict[str, object]:
-        """Return what is known, by name, as a dict for JSON."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
     def differs(self, other: "Software") -> list[str]:

@@ -25,7 +25,7 @@ _GUARD = str(Path(guard.__file__).resolve())
 _KILL_S = 30.0
 
 
-class Guarded:
+class Guarded(contextlib.AbstractContextManager["Guarded"]):
     """A command in a session of its own, with all that it starts.
 
     ``pid`` is the command's own. What all of them print is appended to ``log``, from the byte
@@ -117,12 +117,7 @@ class Guarded:
             self._guard.wait()
         self.poll()
 
-    def __enter__(self) -> Self:
-        """Return the command, which runs already."""
-        return self
-
     def __exit__(self, *_: object) -> None:
-        """Stop the command."""
         self.stop()
 
 

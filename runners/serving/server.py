@@ -7,7 +7,6 @@ import socket
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 import psutil
 
@@ -100,7 +99,7 @@ class ServerFailed(RunnerError):
 
 
 @dataclass
-class LocalServer:
+class LocalServer(contextlib.AbstractContextManager["LocalServer"]):
     """A running server of our own. ``log_start`` is where its part of the log file begins."""
 
     process: Guarded
@@ -141,9 +140,6 @@ class LocalServer:
     def stop(self) -> None:
         """End the server and all that it started."""
         self.process.stop()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()

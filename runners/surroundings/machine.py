@@ -248,6 +248,22 @@ class Gpu:
     numa_node: int | None = None
 
 
+#: GB that the memory of a GPU yields in a second, by words that stand in its name: NVIDIA's datasheets,
+#: as its own TensorRT-LLM quotes them. One that is not here was not looked up.
+_BANDWIDTHS = {
+    "h200": 4800, "h100 hbm3": 3350, "h100 sxm": 3350, "h100 sxm5": 3350, "h100 pcie": 2000,
+    "a100 sxm4 80gb": 2039, "a100 sxm 80gb": 2039, "a100 pcie 80gb": 1935, "a100 40gb": 1555,
+    "l40s": 864, "l40": 864, "a40": 696, "a30": 933, "a10": 600, "l4": 300,
+}  # fmt: skip
+
+
+def memory_bandwidth(gpu: str) -> float | None:
+    """Return how many bytes the memory of a GPU yields in a second, by the GPU's name (``NVIDIA H200``);
+    None where that is not known here."""
+    words = set(re.split(r"[^a-z0-9]+", gpu.casefold()))
+    return next((1e9 * gb for name, gb in _BANDWIDTHS.items() if words >= set(name.split())), None)
+
+
 @dataclass(frozen=True)
 class Survey:
     """The GPUs of a machine; ``reason`` says why there are none, ``cuda`` is the driver's newest."""

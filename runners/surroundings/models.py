@@ -8,7 +8,7 @@ read and the sizes of the weights, never the weights. Nothing is downloaded here
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -253,6 +253,11 @@ def _attention(text: Config, hidden: int) -> int:
 
 def weight_bytes(config: Config) -> int | None:
     """Return the bytes of the weights as stored, by the configuration's dtype and quantization."""
+    parts = _bytes_by_part(config)
+    return None if parts is None else round(sum(parts.values()))
+
+
+def _bytes_by_part(config: Config) -> dict[str, float] | None:
     counts = parameters(config)
     if counts is None:
         return None
@@ -263,8 +268,8 @@ def weight_bytes(config: Config) -> int | None:
     # Such layers are left out by name (``modules_to_not_convert``, ``ignore``).
     spared = how.get("modules_to_not_convert") or how.get("ignore") or []
     attention = full if any("attn" in str(name) for name in spared) else packed
-    quantized = counts["attention"] * attention + (counts["dense"] + counts["experts"]) * packed
-    return round(counts["embedding"] * full + quantized)
+    each = {"embedding": full, "attention": attention}
+    return {name: count * each.get(name, packed) for name, count in counts.items()}
 
 
 def _packed_bytes(how: Config, full: float) -> float:
@@ -360,6 +365,7 @@ class MemoryEstimate:
     max_model_len: int | None
     #: whether the weights are sizes of files; else they are computed from config.json
     exact: bool
+    target_config: Config = field(default_factory=dict)
 
     @property
     def weights(self) -> int | None:
@@ -367,6 +373,23 @@ class MemoryEstimate:
         if self.target_bytes is None or self.draft_bytes is None:
             return None
         return self.target_bytes + self.draft_bytes
+
+    def read_by(self, tokens: int, expert: float = 1.0) -> float:
+        """Return the bytes of the target that a step of so many tokens reads: all but the experts
+        that none of them visits, were they chosen by chance. A byte of an expert counts ``expert``
+        times."""
+        parts, whole = _bytes_by_part(self.target_config), float(self.target_bytes or 0)
+        local, plain, routed, visited, said = _numbers(
+            text_config(self.target_config), "num_local_experts", "num_experts", "n_routed_experts",
+            "num_experts_per_tok", "experts_per_token",
+        )  # fmt: skip
+        if parts is None or not (count := local or plain or routed):
+            return whole
+        in_experts, missed = (
+            parts["experts"] / sum(parts.values()),
+            1 - (visited or said or count) / count,
+        )
+        return whole * (1 - in_experts + expert * in_experts * (1 - missed**tokens))
 
     def cache_bytes(self, tokens: int) -> int | None:
         """Return the bytes of KV cache of one sequence of so many tokens, the draft's layers
@@ -416,6 +439,7 @@ def memory_estimate(
         draft_cache=draft_cache,
         max_model_len=token_count(named.get("max-model-len")) or context_length(config),
         exact=all(m.weight_bytes is not None for m in (target, draft) if m is not None),
+        target_config=config,
     )  # fmt: skip
 
 

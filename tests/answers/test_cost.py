@@ -11,7 +11,7 @@ from analysis.money.cost import Demand
 from analysis.money.paying import Paying
 from answers.cost.answer import cost
 from answers.cost.values import DecisionCost, Terms, costs_json
-from answers.cost.words import break_evens, costs, demands, steps
+from answers.cost.words import break_evens, costs, demands, steps, with_and_without
 from answers.decide.values import (
     ArmAtLoad,
     ArmDifference,
@@ -111,6 +111,34 @@ def test_the_point_of_the_curve_where_it_is_costed_says_the_same() -> None:
     assert arm.operating
     assert arm.usd_per_million_output_tokens == pytest.approx(0.8)
     assert (arm.low, arm.high) == (pytest.approx(1 / 1.4), pytest.approx(1 / 1.1))
+
+
+def test_a_million_tokens_cost_so_much_with_and_without_whatever_is_taken() -> None:
+    taken = money(decision())
+    lost = difference(-0.2, -0.3, -0.1, LOSS)
+    off = MapLevel(AT_16, 0, "eagle3 K=3", lost, 3, RATES)
+    left = money(decision(lost, operating=off, saving=None))
+    waits = money(decision(difference(0.3, 0.2, 0.4, metric="itl", statistic="p95")))
+
+    start = "A million output tokens cost 1.000 USD without drafts and"
+    end = "with eagle3 K=3 at 16 at once on code (3.60 USD an hour for a GPU)."
+    # 25 % more tokens for the same money; drafts that are not taken would cost 1 / 0.8.
+    assert with_and_without(taken) == f"{start} 0.8000 USD {end}"
+    assert with_and_without(left) == f"{start} 1.250 USD {end}"
+    assert with_and_without(waits) == f"{start} an unknown amount {end}"
+
+
+@pytest.mark.parametrize(
+    ("terms", "rates"), [(Terms(), RATES), (Terms(PAID), ThroughputRates())], ids=["price", "speed"]
+)
+def test_what_a_million_tokens_cost_is_not_known_without_a_price_or_a_speed(
+    terms: Terms, rates: ThroughputRates
+) -> None:
+    found = money(decision(rates=rates), terms)
+
+    assert with_and_without(found) == (
+        "What a million output tokens cost with drafts and without is not known."
+    )
 
 
 def test_a_demand_takes_whole_gpus_for_its_peak_whatever_the_utilisation() -> None:

@@ -1,5 +1,6 @@
 """A published study as values: what was printed, recomputed, and what was measured here."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,17 @@ def test_what_was_measured_here_stands_beside_in_the_printed_unit() -> None:
     assert [(m.value, m.word) for m in at_load] == [(8.4, "gain")]
     others = [line for one in found.tables if one is not table for line in one.lines]
     assert not any(line.measured for line in others)
+
+
+def test_acceptance_that_was_set_by_hand_stands_beside_without_a_word_or_an_interval() -> None:
+    (setting,) = here()
+    by_hand = ("dummy weights", "synthetic acceptance")
+    arm = replace(setting.arms[0], badges=by_hand)
+    plot = told((replace(setting, arms=(arm,)),)).figures[1].plots[0]
+
+    assert [(m.of, m.value, m.badges, m.low, m.high, m.word) for m in plot.measured] == [
+        (MEAN, 6.0, by_hand, None, None, None), ("100 at once", 8.4, by_hand, None, None, None),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

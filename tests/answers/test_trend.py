@@ -1,14 +1,17 @@
 """The trend in words: one sentence for all series, one for each."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from analysis.nightly.regressions import Budgets
-from answers.trend.answer import Trend, trend, trend_json
+from answers.trend.answer import Trend, trend, trend_json, watch, watched
 from tests.analysis.in_a_row import history
 from tests.analysis.test_accepted_nights import falling, said_on
+from warehouse.filters import Filters
+from warehouse.store import Reader
 
 
 def of(*levels: float, **given: float) -> Trend:
@@ -19,15 +22,19 @@ def of(*levels: float, **given: float) -> Trend:
 @pytest.mark.parametrize(
     ("levels", "headline"),
     [
-        ((100.0,), "Did something get worse? Not known yet: no series has three nights"),
-        ((100.0, 100.0), "Did something get worse? Not known yet: no series has three nights"),
+        ((100.0,), "Did something get worse? Not known yet: nothing was measured in three nights"),
+        (
+            (100.0, 100.0),
+            "Did something get worse? Not known yet: nothing was measured in three nights",
+        ),
         (
             (100.0, 104.0, 97.0),
-            "Nothing is shown to have got worse since 2026-11-01, but 1 of 1 series are not settled",
+            "Nothing is shown to have got worse since 2026-11-01, but too little is known of 1 of 1 "
+            "watched figures",
         ),
         (
             [100.0] * 8,
-            "Nothing got worse since 2026-11-01: in all 1 series a regression is excluded",
+            "Nothing got worse since 2026-11-01 by more than is fine, in any of 1 watched figures",
         ),
         (
             (*[100.0] * 8, *[90.0] * 4),
@@ -42,6 +49,16 @@ def test_the_headline_says_whether_something_broke(
     assert of(*levels).headline == headline
 
 
+def test_the_headline_of_the_recorded_nights_names_a_setting_as_its_server_does(
+    examples: Path,
+) -> None:
+    with Reader(examples) as reader:
+        found = watch(watched(reader, Filters()), Budgets())
+
+    assert "with async_scheduling False → not stated and max_num_seqs 32 → 2; " in found.headline
+    assert found.headline.endswith("more of 24 watched figures got worse")
+
+
 def test_no_series_at_all_is_said_and_is_not_enough_evidence() -> None:
     found = trend([], Budgets())
 
@@ -53,7 +70,8 @@ def test_a_drift_is_in_the_headline_the_summary_and_its_own_sentence() -> None:
     found = of(*falling(0.002, 20), noise=0.01, repeats=2)
 
     assert found.headline == (
-        "Nothing got worse beyond its budget since 2026-11-01, but 1 of 1 series drift downwards"
+        "Nothing got worse by more than is fine since 2026-11-01, but 1 of 1 watched figures slowly "
+        "get worse"
     )
     assert "1 drift. 32 nights, 2026-11-01 to 2026-12-02." in found.summary
     assert "It drifts by -0." in found.lines[0].said

@@ -49,7 +49,7 @@ SHOWS: dict[str, list[str] | None] = {
 #: disk's table has it.
 OTHERS = {
     "ingest", "plan", "doctor", "run", "reproduce", "cluster cancel", "cluster logs", "cluster status",
-    "collect", "gate accept", "search", "claims", "serve", "dashboard", "mcp", "token new",
+    "live", "collect", "gate accept", "search", "claims", "serve", "dashboard", "mcp", "token new",
     "token revoke", "note", "exclude", "include", "nightly", "nightly history", "report", "share", "publish", "verify",
     "warehouse clone", "warehouse compact", "warehouse convert", "warehouse export", "warehouse gc",
     "warehouse keep", "warehouse publish", "warehouse pull", "warehouse push", "warehouse restore",
@@ -96,7 +96,7 @@ def hostile(
         writer.reject(Rejection(f"{told}.json", told))
         writer.commit()
     with Reader(root) as reader:
-        run = annotations.run(f"{told}run none", make_source("none").source_id)
+        run = annotations.AnnotationTarget(f"{told}run none", make_source("none").source_id)
         del reader, run
     return kind, root
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from draftboard import cli
 from warehouse import annotations
 
-NIGHT = annotations.night("2026-11-21")
+NIGHT = annotations.AnnotationTarget(night="2026-11-21")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ Say = Callable[..., Result]
 def excluded(filled: Path, make_source: Callable[..., Any]) -> Path:
     """A warehouse whose eagle3 run is excluded by name."""
     source = make_source("spec")
-    target = annotations.run(f"run-{source.source_id[:6]}", source.source_id)
+    target = annotations.AnnotationTarget(f"run-{source.source_id[:6]}", source.source_id)
     annotations.add(filled, annotations.annotation("exclude", target, "GPU throttled", "Ann"))
     return filled
 

@@ -132,12 +132,12 @@ def talkative(
         runs = queries.runs(reader, Filters()).to_pylist()
     places = {row["path"].split("/")[-2]: row for row in runs}
     for name, action in (("doubtful", "exclude"), ("open", "note"), ("hidden", "note")):
-        target = annotations.run(places[name]["run_id"], places[name]["source_id"])
+        target = annotations.AnnotationTarget(places[name]["run_id"], places[name]["source_id"])
         annotations.add(warehouse_path, annotation(action, target, f"About {name}.", "Ada"))
     for study in (None, "public", "unannounced"):
-        night = annotations.night("2026-01-01", study)
+        night = annotations.AnnotationTarget(night="2026-01-01", study=study)
         annotations.add(warehouse_path, annotation("note", night, f"Night of {study}.", "Ada"))
-    other = annotations.night("2025-12-24")
+    other = annotations.AnnotationTarget(night="2025-12-24")
     annotations.add(warehouse_path, annotation("note", other, "Another night.", "Ada"))
     return warehouse_path
 

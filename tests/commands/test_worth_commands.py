@@ -164,6 +164,17 @@ def test_the_energy_of_an_h200_is_its_power_over_its_throughput(examples: Path) 
     assert row["energy"]["baseline"]["limit_watts"] == 700
 
 
+def test_the_draft_of_an_h200_leaves_room_for_fewer_requests(examples: Path) -> None:
+    asked = ("--model", "lab-target-8b", "--dataset", "code", "--warehouse", str(examples))
+
+    (row,) = told("cost", *asked, "--request-tokens", "8192")["costs"]
+
+    # By hand from the servers' logs: 800,080 and 625,056 tokens over 8,192 a request.
+    assert row["memory"]["tokens"] == [800_080, 625_056]
+    assert row["memory"]["fit"] == [97, 76]
+    assert row["memory"]["why_unknown"] == "throughput was measured with requests of 208 tokens"
+
+
 def test_under_an_slo_that_nothing_meets_there_the_largest_load_that_does_is_named(
     recorded: tuple[str, ...],
 ) -> None:

@@ -45,6 +45,7 @@ DRAFT = {"spec_method": "draft_model", "num_speculative_tokens": 3, "draft_model
 
 SPEED = ("output_throughput", "mean")
 STUDY = Path(__file__).parents[2] / "examples" / "claims" / "published-study.yaml"
+PUBLISHED = f"gpt-oss-120b on NVIDIA H200 141GB  [{BADGE}]"
 
 
 def found(**asked: Any) -> ArmComparison:
@@ -524,14 +525,33 @@ def beside_study(
 
 
 @pytest.mark.usefixtures("with_study")
-def test_the_page_opens_on_the_published_study_and_says_so_everywhere() -> None:
-    page = opened("compare")
+def test_the_page_opens_on_the_subject_on_which_decide_opens() -> None:
+    on_decide = opened("decide").selectbox(key="about")
+
+    here = opened("compare").selectbox(key="subject")
+
+    # Measured on a GPU, so it stands before the published study.
+    assert here.value == on_decide.value == "openai/gpt-oss-120b on H200, vllm 0.25.1"
+    assert here.options == on_decide.options == [here.value, PUBLISHED]
+
+
+@pytest.mark.usefixtures("with_study")
+def test_a_link_to_a_figure_that_names_no_subject_opens_the_published_study() -> None:
+    page = opened("compare", figure="5: MLPerf, TP 1: all metrics")
+
+    assert page.selectbox(key="subject").value == PUBLISHED
+    assert page.segmented_control(key="figure").value == "5: MLPerf, TP 1: all metrics"
+
+
+@pytest.mark.usefixtures("with_study")
+def test_a_published_study_says_everywhere_that_it_is_one() -> None:
+    page = opened("compare", subject=PUBLISHED)
 
     assert header(page) == (
         "Published: EAGLE-3 with 3 draft tokens, 9.5 to 20.7 % more output tokens per second on "
         "average over loads 1 to 200."
     )
-    assert page.selectbox(key="subject").value == f"gpt-oss-120b on NVIDIA H200 141GB  [{BADGE}]"
+    assert page.selectbox(key="subject").value == PUBLISHED
     assert len(page.segmented_control(key="figure").options) == 8
     words = " ".join(str(e.value) for e in (*page.header, *page.subheader, *page.caption))
     assert not any(word in words for word in ("likely", "pays", "open:", "Yes:", "serve with"))
@@ -540,7 +560,7 @@ def test_the_page_opens_on_the_published_study_and_says_so_everywhere() -> None:
 @pytest.mark.usefixtures("with_study")
 @pytest.mark.parametrize(("number", "count"), list(enumerate((2, 2, 2, 2, 6, 6, 2, 3))))
 def test_each_of_the_eight_figures_is_one_click_away(number: int, count: int) -> None:
-    page = opened("compare")
+    page = opened("compare", subject=PUBLISHED)
     names = page.segmented_control(key="figure").options
     page.segmented_control(key="figure").set_value(names[number]).run()
 
@@ -555,7 +575,7 @@ def test_each_of_the_eight_figures_is_one_click_away(number: int, count: int) ->
 def test_the_printed_table_of_a_figure_stands_beside_what_its_rows_give_and_what_was_measured() -> (
     None
 ):
-    table = opened("compare").dataframe[0].value
+    table = opened("compare", subject=PUBLISHED).dataframe[0].value
 
     speed = table.iloc[0]
     assert (speed["baseline"], speed["eagle3 K=3"], speed["printed"]) == (
@@ -572,7 +592,7 @@ def test_the_printed_table_of_a_figure_stands_beside_what_its_rows_give_and_what
 
 @pytest.mark.usefixtures("with_study")
 def test_the_errors_in_print_are_four_with_their_consequences_under_them() -> None:
-    page = opened("compare")
+    page = opened("compare", subject=PUBLISHED)
 
     assert any("11 of 51 figures do not follow" in fold.label for fold in page.expander)
     errors = [text.value.replace("\\", "") for text in page.markdown if "printed" in text.value]

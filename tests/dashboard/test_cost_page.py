@@ -150,6 +150,27 @@ def test_recorded_power_shows_what_a_watt_yields(
     assert float(frame["output per watt"][0].rstrip("\u202f%")) > 33
 
 
+def test_the_room_that_a_draft_takes_is_told_for_the_readers_requests(
+    empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]
+) -> None:
+    for arm, cache in ((BASELINE, "2000"), (DRAFT, "1500")):
+        settings = {"kv_cache_tokens": int(cache)}
+        fill_cells(empty_place, str(arm), [make_facts(**arm, engine_settings=settings)])
+
+    page = opened("cost", fold_memory="true", request_tokens="100")
+
+    (said,) = (text.value for text in page.markdown if "KV cache" in text.value)
+    assert "25.0" in said
+    assert "15 fit at once instead of 20" in said
+
+
+@pytest.mark.usefixtures("warehouse")
+def test_without_a_told_cache_the_page_says_where_it_would_stand() -> None:
+    page = opened("cost", CODE, fold_memory="true")
+
+    assert any("vLLM says it in its metrics" in caption.value for caption in page.caption)
+
+
 @pytest.mark.usefixtures("warehouse")
 def test_the_steps_end_in_the_figures_of_the_table() -> None:
     page = opened("cost", CODE, **STEPS, **NUMBERS)

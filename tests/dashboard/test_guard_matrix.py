@@ -132,7 +132,7 @@ class Action:
 
 
 def _note(shelf: Shelf) -> None:
-    annotating._write(shelf, "note", annotations.night("2026-11-02"), "a note")
+    annotating._write(shelf, "note", annotations.AnnotationTarget(night="2026-11-02"), "a note")
 
 
 def _accept(shelf: Shelf) -> None:

@@ -74,7 +74,7 @@ def test_what_people_noted_on_a_night_stands_with_it_and_not_with_others(place: 
         ("2026-11-22", None, "driver updated"), ("2026-11-22", "lab", "GPU was hot"),
         ("2026-11-22", "other", "not this study"), ("2026-11-21", None, "not this night"),
     ]:  # fmt: skip
-        target = annotations.night(day, study)
+        target = annotations.AnnotationTarget(night=day, study=study)
         annotations.add(place, annotations.annotation("note", target, text, "Ann"))
 
     page = _opened(night="2026-11-22, lab")

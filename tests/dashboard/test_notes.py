@@ -31,7 +31,7 @@ from dashboard.filters import cells
 from dashboard.shelf import ask, open_shelf
 from tests.dashboard.opening import opened
 from warehouse import annotations
-from warehouse.annotations import add, annotation, excluded_runs, night, read
+from warehouse.annotations import AnnotationTarget, add, annotation, excluded_runs, read
 from warehouse.contract import Facts
 from warehouse.filters import Filters
 from warehouse.rows import Measurement
@@ -266,9 +266,9 @@ def test_trends_shows_the_notes_of_a_series_nights_and_runs_and_marks_them(night
     assert not _layers(_open("trends", only_lab))
     mine = sorted(_runs(only_lab), key=_started)[2]
     for target, text in (
-        (night("2026-11-03"), "driver updated"),
-        (night("2026-11-03", "other"), "of the other study"),
-        (night("2027-11-03"), "of no night here"),
+        (AnnotationTarget(night="2026-11-03"), "driver updated"),
+        (AnnotationTarget(night="2026-11-03", study="other"), "of the other study"),
+        (AnnotationTarget(night="2027-11-03"), "of no night here"),
         (mine.target, "GPU was warm"),
     ):
         add(nightly, annotation("note", target, text, "Ann"))
@@ -313,7 +313,9 @@ def test_an_editor_notes_a_night_for_a_study_or_for_all(nightly: Path) -> None:
     _write(page, "Note", "driver updated")
     _press(page, "Note on the night")
 
-    assert [event.target for event in read(nightly)] == [night("2026-11-05", "lab")]
+    assert [event.target for event in read(nightly)] == [
+        AnnotationTarget(night="2026-11-05", study="lab")
+    ]
     assert any("driver updated" in frame.value.to_numpy() for frame in page.dataframe)
 
 
@@ -322,7 +324,7 @@ def test_the_report_says_what_was_noted_and_what_it_leaves_out(own: Path) -> Non
         report(open_shelf().reader, ReportRequest(DecideQuestion(FILTERS)))
     )
     _say(own, "note", "draft_model K=3", "GPU 3 was warm")
-    add(own, annotation("note", night("2026-11-02"), "driver updated", "Bo"))
+    add(own, annotation("note", AnnotationTarget(night="2026-11-02"), "driver updated", "Bo"))
     _say(own, "exclude", "eagle3 K=5")
 
     made = report(open_shelf().reader, ReportRequest(DecideQuestion(FILTERS)))
@@ -338,7 +340,7 @@ def test_the_report_says_what_was_noted_and_what_it_leaves_out(own: Path) -> Non
 def test_markup_in_a_note_is_text_wherever_it_stands(own: Path) -> None:
     _say(own, "note", "eagle3 K=5", HOSTILE)
     _say(own, "exclude", "eagle3 K=5", HOSTILE)
-    add(own, annotation("note", night("2026-11-02"), HOSTILE, HOSTILE[:30]))
+    add(own, annotation("note", AnnotationTarget(night="2026-11-02"), HOSTILE, HOSTILE[:30]))
 
     for path in ("data", "trends", "decide", "compare"):
         page = _open(path, run=_runs_of("eagle3 K=5")[0].name)

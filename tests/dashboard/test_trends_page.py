@@ -12,18 +12,21 @@ from click.testing import CliRunner
 
 from analysis.nightly.regressions import REGRESSION
 from answers.trend.answer import Trend, names, watched
+from answers.trend.upgrade import upgrade
 from commands.gate import gate
+from commands.keeping.ingest import take_in
 from dashboard.charts import trends as charts_trends
 from dashboard.shelf import ask, open_shelf
 from dashboard.views.trends import TrendQuestion, trend_of
 from tests.dashboard.conftest import cell, facts, source
 from tests.dashboard.opening import encoded, opened, page_of
+from tests.truth.upgrades import CASES, write_study
 from warehouse import annotations
 from warehouse.contract import Facts
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
 from warehouse.rows import Measurement
-from warehouse.store import open_writer
+from warehouse.store import Reader, open_writer
 
 Fill = Callable[..., None]
 START = datetime.fromisoformat("2026-11-02T22:00:00+00:00")
@@ -80,7 +83,7 @@ def test_the_title_says_what_got_worse_since_when_and_with_what() -> None:
 
     assert page.header[0].value.replace("\\", "") == (
         "Inter-token latency (ITL) P95 of baseline on code is 11.1 % worse since 2026-11-07 (2.0), "
-        "with engine_version 1.0 → 2.0; 1 more of 2 series got worse"
+        "with engine_version 1.0 → 2.0; 1 more of 2 watched figures got worse"
     )
     assert len(page.get("vega_lite_chart")) == 1
 
@@ -141,7 +144,7 @@ def test_an_editor_accepts_a_night_as_the_command_does(
     assert not page.exception
     (event,) = annotations.accepted(nightly)
     assert (event.target, event.text) == (
-        annotations.night("2026-11-09", study, series), "the new sampler is right",
+        annotations.AnnotationTarget(night="2026-11-09", study=study, series=series), "the new sampler is right",
     )  # fmt: skip
     assert page.header[0].value.startswith("Nothing got worse") == (series is None)
 
@@ -188,7 +191,7 @@ def test_a_budget_that_cannot_be_read_is_an_error_of_one_sentence() -> None:
 def test_settings_of_too_few_nights_are_counted_and_no_row_is_unknown() -> None:
     page = opened("trends", all_series="true")
 
-    assert "no series has three nights" in page.header[0].value
+    assert "nothing was measured in three nights" in page.header[0].value
     assert "31 settings have fewer than three nights" in page.markdown[0].value
     assert not page.get("vega_lite_chart")
     assert not page.dataframe
@@ -258,3 +261,19 @@ def test_the_charts_title_carries_the_evidence() -> None:
     title = charts_trends.run_chart(_trend().lines[0]).to_dict()["title"]["text"]
 
     assert title.endswith("[simulated]")
+
+
+def test_releases_that_were_measured_by_turns_are_told_as_the_command_tells_them(
+    empty_place: Path, tmp_path: Path
+) -> None:
+    write_study("slower by 10 %", CASES["slower by 10 %"], 0, tmp_path / "drops")
+    take_in([tmp_path / "drops"], empty_place)
+
+    page = opened("trends", releases="true")
+
+    with Reader(empty_place) as reader:
+        told = upgrade(reader, Filters(), "0.32.0", "0.33.0")
+    assert told is not None
+    assert told.headline in [
+        text.value.split(" Launches")[0].replace("\\", "") for text in page.markdown
+    ]

@@ -195,7 +195,9 @@ def test_no_credential_reaches_a_note_a_night_a_message_or_a_log(
     assert run(write("r.json", bench(True))).status == 0
     for text in TEXTS:
         line = " ".join(_printed(text).split())
-        event = annotations.annotation("note", annotations.night("2026-11-21"), line, line[:80])
+        event = annotations.annotation(
+            "note", annotations.AnnotationTarget(night="2026-11-21"), line, line[:80]
+        )
         annotations.add(run.root, event)
         stage = Stage(name="run", status="failed", said=text)
         failed = Failure(cell="c", said=text)

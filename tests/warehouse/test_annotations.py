@@ -42,7 +42,15 @@ def spec(filled):
 
 def test_what_is_added_is_read_back_in_order(filled):
     _say(filled, "note", "base.json", "  driver updated  ")
-    add(filled, annotation("note", annotations.night("2026-11-21", "lab"), "GPU 3 warm", "Bo"))
+    add(
+        filled,
+        annotation(
+            "note",
+            annotations.AnnotationTarget(night="2026-11-21", study="lab"),
+            "GPU 3 warm",
+            "Bo",
+        ),
+    )
 
     first, second = read(filled)
 
@@ -136,12 +144,12 @@ def test_versions_never_come_back(filled, spec):
 WRITE = """
 import sys
 from pathlib import Path
-from warehouse.annotations import add, annotation, night
+from warehouse.annotations import AnnotationTarget, add, annotation
 
 print("ready", flush=True)
 sys.stdin.readline()
 for number in range(int(sys.argv[3])):
-    add(Path(sys.argv[1]), annotation("note", night("2026-11-21"), f"{number}", sys.argv[2]))
+    add(Path(sys.argv[1]), annotation("note", AnnotationTarget(night="2026-11-21"), f"{number}", sys.argv[2]))
 """
 
 
@@ -216,7 +224,7 @@ def test_lines_that_are_no_event_are_counted_and_passed_over(filled, spec, line)
     assert annotations.unreadable(filled) == 1
 
 
-RUN = annotations.run("r", "s" * 64)
+RUN = annotations.AnnotationTarget("r", "s" * 64)
 
 
 @pytest.mark.parametrize(
@@ -238,10 +246,16 @@ RUN = annotations.run("r", "s" * 64)
             ("note", AnnotationTarget("r", "s", "2026-11-21"), "fine", "A"),
             "about one run or about one night",
         ),
-        (("note", annotations.night("2026-13-01"), "fine", "A"), "is no night"),
-        (("note", annotations.night("2026-W47-6"), "fine", "A"), "is no night"),
-        (("note", annotations.night("2026-11-21", "a\nb"), "fine", "A"), "study's name"),
-        (("exclude", annotations.night("2026-11-21"), "fine", "A"), "Only a run can be excluded"),
+        (("note", annotations.AnnotationTarget(night="2026-13-01"), "fine", "A"), "is no night"),
+        (("note", annotations.AnnotationTarget(night="2026-W47-6"), "fine", "A"), "is no night"),
+        (
+            ("note", annotations.AnnotationTarget(night="2026-11-21", study="a\nb"), "fine", "A"),
+            "study's name",
+        ),
+        (
+            ("exclude", annotations.AnnotationTarget(night="2026-11-21"), "fine", "A"),
+            "Only a run can be excluded",
+        ),
     ],
 )
 def test_what_may_not_be_said_is_one_sentence(filled, said, why):
@@ -300,7 +314,7 @@ def test_compacting_collecting_and_rebuilding_keep_what_was_said(
 
 def test_info_counts_the_excluded_runs_that_are_there(filled, spec):
     _say(filled, "exclude", spec)
-    add(filled, annotation("exclude", annotations.run("gone", "f" * 64), "x", "A"))
+    add(filled, annotation("exclude", annotations.AnnotationTarget("gone", "f" * 64), "x", "A"))
 
     assert maintenance.info(filled)["excluded_runs"] == 1
 
@@ -325,7 +339,7 @@ def test_a_question_in_sql_leaves_them_out_and_can_name_them(filled, spec):
 
 def test_a_sentence_tells_how_many_runs_and_each_reason_once():
     def event(name: str, text: str) -> Annotation:
-        return annotation("exclude", annotations.run(name, "s" * 64), text, "Ann")
+        return annotation("exclude", annotations.AnnotationTarget(name, "s" * 64), text, "Ann")
 
     assert exclusions_sentence([]) == ""
     assert exclusions_sentence([event("a", "GPU throttled.")]) == (
@@ -346,7 +360,7 @@ def test_a_run_is_found_by_its_id_path_or_beginning(filled, spec):
     )  # fmt: skip
 
     assert {_target(filled, word) for word in words} == {
-        annotations.run(row["run_id"], row["source_id"])
+        annotations.AnnotationTarget(row["run_id"], row["source_id"])
     }
 
 
@@ -373,9 +387,16 @@ def test_the_file_says_what_happened_to_whoever_reads_it(filled, spec):
 def test_an_accepted_night_is_read_back_and_excludes_nothing(filled):
     before = annotations.exclusions_version(filled)
     said = annotation(
-        "accept", annotations.night("2026-11-21", "lab", "eagle3 K=3"), "meant", "Ann"
+        "accept",
+        annotations.AnnotationTarget(night="2026-11-21", study="lab", series="eagle3 K=3"),
+        "meant",
+        "Ann",
     )
-    add(filled, annotation("note", annotations.night("2026-11-21"), "warm", "Bo"), said)
+    add(
+        filled,
+        annotation("note", annotations.AnnotationTarget(night="2026-11-21"), "warm", "Bo"),
+        said,
+    )
 
     assert annotations.accepted(filled) == (said,)
     assert said.target.name == "night 2026-11-21 of lab (eagle3 K=3)"
@@ -386,11 +407,19 @@ def test_an_accepted_night_is_read_back_and_excludes_nothing(filled):
 @pytest.mark.parametrize(
     ("action", "target", "why"),
     [
-        ("accept", annotations.run("r", "s"), "Only a night can be accepted"),
-        ("accept", annotations.night("2026-13-01"), "is no night"),
-        ("accept", annotations.night("2026-11-21", None, "a\nb"), "This series' name holds"),
-        ("note", annotations.night("2026-11-21", None, "eagle3"), "leave the series out"),
-        ("exclude", annotations.night("2026-11-21"), "Only a run can be excluded"),
+        ("accept", annotations.AnnotationTarget("r", "s"), "Only a night can be accepted"),
+        ("accept", annotations.AnnotationTarget(night="2026-13-01"), "is no night"),
+        (
+            "accept",
+            annotations.AnnotationTarget(night="2026-11-21", series="a\nb"),
+            "This series' name holds",
+        ),
+        (
+            "note",
+            annotations.AnnotationTarget(night="2026-11-21", series="eagle3"),
+            "leave the series out",
+        ),
+        ("exclude", annotations.AnnotationTarget(night="2026-11-21"), "Only a run can be excluded"),
     ],
 )
 def test_each_thing_is_said_only_of_what_it_can_be_said_of(action, target, why):

@@ -163,7 +163,9 @@ def test_people_on_two_machines_write_notes_into_one_file(bucket, put):
         put(one, "one")
         one.commit()
     for home in ("first", "second", "first", "second"):
-        event = annotations.annotation("note", annotations.night("2026-11-21"), f"by {home}", home)
+        event = annotations.annotation(
+            "note", annotations.AnnotationTarget(night="2026-11-21"), f"by {home}", home
+        )
         annotations.add(bucket.at(home), event)
     for home in ("first", "third"):
         root = bucket.at(home)

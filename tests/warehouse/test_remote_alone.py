@@ -156,7 +156,9 @@ def _reject(root: Path) -> None:
 
 
 def _note(root: Path) -> None:
-    event = annotations.annotation("note", annotations.night("2026-11-21"), "text", "Ann")
+    event = annotations.annotation(
+        "note", annotations.AnnotationTarget(night="2026-11-21"), "text", "Ann"
+    )
     annotations.add(root, event)
 
 

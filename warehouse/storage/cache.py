@@ -35,7 +35,7 @@ FOLDER_VARIABLE = "DRAFTBOARD_CACHE"
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT",
               "AZURE_ENDPOINT", "GOOGLE_BASE_URL")  # fmt: skip
 #: Files that lines are added to.
-LINES = ("annotations.jsonl", "audit.jsonl", "decisions.jsonl", "tokens.jsonl")
+LINES = ("annotations.jsonl", "audit.jsonl", "decisions.jsonl", "standings.jsonl", "tokens.jsonl")
 #: Folders of small files that are replaced whole; looked at once in so many seconds.
 ASIDE, _ASIDE_S = (PUBLISHED, "nights", "searches"), 30.0
 _looked: dict[Path, float] = {}

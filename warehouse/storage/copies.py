@@ -306,7 +306,7 @@ def _bundled_tables(
 
 def _copy_annotations(root: Path, place: Path, cells: pa.Table) -> int:
     rows = cells.select(["run_id", "source_id", "started_at", "study"]).to_pylist()
-    runs = {annotations.run(row["run_id"], row["source_id"]) for row in rows}
+    runs = {annotations.AnnotationTarget(row["run_id"], row["source_id"]) for row in rows}
     nights = {
         (f"{row['started_at'] - _NOON:%Y-%m-%d}", row["study"]) for row in rows if row["started_at"]
     }

@@ -5,9 +5,8 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Self
 
 from filelock import FileLock, Timeout
 
@@ -118,19 +117,15 @@ class WriterLock:
             self._lock.release()
 
 
-class WritersLine:
+class WritersLine(AbstractContextManager["WritersLine"]):
     """The line of writers of several machines at the object store of the warehouse at ``root``. Whoever has
     lost a race joins it, and nobody publishes before those who stand in it longer. At a folder, where the
-    lock keeps the order, it is always empty.
+    lock keeps the order, it is always empty. Nobody stands in it before a race is lost.
     """
 
     def __init__(self, root: Path) -> None:
         self._store = store_of(root) if is_copy(root) else None
         self._name, self._joined = f"{LINE}/{secrets.token_hex(8)}", False
-
-    def __enter__(self) -> Self:
-        """Nobody stands in line before a race is lost."""
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Stand in line no longer; a place that cannot be given up now holds the next one up once."""

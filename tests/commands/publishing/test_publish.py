@@ -63,7 +63,7 @@ def whole(first_lab: Path, key: Path, tmp_path_factory: pytest.TempPathFactory) 
     first = next(row for row in told if row["dataset"] != "code")
     second = next(row for row in told if row["dataset"] == "code")
     for action, row in (("exclude", first), ("note", second)):
-        target = annotations.run(row["run_id"], row["source_id"])
+        target = annotations.AnnotationTarget(row["run_id"], row["source_id"])
         said = annotation(action, target, f"Kingfisher: {action}", "Ada Colleague")
         annotations.add(root, said)
     return published(root, place / "out", key)

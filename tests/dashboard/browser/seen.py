@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote_plus, urlencode, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -40,6 +40,8 @@ PATHS = ("", *(f"/{view.URL_PATH}" for view in VIEWS[1:]))
 LAB = "?" + urlencode(
     {"about": "lab-target on AMD EPYC, vllm 0.32.0+cpu  [CPU lab], study laptop-lab"}
 )
+#: The name of the published study in an address.
+PUBLISHED = quote_plus("gpt-oss-120b on NVIDIA H200 141GB  [published, single run]")
 START_S = 60
 #: A page may be drawn while other processes use the machine.
 DRAWN_MS = 90_000

@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from dashboard.views import VIEWS
 from tests.dashboard.browser.seen import (
     LAB,
+    PUBLISHED,
     alike,
     choose,
     fresh,
@@ -65,7 +66,7 @@ def _another_figure(page: Page) -> None:
 #: Path -> its main control. A page that is not here is not asked.
 CONTROLS = {
     "decide": Control(lambda page: choose(page, "Traffic", "prose"), "traffic=prose"),
-    "compare": Control(_another_figure, "figure=5"),
+    f"compare?subject={PUBLISHED}": Control(_another_figure, "figure=5"),
     "cost": Control(_own_price, r"usd_per_hour=3\.6"),
     "predict": Control(_higher_load, "load="),
     "trends": Control(_fill("How much worse is still fine?", "itl=3% 7%"), "budget=itl"),

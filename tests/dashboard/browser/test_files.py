@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.dashboard.browser.seen import (
     DRAWN_MS,
     LAB,
+    PUBLISHED,
     fresh,
     serious,
     settle,
@@ -44,7 +45,7 @@ def test_the_rows_of_a_chart_are_the_same_as_csv_and_as_parquet(page: Page, addr
 
 
 def test_a_figure_of_the_study_is_one_picture(page: Page, address: str) -> None:
-    visit(page, f"{address}/compare")
+    visit(page, f"{address}/compare?subject={PUBLISHED}")
 
     assert _downloaded(page, "PNG").startswith(b"\x89PNG")
     spec = json.loads(_downloaded(page, "Vega-Lite"))
@@ -78,7 +79,7 @@ def test_the_report_stands_alone_in_a_browser_and_prints_on_few_pages(
     verdict = spaced(title(page))
     file = tmp_path / "report.html"
     with page.expect_download() as started:
-        page.get_by_role("button", name="Report", exact=True).click()
+        page.get_by_role("button", name="Report to send on", exact=True).click()
     started.value.save_as(file)
     asked: list[str] = []
 

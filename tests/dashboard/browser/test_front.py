@@ -5,11 +5,10 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.dashboard.browser.seen import LAB, fresh, keep, serious, settle, title, visit
+from tests.dashboard.browser.seen import LAB, PUBLISHED, fresh, keep, serious, settle, title, visit
 
 pytestmark = pytest.mark.browser
 FRONT = "Draftboard says whether speculative decoding pays where you serve"
-PUBLISHED = "?about=gpt-oss-120b+on+NVIDIA+H200+141GB++%5Bpublished%2C+single+run%5D"
 #: The first screen, px.
 SCREEN = 900
 
@@ -95,7 +94,7 @@ def test_what_is_chosen_stands_above_the_page_and_is_taken_back_there(
 def test_the_published_study_draws_its_improvements_with_the_errors_marked(
     page: Page, address: str
 ) -> None:
-    visit(page, f"{address}/{PUBLISHED}")
+    visit(page, f"{address}/?about={PUBLISHED}")
 
     chart = page.get_by_test_id("stVegaLiteChart")
     expect(chart).to_have_count(1)

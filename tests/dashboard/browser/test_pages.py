@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from benchmarks.large import QUICK, large_warehouse
-from tests.dashboard.browser.seen import PATHS, serious, served, sideways, visit
+from tests.dashboard.browser.seen import LAB, PATHS, serious, served, sideways, visit
 
 pytestmark = pytest.mark.browser
 WIDTHS = (1440, 1024, 390)
@@ -36,6 +36,23 @@ def test_a_page_is_accessible_on_a_dark_ground(dark: Page, address: str, path: s
     ground = dark.get_by_test_id("stApp").evaluate("one => getComputedStyle(one).backgroundColor")
     assert ground == "rgb(20, 23, 27)"
     assert serious(dark) == []
+
+
+#: Texts of charts that reach beyond their chart, by more than a pixel.
+_CUT = """one => [...one.querySelectorAll('[data-testid=stVegaLiteChart] svg')].flatMap(chart => {
+    const end = chart.getBoundingClientRect().right + 1;
+    return [...chart.querySelectorAll('text')].filter(
+        text => text.getBoundingClientRect().right > end).map(text => text.textContent);
+})"""
+
+
+@pytest.mark.parametrize("path", ["", f"/{LAB}", "/cost", f"/cost{LAB}", "/compare", "/predict"])
+def test_no_label_of_a_chart_is_cut_on_a_phone(kept: Page, address: str, path: str) -> None:
+    kept.set_viewport_size({"width": WIDTHS[-1], "height": 900})
+    visit(kept, address + path)
+
+    assert kept.get_by_test_id("stVegaLiteChart").count()
+    assert kept.get_by_test_id("stMain").evaluate(_CUT) == []
 
 
 @pytest.fixture(scope="module")

@@ -240,7 +240,7 @@ def _drafts() -> tuple[DraftAcceptance, ...]:
 def test_a_family_is_named_by_what_a_reader_knows_of_it() -> None:
     family = _family()
 
-    assert family.name == "draft_model (tiny-draft), lab/target, TP 1, H200"
+    assert family.name == "draft_model, lab/target, TP 1, H200"
     assert family.badges == ("simulated",)
     assert family.datasets == ("chat", "code")
 
@@ -253,8 +253,28 @@ def test_families_of_one_name_are_told_apart_by_what_differs(
 
     names = {one.name for one in families(ask(open_shelf(), subjects, Filters()))}
 
-    start = "draft_model (tiny-draft), lab/target, TP 1, H200, engine version"
+    start = "draft_model, lab/target, TP 1, H200, engine version"
     assert names == {f"{start} 0.32.0", f"{start} 0.33.0"}
+
+
+def test_two_drafts_of_one_method_are_told_apart_by_the_ends_of_their_paths(
+    empty_place: Path, add_study: Study
+) -> None:
+    for draft in ("/models/of/mine/small", "/models/of/mine/large"):
+        add_study(empty_place, ks=(0, 2), draft_model=draft)
+
+    names = {one.name for one in families(ask(open_shelf(), subjects, Filters()))}
+
+    start = "draft_model, lab/target, TP 1, H200, draft"
+    assert names == {f"{start} small", f"{start} large"}
+
+
+@pytest.mark.usefixtures("tuned_warehouse")
+def test_a_link_by_the_name_that_an_arm_had_with_its_draft_still_leads_to_it() -> None:
+    page = opened("predict", whatif_arm="draft_model (tiny-draft), lab/target, TP 1, H200")
+
+    assert page.selectbox(key="whatif_arm").value == "draft_model, lab/target, TP 1, H200"
+    assert not page.header[0].value.startswith("Not here")
 
 
 def test_a_filter_changes_neither_the_order_nor_the_names_of_arms(

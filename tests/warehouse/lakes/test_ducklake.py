@@ -162,7 +162,7 @@ def test_an_exclusion_is_published_and_leaves_nothing_out(
 ) -> None:
     publish(*in_file.words)
     ((run, source),) = in_file.ask("select run_id, source_id from lake.draftboard.cells limit 1")[0]
-    target = annotations.run(run, source)
+    target = annotations.AnnotationTarget(run, source)
     annotations.add(filled, annotations.annotation("exclude", target, "GPU throttled", "Ann"))
     done = publish("--ducklake", in_file.target)
     assert "Published generation 1" in done.output

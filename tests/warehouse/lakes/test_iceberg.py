@@ -142,7 +142,7 @@ def test_an_exclusion_is_published_and_leaves_nothing_out(
 ) -> None:
     publish(*lake.words)
     cell = lake.table("cells").scan().to_arrow().to_pylist()[0]
-    target = annotations.run(cell["run_id"], cell["source_id"])
+    target = annotations.AnnotationTarget(cell["run_id"], cell["source_id"])
     annotations.add(filled, annotations.annotation("exclude", target, "GPU throttled", "Ann"))
     done = publish(*lake.words)
     assert "Published generation 1" in done.output

@@ -1,0 +1,1 @@
+"""Does the decision still hold for what a server does now?"""

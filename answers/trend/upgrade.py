@@ -1,0 +1,279 @@
+"""An upgrade of the engine as an answer: what the newer release did to the baseline, to each arm, to the gains, to
+acceptance and to the answers, in one paragraph."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.evidence.broken_answers import IDS
+from analysis.evidence.effects import effects
+from analysis.evidence.output_check import COLUMNS, check_outputs
+from analysis.evidence.releases import COMPARED, by_release, gain_changes
+from analysis.evidence.words import LOSS, SETTLED, Word
+from analysis.frames import among, listed, records
+from analysis.matching.arms import BASELINE
+from analysis.matching.comparison import Comparison, compare
+from analysis.nightly.regressions import FINE, OPEN, REGRESSION, Budgets, Status, worst
+from answers.compare.values import metric_name, number
+from answers.decide.tables import TextRows, greedy
+from answers.ground import Ground, deciding_cells, rows_of
+from answers.wording import directed, percent, size
+from answers.wording import listed as joined
+from warehouse import queries
+from warehouse.catalogue import METRICS
+from warehouse.filters import Filters
+from warehouse.store import Reader
+
+#: The figure that the paragraph tells of each arm.
+_MAIN = ("output_throughput", "mean")
+_LENGTH = ("mean_acceptance_length", "mean")
+_ALL_LOADS = "all loads"
+#: Half a night: launches that lie further apart took no turns.
+_NEAR_HOURS = 12.0
+_EVERY = ["setting", "arm_id", "load", "metric", "statistic"]
+
+
+@dataclass(frozen=True)
+class UpgradeLine:
+    """What the newer release did to one figure of an arm at a load, ``all`` of them together, or, with
+    ``of_gain``, to the gain of that figure over the baseline's. ``before`` and ``after`` are in the
+    metric's unit, None for a gain; the rest are ratios, positive is better, None where nothing repeats."""
+
+    arm: str
+    dataset: str
+    tensor_parallel_size: int | None
+    load: str
+    metric: str
+    statistic: str
+    of_gain: bool
+    before: float | None
+    after: float | None
+    improvement: float
+    low: float | None
+    high: float | None
+    adjusted_low: float | None
+    adjusted_high: float | None
+    word: Word
+    status: Status
+
+    @property
+    def name(self) -> str:
+        """Whose figure it is, or whose gain: ``the gain of eagle3 K=3``."""
+        return f"the gain of {self.arm}" if self.of_gain else self.arm
+
+    @property
+    def where(self) -> str:
+        """Dataset, tensor parallel size and load: ``code, TP 1, 16 at once``."""
+        parallel = () if self.tensor_parallel_size is None else (f"TP {self.tensor_parallel_size}",)
+        return ", ".join((self.dataset, *parallel, self.load))
+
+    @property
+    def change(self) -> str:
+        """The change with its interval: ``9.8 % fewer output tokens per second (95 %: 8.1 to 11.4 %)``."""
+        better = self.improvement >= 0
+        word = METRICS[self.metric].changes[0 if better else 1]
+        if self.of_gain:
+            word = f"{'better' if better else 'worse'} in {metric_name(self.metric, self.statistic).lower()}"
+        sure = directed(self.low, self.high, better)
+        return f"{size(self.improvement)} {word}" + (f" (95 %: {sure})" if sure else "")
+
+
+@dataclass(frozen=True)
+class Upgrade:
+    """One release of an engine against another. ``launches``: of the arm with the fewest; ``lines``: worst
+    first; ``outputs``: how the answers compare, a sentence an arm; ``doubts``: what speaks against it."""
+
+    engine: str
+    before: str
+    after: str
+    status: Status
+    launches: int
+    headline: str
+    paragraph: str
+    lines: tuple[UpgradeLine, ...]
+    outputs: tuple[str, ...]
+    doubts: tuple[str, ...]
+
+
+def upgrade_rows(found: Upgrade) -> TextRows:
+    """Return the figures as a table, worst first: of a regression those that are worse, else all that are not
+    settled."""
+    lines = [line for line in found.lines if line.status == found.status != FINE]
+    rows = [[line.name, line.where, line.change, str(line.word)] for line in lines]
+    return ["whose", "where", "change", "word"], rows
+
+
+SCHEMA_VERSION = 1
+
+
+def upgrade_json(found: Upgrade) -> dict[str, Any]:
+    """Return all that the answer holds, and ``schema_version``. Unknown is null."""
+    return {"schema_version": SCHEMA_VERSION, **asdict(found)}
+
+
+def both_measured(reader: Reader, filters: Filters) -> tuple[tuple[str, str], ...]:
+    """Return each engine version behind the last one before it that a study was measured with as well, in
+    the order of their first start."""
+    cells = queries.cells(reader, filters).to_pandas().sort_values("started_at")
+    known = cells.dropna(subset=["engine_version"])
+    studies = known.groupby("study")["engine_version"].agg(set)
+    order = [*dict.fromkeys(known["engine_version"].astype(str))]
+    pairs = []
+    for at, later in enumerate(order):
+        both = [one for one in order[:at] if any({one, later} <= versions for versions in studies)]
+        pairs += [(both[-1], later)] if both else []
+    return tuple(pairs)
+
+
+def upgrade(
+    reader: Reader, filters: Filters, before: str, after: str, budgets: Budgets | None = None
+) -> Upgrade | None:
+    """Compare two engine versions over the cells that the filters keep, each arm with itself: same study,
+    prompts, load and settings. ``budgets``: how much worse is still fine. None where no cell of one
+    has a partner of the other.
+    """
+    budgets = budgets or Budgets()
+    every = deciding_cells(reader, queries.cells(reader, filters).to_pandas())
+    cells = by_release(every, before, after)
+    rows = rows_of(reader, cells, filters, COMPARED)
+    lines = pd.MultiIndex.from_frame(rows.measurements[["metric", "statistic"]].astype(str))
+    measured = rows.measurements[
+        lines.isin(COMPARED) & among(rows.measurements["cell_id"], cells["cell_id"])
+    ]
+    comparison = compare(cells, measured, ("engine_version",), rows.flags)
+    if comparison.pairs.empty:
+        return None
+    found = effects(comparison, cells)
+    told = pd.concat([found.levels, found.means.assign(load=-1)], ignore_index=True)
+    gains = gain_changes(told, comparison.keys)
+    ground = Ground(cells, comparison, found, rows.acceptance, frozenset(cells["cell_id"]), {})
+    values = _values(comparison)
+    table = tuple(sorted(
+        (*_lines(told, comparison, values, budgets, False), *_lines(gains, comparison, {}, budgets, True)),
+        key=lambda line: ((REGRESSION, OPEN, FINE).index(line.status), line.of_gain, line.improvement),
+    ))  # fmt: skip
+    engine = str(cells["engine"].iloc[0] or "The engine")
+    name = {"vllm": "vLLM", "sglang": "SGLang"}.get(engine, engine)
+    launches, outputs = int(told["launches"].min()), tuple(_outputs(reader, comparison))
+    status = worst(line.status for line in table)
+    headline = f"{name} {after} against {before}: {_headline(table, status)}"
+    return Upgrade(
+        engine, before, after, status, launches, headline,
+        " ".join((headline, f"Launches of each arm with either: {launches}.", *_sentences(table), *outputs)),
+        table, outputs, tuple(_doubts(ground, launches)),
+    )  # fmt: skip
+
+
+def _values(comparison: Comparison) -> dict[tuple[Any, ...], tuple[float, float]]:
+    """Return setting, arm, load, metric and statistic -> its values then and now."""
+    whole = comparison.geomean.assign(load=-1)
+    rows = pd.concat([comparison.levels, whole], ignore_index=True)
+    told = listed(
+        rows.astype({"metric": str, "statistic": str}), *_EVERY, "baseline", "speculative"
+    )
+    return {tuple(key): (then, now) for *key, then, now in told}
+
+
+def _lines(
+    rows: pd.DataFrame, comparison: Comparison, values: dict[tuple[Any, ...], tuple[float, float]],
+    budgets: Budgets, of_gain: bool,
+) -> Iterator[UpgradeLine]:  # fmt: skip
+    for row in records(rows):
+        key = comparison.keys.loc[(row["setting"], row["arm_id"])]
+        metric, statistic = str(row["metric"]), str(row["statistic"])
+        ends = {
+            name: None if np.isnan(row[name]) else float(row[name])
+            for name in ("low", "high", "adjusted_low", "adjusted_high")
+        }
+        parallel = key.get("tensor_parallel_size")
+        then, now = values.get(tuple(row[name] for name in _EVERY), (None, None))
+        allowed, low = budgets.allowed(metric, statistic), ends["adjusted_low"]
+        status = OPEN if low is None or low <= -allowed else FINE
+        if row["word"] == LOSS and row["improvement"] < -allowed:
+            status = REGRESSION
+        yield UpgradeLine(
+            str(key["arm_label"]), str(key["dataset"]), None if pd.isna(parallel) else int(parallel),
+            _ALL_LOADS if row["load"] < 0 else comparison.loads[row["load"]].text,
+            metric, statistic, of_gain, then, now, float(row["improvement"]), **ends,
+            word=row["word"], status=status,
+        )  # fmt: skip
+
+
+def _headline(lines: tuple[UpgradeLine, ...], status: Status) -> str:
+    if status == REGRESSION:
+        bad = [line for line in lines if line.status == REGRESSION]
+        first = next((line for line in bad if (line.metric, line.statistic) == _MAIN), bad[0])
+        more = f"; {len(bad) - 1:,} more of {len(lines):,} figures are worse" if bad[1:] else ""
+        return f"regression. {_said(first)}{more}."
+    if status == FINE:
+        return f"fine. A loss beyond the budget is excluded in all {len(lines):,} figures."
+    left = sum(line.status == OPEN for line in lines)
+    return (
+        f"no regression is shown, but {left:,} of {len(lines):,} figures are not settled: more "
+        "--repeats settle them."
+    )
+
+
+def _said(line: UpgradeLine) -> str:
+    return f"{line.name.replace('the gain', 'The gain')} ({line.where}): {line.change}"
+
+
+def _sentences(lines: tuple[UpgradeLine, ...]) -> Iterator[str]:
+    """Yield a sentence over all loads for the baseline, for each arm, for what they accept and for their
+    gains; datasets one after the other."""
+    told = [
+        line for line in lines
+        if line.load == _ALL_LOADS
+        and ((line.metric, line.statistic) == _MAIN
+             or ((line.metric, line.statistic) == _LENGTH and not line.of_gain))
+    ]  # fmt: skip
+    for line in sorted(told, key=lambda line: (line.arm != BASELINE, line.of_gain, line.dataset)):
+        values = "" if line.before is None or line.after is None else (
+            f", {number(line.before, line.metric)} then and {number(line.after, line.metric)} now"
+        )  # fmt: skip
+        sure = "" if line.word in SETTLED else f": {line.word}"
+        yield f"{_said(line)}{values}{sure}."
+
+
+def _outputs(reader: Reader, comparison: Comparison) -> Iterator[str]:
+    """Yield how long the answers of each arm are then and now, and at temperature 0 how many are the same."""
+    pairs = comparison.pairs.drop_duplicates(IDS)
+    lengths, same = [], []
+    named = listed(comparison.keys.reset_index(), "setting", "arm_id", "arm_label", "dataset")
+    names: dict[Any, str] = {
+        (setting, arm): f"{label} ({dataset})" for setting, arm, label, dataset in named
+    }
+    for key, rows in pairs.groupby(["setting", "arm_id"]):
+        ids = [*listed(rows.astype(dict.fromkeys(IDS, str)), *IDS)]
+        then, now = (
+            pd.concat([
+                queries.requests(reader, pair[at], COLUMNS).to_pandas().assign(pair=number)
+                for number, pair in enumerate(ids)
+            ])
+            for at in (0, 1)
+        )  # fmt: skip
+        check = check_outputs(then, now, greedy(reader, ids[0]))
+        arm = names[key]
+        if check.median_tokens is not None:
+            before, since = (f"{tokens:.0f}" for tokens in check.median_tokens)
+            lengths.append(f"{arm} {before} then and {since} now")
+        if check.identical is not None:
+            same.append(f"{arm} {percent(check.identical, sign=False)}")
+    if lengths:
+        yield f"Tokens of the median answer: {joined(lengths, len(lengths))}."
+    if same:
+        yield f"Texts that are the same: {joined(same, len(same))}."
+
+
+def _doubts(ground: Ground, launches: int) -> Iterator[str]:
+    if launches < 2:
+        yield "One launch each says nothing of how much launches scatter: --repeats 3 measures more."
+    apart = max(ground.hours_apart.values(), default=0.0)
+    if apart >= _NEAR_HOURS:
+        yield (
+            f"The two did not take turns: their launches lie up to {apart:,.0f} hours apart, and what "
+            "changed on the machine since then counts as the release's; another --results measures both."
+        )

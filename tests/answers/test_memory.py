@@ -1,0 +1,154 @@
+"""What a draft takes from the KV cache: what fits, what queues, and from where on that costs more than it saves."""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.money.cost import at_once, worse_from
+from analysis.money.paying import Paying
+from answers.cost.answer import cost, with_memory
+from answers.cost.values import CacheRoom, DecisionCost, Terms
+from answers.cost.words import room
+from answers.decide.answer import decide
+from answers.decide.values import DecideQuestion
+from warehouse.rows import Cell, Measurement, Source
+from warehouse.store import Reader, open_writer
+
+BASELINE = [(64.0, 1000.0), (128.0, 1800.0), (256.0, 3000.0)]
+ARM = [(load, 1.3 * made) for load, made in BASELINE]
+
+
+def test_between_two_loads_throughput_lies_on_a_line_of_logarithms() -> None:
+    assert at_once(128, BASELINE) == pytest.approx(1800)
+    # The middle of the logarithms: 128 / 2 ** 0.5, and 1000 * 1.8 ** 0.5.
+    assert at_once(64 * 2**0.5, BASELINE) == pytest.approx(1000 * 1.8**0.5)
+    assert at_once(64, BASELINE[:1]) == pytest.approx(1000)
+    assert (at_once(63, BASELINE), at_once(257, BASELINE), at_once(1, [])) == (None, None, None)
+
+
+def test_the_baseline_makes_more_from_the_load_at_which_it_passes_a_full_arm() -> None:
+    # The arm is full at 100 and makes 1300 * 1.8 ** log2(100 / 64) = 1,898 there; the baseline makes
+    # that with 128 * 2 ** (log(1898 / 1800) / log(3000 / 1800)) = 137.5 at once.
+    assert worse_from((200, 100), BASELINE, ARM) == 138
+    assert worse_from((137, 100), BASELINE, ARM) is None
+    assert worse_from((200, 300), BASELINE, ARM) is None
+
+
+@pytest.fixture
+def measured(
+    make_source: Callable[..., Source], make_cell: Callable[..., Cell], warehouse_path: Path
+) -> Callable[..., DecisionCost]:
+    """What a study costs whose servers hold so many tokens, at loads 64, 128 and 256; requests of 10,000 tokens."""
+
+    def of(
+        caches: tuple[float | None, float | None], asked: int | None = None, **said: Any
+    ) -> DecisionCost:
+        with open_writer(warehouse_path) as writer:
+            for repeat, (side, (method, k)) in itertools.product(
+                range(3), enumerate((("none", None), ("eagle3", 3)))
+            ):
+                source = make_source(f"{repeat} {method}")
+                luck = 1 + repeat / 500
+                cells = []
+                for index, (load, made) in enumerate(ARM if side else BASELINE):
+                    facts = said | {
+                        "spec_method": method, "num_speculative_tokens": k, "concurrency": int(load),
+                        "repeat": repeat, "launch": f"{method}-{repeat}",
+                    }  # fmt: skip
+                    values = {
+                        "output_throughput": made * luck, "total_throughput": 10 * made * luck,
+                        "itl": 10 / luck, "prompt_tokens": 9000.0, "output_tokens": 1000.0,
+                        "kv_cache_tokens": caches[side],
+                    }  # fmt: skip
+                    rows = tuple(
+                        Measurement("canonical", name, "mean", value)
+                        for name, value in values.items() if value is not None
+                    )  # fmt: skip
+                    cells.append(make_cell(source, index, 1.0, facts, measurements=rows))
+                writer.add(source, cells)
+            writer.commit()
+        with Reader(warehouse_path) as reader:
+            terms = Terms(Paying(usd_per_hour=3.6), request_tokens=asked)
+            return with_memory(reader, cost(decide(reader, DecideQuestion()), terms)).rows[0]
+
+    return of
+
+
+def test_what_queues_and_costs_more_is_said_with_its_load(
+    measured: Callable[..., DecisionCost],
+) -> None:
+    row = measured((2_000_000.0, 1_000_000.0))
+
+    assert row.memory is not None
+    assert (row.memory.fit, row.memory.worse_from, row.memory.why_unknown) == (
+        (200, 100),
+        138,
+        None,
+    )
+    said = room(row.arm, row.memory)
+    assert (
+        "leaves 50.0\u202f% less room in the KV cache: 1,000,000 tokens, 2,000,000 without" in said
+    )
+    assert "Of requests of 10,000 tokens 100 fit at once instead of 200 (computed)" in said
+    assert "from 138 at once queueing costs more than the draft saves" in said
+    assert row.memory.usd_per_million is not None
+    old, new = row.memory.usd_per_million
+    assert old < new
+
+
+def test_an_arm_that_makes_more_although_it_queues_pays_all_the_same(
+    measured: Callable[..., DecisionCost],
+) -> None:
+    row = measured((1_050_000.0, 1_000_000.0))
+
+    assert row.memory is not None
+    assert row.memory.worse_from is None
+    assert "from 101 on it queues, and pays all the same" in room(row.arm, row.memory)
+
+
+@pytest.mark.parametrize(
+    ("caches", "asked", "why"),
+    [
+        ((9_000_000.0, 4_000_000.0), None, "throughput was measured up to 256 at once"),
+        (
+            (2_000_000.0, 1_000_000.0),
+            1000,
+            "throughput was measured with requests of 10,000 tokens",
+        ),
+    ],
+)
+def test_what_was_not_measured_is_unknown(
+    measured: Callable[..., DecisionCost], caches: tuple[float, float], asked: int | None, why: str
+) -> None:
+    row = measured(caches, asked)
+
+    assert row.memory is not None
+    assert (row.memory.throughput, row.memory.worse_from, row.memory.why_unknown) == (
+        None,
+        None,
+        why,
+    )
+    assert f"what that costs is unknown, since {why}." in room(row.arm, row.memory)
+
+
+def test_a_server_that_does_not_tell_its_cache_has_no_room_to_speak_of(
+    measured: Callable[..., DecisionCost],
+) -> None:
+    assert measured((2_000_000.0, None)).memory is None
+
+
+def test_no_more_requests_fit_than_a_server_takes(measured: Callable[..., DecisionCost]) -> None:
+    row = measured((2_000_000.0, 1_000_000.0), server_args={"max_num_seqs": 64})
+
+    assert row.memory is not None
+    assert row.memory.fit == (64, 64)
+    assert room(row.arm, row.memory).endswith("none has to wait for it.")
+
+
+def test_a_cache_as_large_is_said_to_be_so() -> None:
+    said = room("ngram K=3", CacheRoom((1000.0, 995.0), 10.0, (100, 99)))
+
+    assert said.startswith("ngram K=3 takes no room from the KV cache that is worth telling")

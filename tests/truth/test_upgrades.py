@@ -1,0 +1,69 @@
+"""What an upgrade does, of twenty studies each whose truth is known; and how it is said."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from analysis.nightly.regressions import REGRESSION, Budgets
+from answers.trend.upgrade import Upgrade, both_measured, upgrade, upgrade_json
+from commands.keeping.ingest import take_in
+from tests.truth.row import table
+from tests.truth.upgrades import AFTER, BEFORE, CASES, of_a_slower_release, write_study
+from warehouse.filters import Filters
+from warehouse.store import Reader
+
+
+@pytest.mark.slow
+def test_upgrades_are_judged_as_they_are() -> None:
+    found = of_a_slower_release(20)
+
+    # Of twenty studies each: at least 19 quiet, at least 18 red.
+    wanted = {row.goal: 19 if "95" in row.goal else 18 for row in found}
+    missed = [row for row in found if round(row.value * 20) < wanted[row.goal]]
+    assert not missed, table(missed)
+
+
+def judged(folder: Path, case: str, budgets: Budgets | None = None) -> Upgrade:
+    write_study(case, CASES[case], 0, folder / "drops")
+    root = folder / "warehouse"
+    assert not take_in([folder / "drops"], root).rejected
+    with Reader(root) as reader:
+        assert both_measured(reader, Filters()) == ((BEFORE, AFTER),)
+        found = upgrade(reader, Filters(), BEFORE, AFTER, budgets)
+        assert upgrade(reader, Filters(), BEFORE, "0.99.0") is None
+    assert found is not None
+    return found
+
+
+def test_a_slower_release_is_said_in_one_paragraph(tmp_path: Path) -> None:
+    found = judged(tmp_path, "slower by 10 %")
+
+    assert (found.status, found.launches) == (REGRESSION, 3)
+    assert found.headline.startswith("vLLM 0.33.0 against 0.32.0: regression. ")
+    assert re.search(
+        r"baseline \(prose, TP 1, all loads\): (9|1[0-2])\.\d % fewer output tokens",
+        found.paragraph,
+    )
+    assert "The gain of draft_model K=3 (prose, TP 1, all loads): " in found.paragraph
+    assert "Tokens of the median answer: " in found.paragraph
+    assert "baseline (prose) 101 then and 101 now" in found.paragraph
+    assert found.doubts == ()
+    told = json.loads(json.dumps(upgrade_json(found)))
+    assert (told["schema_version"], told["status"]) == (1, "regression")
+    first = next(line for line in told["lines"] if line["metric"] == "output_throughput")
+    assert first["after"] / first["before"] == pytest.approx(1 + first["improvement"])
+
+
+def test_a_release_that_makes_the_baseline_alone_faster_is_a_regression_of_the_gains(
+    tmp_path: Path,
+) -> None:
+    found = judged(tmp_path, "baseline faster by 12 %")
+
+    assert {line.of_gain for line in found.lines if line.status == REGRESSION} == {True}
+    assert "regression. The gain of " in found.headline
+
+
+def test_what_the_budget_allows_is_no_regression(tmp_path: Path) -> None:
+    assert judged(tmp_path, "slower by 10 %", Budgets(0.3)).status == "fine"
