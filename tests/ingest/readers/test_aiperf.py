@@ -188,9 +188,11 @@ def test_a_histogram_of_drafts_that_cannot_be_is_refused_at_once(
             "acceptance_histogram": {accepted: 1},
             "num_draft_tokens": 3,
         }
+    # A folder each: of a file that is read, the hash may still be computed beside.
     for beside in (None, lines):
+        (tmp_path / str(beside is None)).mkdir()
         with pytest.raises(InvalidInput, match="which cannot be"):
-            cell(put(tmp_path, summary, beside))
+            cell(put(tmp_path / str(beside is None), summary, beside))
 
 
 @pytest.mark.parametrize(
