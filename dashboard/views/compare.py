@@ -436,19 +436,17 @@ def _kinds(
     again: Mapping[str, str],
 ) -> None:
     found = ask(shelf, by_kind, question)
-    known = found.of(setting.name)
-    if known is None:
+    if (known := found.of(setting.name)) is None:
         st.markdown(plain(found.why_none or UNTOLD))
         return
     loads = {values.load_name(at.load): at for at in known.loads}
-    # The load with most requests at once is spoken about, as everywhere.
-    names = list(reversed(loads))
+    names = list(reversed(loads))  # The largest load is spoken about, as everywhere.
     at = loads[names[0] if len(names) == 1 else selected("Load", names, "kinds_at")]
     st.subheader(plain(at.one.sentence))
     st.caption(plain(HOW))
-    drawing = specification(charts.kind_matrix(at, bracketed(*known.badges)))
-    grid([drawing], [f"Kinds of prompts by arm: {at.one.sentence}"])
-    figure_files(f"{KINDS}: {setting.name}", [drawing], again)
+    drawings = [specification(charts.kind_matrix(at, bracketed(*known.badges)))]
+    grid(drawings, [f"{KINDS} by arm: {at.one.sentence}"])
+    figure_files(f"{KINDS}: {setting.name}", drawings, again)
     table(tabled(HEADER, kind_rows(at)), "rows")
     for why in reasons(at):
         st.caption(plain(why))
