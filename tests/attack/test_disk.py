@@ -42,7 +42,7 @@ OTHERS = {
     "runs", "plan", "doctor", "compare", "gate", "diff", "cost", "slo", "pareto", "tune", "whatif",
     "claims", "audit", "token list", "note list", "warehouse info", "warehouse check", "verify",
     "serve", "dashboard", "mcp", "cluster status", "cluster logs", "cluster cancel",
-    "live", "run", "reproduce", "search", "nightly", "nightly history", "publish", "warehouse publish", "warehouse pull",
+    "live", "release", "run", "reproduce", "search", "nightly", "nightly history", "publish", "warehouse publish", "warehouse pull",
     "warehouse push",
 }  # fmt: skip
 

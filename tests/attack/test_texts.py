@@ -49,7 +49,7 @@ SHOWS: dict[str, list[str] | None] = {
 #: disk's table has it.
 OTHERS = {
     "ingest", "plan", "doctor", "run", "reproduce", "cluster cancel", "cluster logs", "cluster status",
-    "live", "collect", "gate accept", "search", "claims", "serve", "dashboard", "mcp", "token new",
+    "live", "release", "collect", "gate accept", "search", "claims", "serve", "dashboard", "mcp", "token new",
     "token revoke", "note", "exclude", "include", "nightly", "nightly history", "report", "share", "publish", "verify",
     "warehouse clone", "warehouse compact", "warehouse convert", "warehouse export", "warehouse gc",
     "warehouse keep", "warehouse publish", "warehouse pull", "warehouse push", "warehouse restore",
