@@ -109,13 +109,14 @@ def test_who_lost_a_race_stands_in_line_and_nobody_publishes_before(bucket, put,
     with open_writer(first) as one, open_writer(second) as other:
         put(one, "one")
         one.commit()
+        mine = current_name(first)
         store.send(b"", f"{LINE}/before")
         put(other, "other")
         left = threading.Timer(3.0, leave)
         left.start()
         assert other.commit() == 2
         left.join()
-    assert published == [current_name(first)]
+    assert published == [mine]
     assert store.entries(LINE) == []
     assert held(bucket.at("reader"))[1] == 4
 
