@@ -20,10 +20,11 @@ from analysis.nightly.regressions import FINE, OPEN, REGRESSION, Budgets, Status
 from answers.compare.values import metric_name, number
 from answers.decide.tables import TextRows, greedy
 from answers.ground import Ground, deciding_cells, rows_of
-from answers.wording import directed, percent, size
+from answers.wording import badges, bracketed, directed, percent, size
 from answers.wording import listed as joined
 from warehouse import queries
 from warehouse.catalogue import METRICS
+from warehouse.defects import release_of
 from warehouse.filters import Filters
 from warehouse.store import Reader
 
@@ -115,12 +116,11 @@ def upgrade_json(found: Upgrade) -> dict[str, Any]:
 
 
 def both_measured(reader: Reader, filters: Filters) -> tuple[tuple[str, str], ...]:
-    """Return each engine version behind the last one before it that a study was measured with as well, in
-    the order of their first start."""
-    cells = queries.cells(reader, filters).to_pandas().sort_values("started_at")
+    """Return each engine version behind the last one before it that a study was measured with as well."""
+    cells = queries.cells(reader, filters).to_pandas()
     known = cells.dropna(subset=["engine_version"])
     studies = known.groupby("study")["engine_version"].agg(set)
-    order = [*dict.fromkeys(known["engine_version"].astype(str))]
+    order = sorted(set(known["engine_version"].astype(str)), key=release_of)
     pairs = []
     for at, later in enumerate(order):
         both = [one for one in order[:at] if any({one, later} <= versions for versions in studies)]
@@ -159,7 +159,12 @@ def upgrade(
     name = {"vllm": "vLLM", "sglang": "SGLang"}.get(engine, engine)
     launches, outputs = int(told["launches"].min()), tuple(_outputs(reader, comparison))
     status = worst(line.status for line in table)
-    headline = f"{name} {after} against {before}: {_headline(table, status)}"
+    marks = bracketed(*dict.fromkeys(
+        text for facts in listed(cells.drop_duplicates(["evidence", "synthetic_acceptance"]),
+                                 "evidence", "synthetic_acceptance")
+        for text in badges(facts[0], bool(facts[1]))
+    ))  # fmt: skip
+    headline = f"{name} {after} against {before}{marks}: {_headline(table, status)}"
     return Upgrade(
         engine, before, after, status, launches, headline,
         " ".join((headline, f"Launches of each arm with either: {launches}.", *_sentences(table), *outputs)),
@@ -235,7 +240,10 @@ def _sentences(lines: tuple[UpgradeLine, ...]) -> Iterator[str]:
             f", {number(line.before, line.metric)} then and {number(line.after, line.metric)} now"
         )  # fmt: skip
         sure = "" if line.word in SETTLED else f": {line.word}"
-        yield f"{_said(line)}{values}{sure}."
+        change = line.change
+        if (line.metric, line.statistic) == _LENGTH:
+            change = f"tokens a step {percent(line.improvement)}"
+        yield f"{line.name.replace('the gain', 'The gain')} ({line.where}): {change}{values}{sure}."
 
 
 def _outputs(reader: Reader, comparison: Comparison) -> Iterator[str]:

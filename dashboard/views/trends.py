@@ -360,11 +360,13 @@ def _search(root: str, filters: Filters) -> None:
 
 
 def _releases(shelf: Shelf, filters: Filters) -> None:
-    _upgrades(shelf, filters)
-    st.caption(_BOTH)
+    told = _upgrades(shelf, filters)
     known = comparable_releases(ask(shelf, answer.watched, filters).series)
-    if not known:
+    if known or not told:
+        st.caption(_BOTH)
+    if not known and not told:
         st.caption("No series among these filters was measured with two engine versions.")
+    if not known:
         return
     left, middle, right = st.columns(3)
     after = left.selectbox(
@@ -385,13 +387,17 @@ def _releases(shelf: Shelf, filters: Filters) -> None:
     charts_menu("releases", titled([chart]))
 
 
-def _upgrades(shelf: Shelf, filters: Filters) -> None:
-    """Show what `draftboard release` says of versions whose launches took turns."""
+def _upgrades(shelf: Shelf, filters: Filters) -> bool:
+    """Show what `draftboard release` says of versions whose launches took turns; return whether there are
+    any."""
+    told = False
     for before, after in ask(shelf, both_measured, filters):
         found = ask(shelf, upgrade, filters, before, after)
         if found is not None and not found.doubts:
+            told = True
             st.markdown(plain(found.paragraph))
             table(texts(*upgrade_rows(found)), "figures")
+    return told
 
 
 @cached
