@@ -39,9 +39,9 @@ check: install
 quick: install
 	$(BIN)/pytest -n 2 --dist worksteal -m "not slow and not browser and not alone and not long"
 
-# Half an hour and more with its set-up: two at a time, then those alone that pin an engine to a core or count on the machine.
+# Half an hour and more with its set-up: three at a time, since they wait a lot, then those alone that pin an engine to a core or count on the machine.
 test: check lab-test-envs sbom docs
-	$(BIN)/pytest -n 2 --dist worksteal -m "(slow or browser) and not alone and not long" --durations 10
+	$(BIN)/pytest -n 3 --dist worksteal -m "(slow or browser) and not alone and not long" --durations 10
 	$(BIN)/pytest tests/nightly tests/runners -m "alone and not long" --durations 10
 	$(BIN)/python -m tests.fuzz --seconds 60
 

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,13 +115,17 @@ def _answered(
 
 
 def _watch(urls: Sequence[str], seconds: float) -> "tuple[list[list[ServerLook]], tuple[str, ...]]":
-    """Look at every server until the time is over. A look that fails once a server has answered is left
-    out: it may be starting again."""
+    """Look at every server until the time is over, so often on a busy machine too, however long that takes. A
+    look that fails once a server has answered is left out: it may be starting again."""
     looks: list[list[ServerLook]] = [[] for _ in urls]
     models: set[str] = set()
     pause, began = min(_PAUSE_S, seconds / _LOOKS), time.monotonic()
     with progress("watching", round(seconds), as_bytes=False) as told:
-        while True:
+        for number in range(ceil(seconds / pause) + 1):
+            early = began + number * pause - time.monotonic()
+            if early > 0:
+                time.sleep(early)
+                told(round(min(pause, early)))
             for url, own in zip(urls, looks, strict=True):
                 try:
                     look, names = _look(url)
@@ -130,11 +135,6 @@ def _watch(urls: Sequence[str], seconds: float) -> "tuple[list[list[ServerLook]]
                 else:
                     own.append(look)
                     models |= names
-            left = began + seconds - time.monotonic()
-            if left <= 0:
-                break
-            time.sleep(min(pause, left))
-            told(round(min(pause, left)))
     for url, own in zip(urls, looks, strict=True):
         if len(own) < 2:
             raise InvalidInput(

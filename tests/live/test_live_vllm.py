@@ -12,7 +12,7 @@ from tests.commands.asking import run
 from tests.live.traffic import MODELS, served, traffic
 from tests.runners.conftest import lab_executable
 
-pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.long, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
