@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
+from analysis.evidence.effects import ENDS
 from analysis.evidence.effects import again as evidence
 from analysis.evidence.output_check import COLUMNS, check_outputs
 from analysis.evidence.words import EQUIVALENCE, OPEN, SETTLED, Word
-from analysis.frames import records
+from analysis.frames import plain, records
 from analysis.matching.comparison import STUDY_TABLE
 from answers.compare.subjects import DifferingSetting, NamedPair, configuration
 from answers.compare.values import metric_name, number, with_unit
@@ -215,16 +215,12 @@ def _lines(
     found = []
     for at, (name, row) in enumerate(zip(whole, told, strict=True)):
         now = values[split:, at]
-        low, high, adjusted_low, adjusted_high = (
-            None if pd.isna(row[end]) else float(row[end])
-            for end in ("low", "high", "adjusted_low", "adjusted_high")
-        )
         found.append(
             RepeatedLine(
                 *name, original=float(values[0, at]), again=float(np.exp(np.log(now).mean())),
                 lowest=float(now.min()), highest=float(now.max()),
-                improvement=float(row["improvement"]), low=low, high=high,
-                adjusted_low=adjusted_low, adjusted_high=adjusted_high, word=row["word"],
+                improvement=float(row["improvement"]), **{end: plain(row[end]) for end in ENDS},
+                word=row["word"],
             )
         )  # fmt: skip
     return tuple(found)

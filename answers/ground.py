@@ -15,155 +15,24 @@ from numpy.typing import NDArray
 from analysis.choice.gather import DECIDING
 from analysis.evidence.broken_answers import (
     BY,
-    ENDLESS,
-    FEWEST,
-    IDS,
-    KINDS,
-    REPEATING,
-    SHARE,
-    SHORT,
     TEXTS,
-    UNPARSED,
     by_texts,
-    compared,
-    compared_texts,
-    settled,
 )
-from analysis.evidence.effects import Effects, effects, studies_of, study_numbers
-from analysis.evidence.words import LIKELY, LIKELY_LOSS, LOSS
+from analysis.evidence.effects import Effects, effects, studies_of
+from analysis.evidence.words import LIKELY_LOSS, LOSS
 from analysis.flags.lints import DECIDES_NOTHING
 from analysis.flags.lints_across import JUDGED_ACROSS
-from analysis.frames import among, declared, listed, objects, records
+from analysis.frames import among, declared, listed, objects
 from analysis.matching.arms import ATTAINED, BASELINE, against
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from answers import code_hash
+from answers.breaking import Broken, KeptAnswers, answers_in_doubt, broken, counted
 from answers.decide.values import ExcludedCell
-from answers.wording import percent
 from warehouse import beside, queries
 from warehouse.filters import Filters
-from warehouse.loads import Load
 from warehouse.rows import Flag
 from warehouse.storage.lock import WriterLock
 from warehouse.store import Reader
-
-# --- Arms whose answers break where the baseline's do not, found once for all that are compared.
-
-
-#: What is only likely is told from this share of the answers on.
-_WORTH_SAYING = 0.01
-_ENDS = ["min", "p50", "p99", "max"]
-_ARM = ["setting", "arm_id"]
-
-
-@dataclass(frozen=True)
-class BrokenAnswers:
-    """An arm whose answers break at a load more often than the baseline's. ``settled``: so surely that
-    the arm is no candidate, else it is likely. ``deviation``: how many answers do what;
-    ``sentence``: the same with arm and load. Neither has a full stop."""
-
-    arm_id: int
-    arm: str
-    load: Load
-    settled: bool
-    deviation: str
-    sentence: str
-
-
-#: What is counted of answers, beside where.
-_COUNTED = ["kind", "share", "share_baseline", "tokens", "p"]
-
-
-@dataclass(frozen=True)
-class KeptAnswers:
-    """What is kept of the answers of whole studies: their ``settings``, and rows as ``counted`` returns
-    them."""
-
-    settings: frozenset[int] = frozenset()
-    rows: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=[*BY, *_COUNTED]))
-
-
-#: Setting -> what breaks there, settled ones first.
-Broken = dict[int, tuple[BrokenAnswers, ...]]
-
-
-def suspects(
-    reader: Reader, comparison: Comparison, texts: pd.DataFrame, filters: Filters
-) -> set[str]:
-    """Return the cells of those arms, and of their baselines, whose answers may be broken by the ends of
-    their lengths, or are by their texts: most need not be read. ``texts``: as ``by_texts`` returns
-    them; ``filters`` keep at least the cells compared."""
-    pairs = _pairs(comparison)
-    if pairs.empty:
-        return set()
-    measured = queries.measurements(reader, filters, ["output_tokens"], _ENDS).to_pandas()
-    ends = measured.astype({"cell_id": object}).pivot(
-        index="cell_id", columns="statistic", values="value"
-    )
-    old, new = (ends.reindex(index=pairs[name], columns=_ENDS).reset_index() for name in IDS)
-    longest = np.fmax(old["max"], new["max"])
-    none_short = new["min"] >= np.maximum(FEWEST, SHARE * old["p50"])
-    none_endless = (new["p99"] != longest) | (old["min"] == longest)
-    by_length = pairs[~(none_short & none_endless).to_numpy()]
-    doubtful = pd.concat([by_length, texts.query("new > old")])[BY]
-    read = pairs.merge(doubtful.drop_duplicates(), on=BY)
-    return {*read[IDS[0]], *read[IDS[1]]}
-
-
-def _pairs(comparison: Comparison) -> pd.DataFrame:
-    pairs = comparison.pairs.loc[comparison.pairs["load"] >= 0, [*BY, *IDS]].drop_duplicates()
-    return pd.DataFrame(pairs.astype(dict.fromkeys(IDS, object)))
-
-
-def counted(comparison: Comparison, texts: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Count the answers that break: BY, kind, share, share_baseline, tokens and p, as ``compared`` and
-    ``compared_texts`` return them, of every arm at every load. ``texts``: as ``by_texts`` returns
-    them; ``answers``: as the query of that name does; arms without are taken as sound."""
-    pairs = _pairs(comparison)
-    every = pairs[BY].drop_duplicates().merge(pd.DataFrame({"kind": KINDS}), how="cross")
-    lengths = every.merge(compared(pairs, answers), on=[*BY, "kind"], how="left")
-    by_text = compared_texts(texts, answers)
-    rows = pd.concat([lengths, by_text], ignore_index=True).fillna({"p": 1.0, "tokens": 0})
-    return rows[[*BY, *_COUNTED]]
-
-
-def broken(comparison: Comparison, rows: pd.DataFrame) -> Broken:
-    """Return what breaks, of rows as ``counted`` returns them: all that a study compares."""
-    if rows.empty:
-        return {}
-    rows = rows.sort_values([*BY, "kind"], ignore_index=True)
-    study = np.array(rows["setting"].map(study_numbers(comparison.keys)), dtype=np.int64)
-    p = rows["p"].to_numpy()
-    more = rows["share"] - rows["share_baseline"]
-    rows = rows.assign(
-        settled=settled(p, study), likely=(p <= 1 - LIKELY) & (more >= _WORTH_SAYING)
-    )
-    rows = rows.sort_values(["settled", "p"], ascending=[False, True], kind="stable")
-    breaks: Broken = {}
-    for row in records(rows[rows["settled"] | rows["likely"]]):
-        most, base = int(row["tokens"]), row["share_baseline"]
-        ends = {0: "are empty", 1: "end after one token"}.get(
-            most, f"end after {most} tokens or fewer"
-        )
-        does = {
-            SHORT: ends, ENDLESS: f"run into the limit of {most:,} tokens",
-            REPEATING: "repeat themselves", UNPARSED: "are no JSON",
-        }[row["kind"]]  # fmt: skip
-        rest = f"{percent(base, sign=False)} of" if base else "none of"
-        sentence = (
-            f"{percent(row['share'], sign=False)} of the answers {does}, {rest} the baseline's"
-        )
-        arm = str(comparison.keys["arm_label"].loc[(row["setting"], row["arm_id"])])
-        load = comparison.loads[row["load"]]
-        text = f"{arm} breaks answers: at {load.text} {sentence}"
-        breaks[row["setting"]] = (
-            *breaks.get(row["setting"], ()),
-            BrokenAnswers(row["arm_id"], arm, load, row["settled"], sentence, text),
-        )
-    return breaks
-
-
-# ---
-
 
 #: metric, statistic
 MetricLine = tuple[str, str]
@@ -171,6 +40,7 @@ MetricLine = tuple[str, str]
 #: The lines whose differences are judged, always all of them: how sure each must be depends on how
 #: many there are, and so must not depend on what somebody looks at.
 JUDGED: tuple[MetricLine, ...] = tuple(dict.fromkeys((*STUDY_TABLE, *DECIDING, ATTAINED)))
+_ARM = ["setting", "arm_id"]
 _FOR_FLAGS: tuple[MetricLine, ...] = (
     ("output_tokens", "p50"), ("output_tokens", "mean"), ("error_rate", "mean"), ("prompt_tokens", "mean"), ("kv_cache_tokens", "mean"),
     *((metric, "mean") for metric in (*JUDGED_ACROSS, *TEXTS)),
@@ -222,8 +92,8 @@ class Ground:
         """Return the same with what requests say of the answers (rows of the query ``answers``), and
         with a flag on each pair whose arm's answers break."""
         comparison = self.found
-        fresh = () if answers.empty else (counted(*self.unread, answers),)
-        breaks = broken(comparison, pd.concat([self.kept.rows, *fresh], ignore_index=True))
+        every = pd.concat([self.kept.rows, counted(*self.unread, answers)], ignore_index=True)
+        breaks = broken(comparison, every)
         if not breaks:
             return self
         place_of = {load: place for place, load in enumerate(comparison.loads)}
@@ -336,8 +206,7 @@ def ground(
         compared = ground_of(rows, ids, allow, reference, reader.root, barred)
         if reference != BASELINE:
             return compared
-        doubtful = suspects(reader, *compared.unread, whole)
-        return compared.with_answers(queries.answers(reader, doubtful).to_pandas())
+        return compared.with_answers(answers_in_doubt(reader, *compared.unread, whole))
 
     if len(cells) > MOST_KEPT:
         return made(reader)
@@ -548,8 +417,7 @@ def derive(root: Path) -> int:
                 changed = deciding[basis.isin(digests).to_numpy()].reset_index(drop=True)
                 filters = _only_studies(Filters(), changed)
                 of_changed = ground_of(rows_of(reader, changed, filters), frozenset())
-                doubtful = suspects(reader, *of_changed.unread, filters)
-                answers = queries.answers(reader, doubtful).to_pandas()
+                answers = answers_in_doubt(reader, *of_changed.unread, filters)
                 _keep_facts(root, of_changed, answers)
             beside.drop_other_derived(root, set(basis))
             if len(cells):
@@ -588,7 +456,7 @@ def _keep_facts(root: Path, of_studies: Ground, answers: pd.DataFrame) -> None:
         ],
         ignore_index=True,
     )
-    counts = KeptAnswers().rows if answers.empty else counted(*of_studies.unread, answers)
+    counts = counted(*of_studies.unread, answers)
     tables = [
         (rows, rows["setting"].map(of_setting)) for rows in (differences, told(counts, _PLACE))
     ]

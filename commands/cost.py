@@ -80,8 +80,7 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     )
     question = question_from(given)
     with reading(warehouse) as reader:
-        costs = answer.cost(decide(reader, question), terms)
-        found = answer.with_memory(reader, answer.with_energy(reader, costs))
+        found = answer.costed(reader, decide(reader, question), terms)
     if as_json:
         show_json(values.costs_json(found))
         return

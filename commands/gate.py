@@ -17,6 +17,7 @@ from answers.wording import markdown
 from commands.terminal import (
     Table,
     author_option,
+    errors_end_with_2,
     filter_options,
     filters_from,
     json_option,
@@ -302,7 +303,7 @@ def gate(
 
     if ctx.invoked_subcommand is not None:
         return
-    try:
+    with errors_end_with_2():
         root = warehouse_path(warehouse)
         filters, since = filters_from(given), given["since"]
         found = judge(root, filters, since, max_regression, given["otava"])
@@ -310,10 +311,6 @@ def gate(
             _write(given["junit"], junit(found))
         if given["sarif"] is not None:
             _write(given["sarif"], sarif(found, given["sarif_at"]))
-    except DraftboardError as error:
-        # Exit status 1 says "regression" here, so an error must not end with it.
-        show(f"draftboard: {error}", err=True)
-        raise SystemExit(2) from None
     status = EXIT[found.status]
     if as_json:
         show_json(answer.trend_json(found) | {"exit": status})

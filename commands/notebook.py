@@ -14,7 +14,7 @@ import httpx
 from analysis.money.paying import PRICES
 from answers.compare.answer import compare
 from answers.compare.values import ArmComparison, CompareQuestion, comparison_json
-from answers.cost.answer import cost, with_energy, with_memory
+from answers.cost.answer import costed
 from answers.cost.values import Costs, Terms, costs_json
 from answers.decide.answer import decide
 from answers.decide.values import DecideQuestion, Decisions, Objective, decisions_json
@@ -145,8 +145,7 @@ class Warehouse:
     ) -> NotebookAnswer[Costs]:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         with Reader(self.root) as reader:
-            costs = cost(decide(reader, _question(asked)), terms or Terms())
-            found = with_memory(reader, with_energy(reader, costs))
+            found = costed(reader, decide(reader, _question(asked)), terms or Terms())
         return NotebookAnswer(found, costs_json, rows.of("costs"), not_fresh(self.root))
 
 

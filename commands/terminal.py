@@ -90,28 +90,31 @@ allow_option = click.option(
     "server_args.max-num-seqs; they stay marked. Repeatable.",
 )
 
+_budget_option = click.option(
+    "--max-regression",
+    multiple=True,
+    metavar="[METRIC=]SIZE",
+    help="How much worse is still fine, e.g. itl=3%, ttft.p95=10% or 5% for all [5%]. Repeatable.",
+)
+_open_exit_option = click.option(
+    "--open-exit",
+    type=click.IntRange(0, 2),
+    default=2,
+    show_default=True,
+    help="Exit status where the evidence is not enough.",
+)
+#: The options of a judgement by budgets.
+budget_options = with_options(_budget_option, _open_exit_option)
 #: The options of a judgement over nights.
 judging_options = with_options(
-    click.option(
-        "--max-regression",
-        multiple=True,
-        metavar="[METRIC=]SIZE",
-        help="How much worse is still fine, e.g. itl=3%, ttft.p95=10% or 5% for all [5%]. "
-        "Repeatable.",
-    ),
+    _budget_option,
     click.option(
         "--since",
         type=click.DateTime(["%Y-%m-%d"]),
         metavar="YYYY-MM-DD",
         help="Only nights from this day on (UTC).",
     ),
-    click.option(
-        "--open-exit",
-        type=click.IntRange(0, 2),
-        default=2,
-        show_default=True,
-        help="Exit status where the evidence is not enough.",
-    ),
+    _open_exit_option,
 )
 
 #: One repeatable option for each filter field; ``unknown`` matches what was not recorded.
@@ -325,6 +328,16 @@ def ended_by_signals(said: str) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def errors_end_with_2() -> Iterator[None]:
+    """Say an error inside and exit with 2: where exit status 1 is an answer, no error may end with it."""
+    try:
+        yield
+    except DraftboardError as error:
+        show(f"draftboard: {error}", err=True)
+        raise SystemExit(2) from None
 
 
 # --- What an answer looks like on a terminal: lines of text, and tables.

@@ -133,7 +133,7 @@ TERMINAL: dict[str, tuple[str, ModuleType, str]] = {
     "compare": ("compare", compare, "compare"),
     "verdict": ("verdict --all", decide, "decide"),
     "tune": ("tune", decide, "decide"),
-    "cost": ("cost --usd-per-hour 3 --tokens-per-day 1e9", cost, "with_energy"),
+    "cost": ("cost --usd-per-hour 3 --tokens-per-day 1e9", cost, "costed"),
     "slo": ("cost slo itl:p95<20ms", capacity, "capacity"),
     "predict": ("whatif --k 2 --concurrency 4", predict, "predict"),
     "trends": ("gate", trend, "trend"),

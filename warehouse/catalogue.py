@@ -199,6 +199,7 @@ METRICS: dict[str, Metric] = {
             "mean_acceptance_length", "Mean acceptance length", "tokens/step", "higher", 2,
             "1 + accepted draft tokens / drafts: tokens per verification step, bonus token "
             "included.", lowest=1.0, highest=1001.0, doubtful=65.0,
+            changes=("more tokens a step", "fewer tokens a step"),
         ),
         # Of the machine, read each second and averaged over the measured window.
         Metric(

@@ -25,6 +25,8 @@ from analysis.matching.comparison import Comparison
 
 #: Level of the plain intervals.
 LEVEL = 0.95
+#: The ends of a difference's intervals, the plain one and the one adjusted for all that the study compares.
+ENDS = ("low", "high", "adjusted_low", "adjusted_high")
 #: What tells one study from another where none was stated.
 _WITHOUT_STUDY = ("model", "gpu", "dataset")
 

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from analysis.evidence.broken_answers import IDS
 from analysis.evidence.effects import LEVEL, effects
 from analysis.frames import listed, numbered
 from analysis.matching.comparison import Comparison
@@ -25,8 +26,7 @@ SPEEDS: tuple[str, ...] = ("itl", "tpot")
 PLAIN = -2
 #: Where arms meet, and which cells do.
 _AT = ["setting", "load"]
-_IDS = ["baseline_id", "speculative_id"]
-MET = [*_AT, "arm_id", *_IDS]
+MET = [*_AT, "arm_id", *IDS]
 _OF_CELL = ("launch", "source_format", "path", "run_id", "repeat", "started_at")
 
 
@@ -59,13 +59,13 @@ def gains(
     what is compared with another arm; ``measured`` as ``speeds`` returns it; ``cells`` as the query of
     that name does. Kinds with too few requests in either cell are left out."""
     sides = [measured.rename(columns={n: f"{n}_{side}" for n in ("requests", *SPEEDS)})
-             for side in _IDS]  # fmt: skip
-    rows = met.merge(sides[0], left_on=_IDS[0], right_on="cell_id").drop(columns="cell_id")
-    rows = rows.merge(sides[1], left_on=[_IDS[1], "category"], right_on=["cell_id", "category"])
-    rows = rows[(rows[[f"requests_{side}" for side in _IDS]] >= LEAST).all(axis=1)]
+             for side in IDS]  # fmt: skip
+    rows = met.merge(sides[0], left_on=IDS[0], right_on="cell_id").drop(columns="cell_id")
+    rows = rows.merge(sides[1], left_on=[IDS[1], "category"], right_on=["cell_id", "category"])
+    rows = rows[(rows[[f"requests_{side}" for side in IDS]] >= LEAST).all(axis=1)]
     rows = rows.reset_index(drop=True)
     code = numbered(rows, ["setting", "category", "one"])
-    named = {side: rows[side].astype(str) + "/" + rows["category"].astype(str) for side in _IDS}
+    named = {side: rows[side].astype(str) + "/" + rows["category"].astype(str) for side in IDS}
     parts = [
         rows[["arm_id", "load"]].assign(
             setting=code, metric=line, statistic="mean", **named,
@@ -96,8 +96,8 @@ def _keys(found: Comparison, settings: pd.Series) -> pd.DataFrame:
 def _cells(cells: pd.DataFrame, rows: pd.DataFrame, named: Mapping[str, pd.Series]) -> pd.DataFrame:
     """Return what is known of the launch of each kind of a cell, under the name that it has in pairs."""
     ids = pd.DataFrame({
-        "of": pd.concat([rows[side] for side in _IDS]).astype(object).to_numpy(),
-        "cell_id": pd.concat([named[side] for side in _IDS]).to_numpy(),
+        "of": pd.concat([rows[side] for side in IDS]).astype(object).to_numpy(),
+        "cell_id": pd.concat([named[side] for side in IDS]).to_numpy(),
     }).drop_duplicates()  # fmt: skip
     told = cells[["cell_id", *(name for name in _OF_CELL if name in cells)]]
     told = told.rename(columns={"cell_id": "of"}).astype({"of": object})
@@ -140,7 +140,7 @@ def against_one(met: pd.DataFrame, one: Mapping[tuple[int, int], int]) -> pd.Dat
     )
     joined = others.merge(partner, on=[*_AT, "baseline_id"])
     joined = joined.drop(columns="baseline_id").rename(columns={"with": "baseline_id"})
-    turned = own.rename(columns=dict(zip(_IDS, reversed(_IDS), strict=True))).assign(arm_id=PLAIN)
+    turned = own.rename(columns=dict(zip(IDS, reversed(IDS), strict=True))).assign(arm_id=PLAIN)
     rows = pd.concat([plain, joined, turned], ignore_index=True)
     # A cell meets one partner, as everywhere.
     return rows.drop_duplicates([*_AT, "arm_id", "speculative_id"])[[*MET, "one"]]

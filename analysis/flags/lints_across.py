@@ -52,7 +52,7 @@ def company_differs(baseline: float | None, speculative: float | None) -> Flag |
 
 
 #: A cache is smaller where it holds so much less; hits differ where their shares are so far apart.
-_SMALLER, _APART = 0.01, 0.02
+LESS_CACHE, _APART = 0.01, 0.02
 
 
 def less_cache(
@@ -60,7 +60,7 @@ def less_cache(
 ) -> Flag | None:
     """Return a flag where the draft takes room from the KV cache (tokens), with the requests of
     ``request_tokens`` each (prompt and answer) that no longer fit at once."""
-    if not baseline or speculative is None or speculative > (1 - _SMALLER) * baseline:
+    if not baseline or speculative is None or speculative > (1 - LESS_CACHE) * baseline:
         return None
     said = (
         f"The KV cache holds {speculative:,.0f} tokens instead of {baseline:,.0f} "

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pandas as pd
 from msgspec import to_builtins
 
+from analysis.evidence.effects import ENDS
 from analysis.evidence.kinds import (
     LEAST,
     MET,
@@ -31,10 +32,11 @@ from answers.compare.values import (
     TextRow,
     load_name,
     number,
+    where_measured,
 )
 from answers.decide.values import DecisionSubject
 from answers.ground import Ground, ground
-from answers.wording import UNKNOWN, directed, interval, known, percent
+from answers.wording import UNKNOWN, directed, interval, percent
 from answers.wording import listed as named
 from warehouse import queries
 from warehouse.loads import Load
@@ -192,12 +194,12 @@ class _Kinds:
 
     def settings(self, shown: Sequence[ComparedSetting]) -> Iterator[KindsOfSetting]:
         """Yield the settings that are shown and of which a kind is known."""
-        place = dict(zip(self._met["speculative_id"], zip(self._met["setting"], self._met["arm_id"],
+        at_cell = dict(zip(self._met["speculative_id"], zip(self._met["setting"], self._met["arm_id"],
                                                           strict=True), strict=True))  # fmt: skip
         for setting in shown:
             names = {
-                place[pair.arm_cell]: arm.name
-                for arm in setting.arms for pair in arm.pairs if pair.arm_cell in place
+                at_cell[pair.arm_cell]: arm.name
+                for arm in setting.arms for pair in arm.pairs if pair.arm_cell in at_cell
             }  # fmt: skip
             loads = [at for at in self._counts if at[0] in {where for where, _ in names}]
             if loads:
@@ -210,7 +212,7 @@ class _Kinds:
             (KindShare(plain(row["category"]), float(row["share"])) for row in self._shares[at]),
             key=lambda one: (one.kind is None, -one.share, one.kind),
         )
-        order = {one.kind: place for place, one in enumerate(shares)}
+        order = {one.kind: rank for rank, one in enumerate(shares)}
         rows = [row for row in self._counts[at] if (at[0], row["arm_id"]) in names]
         arms = [self._of_arm(at, row, names[at[0], row["arm_id"]]) for row in rows]
         arms.sort(key=lambda one: (order[one.kind], one.arm))
@@ -277,9 +279,7 @@ def _by_place(rows: pd.DataFrame) -> dict[tuple[int, int], list[dict[str, Any]]]
 
 
 def _gain(row: dict[str, Any]) -> KindGain:
-    low, high, least, most = (
-        plain(row[name]) for name in ("low", "high", "adjusted_low", "adjusted_high")
-    )
+    low, high, least, most = (plain(row[end]) for end in ENDS)
     return KindGain(row["improvement"], low, high, least, most, row["word"], int(row["launches"]))
 
 
@@ -368,8 +368,5 @@ def reasons(at: KindsAtLoad) -> Iterator[str]:
 
 def kinds_title(setting: KindsOfSetting, at: KindsAtLoad, reference: str) -> str:
     """Return what a table is about, in one line."""
-    about, badges = setting.subject, "".join(f" [{badge}]" for badge in setting.badges)
-    return (
-        f"Kinds of prompts at {load_name(at.load)} against {reference}: {known(setting.dataset)}, "
-        f"{known(about.model)}, TP {known(about.tensor_parallel_size)}, {known(about.gpu)}{badges}"
-    )
+    where = where_measured(setting.subject, setting.dataset, setting.badges)
+    return f"Kinds of prompts at {load_name(at.load)} against {reference}: {where}"

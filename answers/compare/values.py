@@ -349,10 +349,14 @@ def doubts(arm: ComparedArm) -> Iterator[str]:
 
 def title(setting: ComparedSetting, arm: ComparedArm, reference: str) -> str:
     """Return what a table is about, in one line."""
-    about, badges = setting.subject, "".join(f" [{badge}]" for badge in arm.badges)
+    return f"{arm.name} against {reference}: {where_measured(setting.subject, setting.dataset, arm.badges)}"
+
+
+def where_measured(subject: DecisionSubject, dataset: str | None, badges: Sequence[str]) -> str:
+    """Return where something was measured: ``code, lab/target, TP 1, NVIDIA H200 [dummy weights]``."""
     return (
-        f"{arm.name} against {reference}: {known(setting.dataset)}, {known(about.model)}, "
-        f"TP {known(about.tensor_parallel_size)}, {known(about.gpu)}{badges}"
+        f"{known(dataset)}, {known(subject.model)}, TP {known(subject.tensor_parallel_size)}, "
+        f"{known(subject.gpu)}{''.join(f' [{badge}]' for badge in badges)}"
     )
 
 

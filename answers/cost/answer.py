@@ -270,6 +270,11 @@ def _room(
 # --- From decisions to money, at the operating load of each: savings are the decision's own.
 
 
+def costed(reader: Reader, decisions: Decisions, terms: Terms) -> Costs:
+    """Return ``cost`` with all that the servers told of energy and memory. Raises as ``cost``."""
+    return with_memory(reader, with_energy(reader, cost(decisions, terms)))
+
+
 def cost(decisions: Decisions, terms: Terms) -> Costs:
     """Return what each decision is worth in money.
 

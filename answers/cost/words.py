@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
+from analysis.flags.lints_across import LESS_CACHE
 from analysis.frames import number
 from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, BreakEven, Demand, Fleet
 from analysis.service.slo import Level
@@ -349,8 +350,6 @@ NO_CACHE = (
     "No server told the size of its KV cache at these loads: vLLM says it in its metrics and in its log, "
     "which draftboard run keeps."
 )
-#: A KV cache that holds this share less is smaller.
-LEAST_ROOM = 0.01
 HOW_ENERGY = (
     "Joules of the GPUs alone during the load, without → with speculation, from their power as the driver gives it. Output "
     "per watt: how many more output tokens a joule makes; positive is better. Prefill and decode are told "
@@ -401,7 +400,7 @@ def rooms(rows: Sequence[DecisionCost]) -> Iterator[str]:
 def room(arm: str, memory: CacheRoom) -> str:
     """Say what the draft takes from the KV cache, which requests queue for it, and what that costs."""
     (old, new), fit = memory.tokens, memory.fit
-    if new >= old * (1 - LEAST_ROOM):
+    if new > old * (1 - LESS_CACHE):
         return f"{arm} takes no room from the KV cache that is worth telling: {new:,.0f} tokens, {old:,.0f} without."
     text = (
         f"{arm} leaves {percent(1 - new / old, sign=False)} less room in the KV cache: {new:,.0f} tokens, "

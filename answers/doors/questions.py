@@ -19,7 +19,7 @@ from analysis.published.claims_file import read_claims
 from answers.compare.answer import compare
 from answers.compare.subjects import compared, offered
 from answers.compare.values import ArmComparison, CompareQuestion, comparison_json
-from answers.cost.answer import cost, with_energy, with_memory
+from answers.cost.answer import costed
 from answers.cost.capacity import ServiceCapacity, capacity, capacity_json
 from answers.cost.values import Costs, costs_json
 from answers.decide.answer import decide, decide_one
@@ -117,7 +117,7 @@ def _decide(reader: Reader, words: DecideWords) -> AboutSubject[Decisions]:
 
 def _cost(reader: Reader, words: CostWords) -> AboutSubject[Costs]:
     decisions = _decide(reader, words)
-    money = with_memory(reader, with_energy(reader, cost(decisions.value, words.terms())))
+    money = costed(reader, decisions.value, words.terms())
     return AboutSubject(money, decisions.subject, decisions.subjects)
 
 

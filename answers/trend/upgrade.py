@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from analysis.evidence.broken_answers import IDS
-from analysis.evidence.effects import effects
+from analysis.evidence.effects import ENDS, effects
 from analysis.evidence.output_check import COLUMNS, check_outputs
 from analysis.evidence.releases import COMPARED, by_release, gain_changes
 from analysis.evidence.words import LOSS, SETTLED, Word
-from analysis.frames import among, listed, records
+from analysis.frames import among, listed, plain, records
 from analysis.matching.arms import BASELINE
 from analysis.matching.comparison import Comparison, compare
 from analysis.nightly.regressions import FINE, OPEN, REGRESSION, Budgets, Status, worst
@@ -189,10 +188,7 @@ def _lines(
     for row in records(rows):
         key = comparison.keys.loc[(row["setting"], row["arm_id"])]
         metric, statistic = str(row["metric"]), str(row["statistic"])
-        ends = {
-            name: None if np.isnan(row[name]) else float(row[name])
-            for name in ("low", "high", "adjusted_low", "adjusted_high")
-        }
+        ends = {end: plain(row[end]) for end in ENDS}
         parallel = key.get("tensor_parallel_size")
         then, now = values.get(tuple(row[name] for name in _EVERY), (None, None))
         allowed, low = budgets.allowed(metric, statistic), ends["adjusted_low"]
@@ -240,10 +236,7 @@ def _sentences(lines: tuple[UpgradeLine, ...]) -> Iterator[str]:
             f", {number(line.before, line.metric)} then and {number(line.after, line.metric)} now"
         )  # fmt: skip
         sure = "" if line.word in SETTLED else f": {line.word}"
-        change = line.change
-        if (line.metric, line.statistic) == _LENGTH:
-            change = f"tokens a step {percent(line.improvement)}"
-        yield f"{line.name.replace('the gain', 'The gain')} ({line.where}): {change}{values}{sure}."
+        yield f"{_said(line)}{values}{sure}."
 
 
 def _outputs(reader: Reader, comparison: Comparison) -> Iterator[str]:

@@ -1,7 +1,9 @@
 """``draftboard ingest``, results that another command takes in itself, and what is derived when results change."""
 
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.terminal import progress, whole_warehouse_option, working
-from warehouse.errors import DraftboardError, UnknownKey
+from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
 from warehouse.json_text import json_text
 from warehouse.storage.cache import warehouse_path
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from ingest.model import IngestOptions
     from ingest.pipeline import IngestOutcome
     from warehouse.storage.tables import KnownSource
+    from warehouse.store import Reader
 
 # What reads and writes is imported where it is used: those that read import it meanwhile, and a
 # container asks for --health twice a minute, which needs none of it.
@@ -326,6 +329,20 @@ def take_in(
         outcome = ingest_units(find_units(paths), store, IngestOptions(keep_text=keep_text))
     derive_new_facts(root)
     return outcome
+
+
+@contextmanager
+def reading_drops(drops: Sequence[Path]) -> "Iterator[Reader]":
+    """Open a warehouse of these drops alone, with their texts, that is gone afterwards. Raises InvalidInput
+    where one cannot be read."""
+    from warehouse.store import Reader
+
+    with tempfile.TemporaryDirectory(prefix="draftboard-drops-") as folder:
+        root = Path(folder) / "warehouse"
+        for rejection in take_in(drops, root, keep_text=True).rejected:
+            raise InvalidInput(f"{rejection.path} cannot be compared: {rejection.reason}")
+        with Reader(root) as reader:
+            yield reader
 
 
 def derive_facts(root: Path) -> None:

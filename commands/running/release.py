@@ -1,14 +1,22 @@
 """``draftboard release``: the same cells with two releases of an engine, launch by launch in turns, before an
 upgrade."""
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.terminal import Table, ended_by_signals, json_option, show, show_json
+from commands.gate import EXIT
+from commands.terminal import (
+    Table,
+    budget_options,
+    ended_by_signals,
+    errors_end_with_2,
+    json_option,
+    show,
+    show_json,
+)
 from runners.measuring.progress import Count, FailedCell, Progress
 from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun
@@ -18,12 +26,11 @@ from runners.planning.study_file import Study, read_study
 from runners.serving.engines import engine_of, software, tool
 from runners.surroundings.layout import Layout, results_writable
 from runners.texts.prompts import PromptFiles
-from warehouse.errors import DraftboardError, InvalidInput, RunnerError
+from warehouse.errors import InvalidInput, RunnerError
 
 if TYPE_CHECKING:
     from answers.trend.upgrade import Upgrade
 
-_EXIT = {"fine": 0, "regression": 1, "not enough evidence": 2}
 _EPILOG = """\b
 Example:
   draftboard release studies/laptop-lab-quick.yaml --against vllm=.lab/vllm-0.33.0 --results results
@@ -51,14 +58,7 @@ Exit status:
     "--repeats", type=click.IntRange(min=1),
     help="Server launches of each arm with either [the study's, at least 3].",
 )  # fmt: skip
-@click.option(
-    "--max-regression", multiple=True, metavar="[METRIC=]SIZE",
-    help="How much worse is still fine, e.g. itl=3% or 5% for all [5%]. Repeatable.",
-)  # fmt: skip
-@click.option(
-    "--open-exit", type=click.IntRange(0, 2), default=2, show_default=True,
-    help="Exit status where the evidence is not enough.",
-)  # fmt: skip
+@budget_options
 @json_option
 def release(study: Path, results: Path, as_json: bool, open_exit: int, **given: Any) -> None:
     """Measure a study with its own engine and with a newer release of it, launch by launch in turns, and say
@@ -69,24 +69,20 @@ def release(study: Path, results: Path, as_json: bool, open_exit: int, **given: 
     from analysis.nightly.regressions import budgets
     from answers.trend.upgrade import upgrade_json, upgrade_rows
 
-    try:
+    with errors_end_with_2():
         allowed = budgets(given["max_regression"])
         old = read_study(study)
         repeats = given["repeats"] or max(old.repeats, 3)
         old = old.model_copy(update={"repeats": repeats})
         new = _upgraded(old, given["against"])
         found = _compared(_measured(study, results, old, new), allowed)
-    except DraftboardError as error:
-        # Exit status 1 says "regression" here, so an error must not end with it.
-        show(f"draftboard: {error}", err=True)
-        raise SystemExit(2) from None
     if as_json:
         show_json(upgrade_json(found))
     else:
         header, rows = upgrade_rows(found)
         table = Table(header, rows) if rows else None
         show(found.paragraph, *found.doubts, table)
-    status = _EXIT[found.status]
+    status = EXIT[found.status]
     raise SystemExit(open_exit if status == 2 else status)
 
 
@@ -179,12 +175,10 @@ def _measured(path: Path, results: Path, old: Study, new: Study) -> tuple[StudyR
 
 
 def _compared(runs: tuple[StudyRun, StudyRun], allowed: Any) -> "Upgrade":
-    """Compare the drops of both in a warehouse that is gone afterwards. Raises InvalidInput where one cannot
-    be read, or none has a partner."""
+    """Compare the drops of both. Raises InvalidInput where one cannot be read, or none has a partner."""
     from answers.trend.upgrade import upgrade
-    from commands.keeping.ingest import take_in
+    from commands.keeping.ingest import reading_drops
     from warehouse.filters import Filters
-    from warehouse.store import Reader
 
     drops = [
         state.folder
@@ -193,12 +187,8 @@ def _compared(runs: tuple[StudyRun, StudyRun], allowed: Any) -> "Upgrade":
         if state.folder is not None
     ]
     before, after = (str(run.now.software.engine_version) for run in runs)
-    with tempfile.TemporaryDirectory(prefix="draftboard-release-") as folder:
-        root = Path(folder) / "warehouse"
-        for rejection in take_in(drops, root, keep_text=True).rejected:
-            raise InvalidInput(f"{rejection.path} cannot be compared: {rejection.reason}")
-        with Reader(root) as reader:
-            found = upgrade(reader, Filters(), before, after, allowed)
+    with reading_drops(drops) as reader:
+        found = upgrade(reader, Filters(), before, after, allowed)
     if found is None:
         raise InvalidInput(
             f"No cell of {before} has a partner of {after} that it may be compared with."

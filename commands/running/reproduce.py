@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.terminal import Table, ended_by_signals, json_option, show
+from commands.terminal import Table, ended_by_signals, errors_end_with_2, json_option, show
 from runners.measuring.progress import Count, Progress
 from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun, differences
@@ -29,7 +28,7 @@ from runners.surroundings.layout import (
 )
 from runners.texts import prompts
 from warehouse.contract import prompt_set_hash
-from warehouse.errors import DraftboardError, InvalidInput, RunnerError
+from warehouse.errors import RunnerError
 from warehouse.json_text import json_text
 from warehouse.secrets.shapes import REMOVED
 
@@ -273,13 +272,9 @@ def reproduce(drop: Path, results: Path, repeats: int, study: Path | None, as_js
     """
     from answers import again as words
 
-    try:
+    with errors_end_with_2():
         original = read_original(drop, study)
         found = _compared(original, _measured(original, results, repeats))
-    except DraftboardError as error:
-        # Exit status 1 says "differs" here, so an error must not end with it.
-        show(f"draftboard: {error}", err=True)
-        raise SystemExit(2) from None
     rows = [(d.setting, d.reference or "not stated", d.arm or "not stated") for d in found.differs]
     told = (
         f"{found.cell}: {found.headline}",
@@ -294,20 +289,13 @@ def reproduce(drop: Path, results: Path, repeats: int, study: Path | None, as_js
 
 
 def _compared(original: Original, launches: list[Path]) -> "Again":
-    """Compare the drops in a warehouse that is gone afterwards. Raises InvalidInput where one cannot be
-    read."""
+    """Compare the drops. Raises InvalidInput where one cannot be read."""
     from answers.again import again
-    from commands.keeping.ingest import take_in
-    from warehouse.store import Reader
+    from commands.keeping.ingest import reading_drops
 
     siblings = [*map(str, original.siblings)]
-    with tempfile.TemporaryDirectory(prefix="draftboard-again-") as folder:
-        root = Path(folder) / "warehouse"
-        drops = (original.drop, *original.siblings, *launches)
-        for rejection in take_in(drops, root, keep_text=True).rejected:
-            raise InvalidInput(f"{rejection.path} cannot be compared: {rejection.reason}")
-        with Reader(root) as reader:
-            return again(reader, str(original.drop), siblings, [*map(str, launches)])
+    with reading_drops((original.drop, *original.siblings, *launches)) as reader:
+        return again(reader, str(original.drop), siblings, [*map(str, launches)])
 
 
 def _measured(original: Original, results: Path, repeats: int) -> list[Path]:
