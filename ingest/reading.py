@@ -476,3 +476,7 @@ if "pandas" not in sys.modules:
     sys.meta_path.remove(_WithoutPandas)
     gc.collect()
     gc.freeze()
+
+# A process that is ended while it begins (the last report was read, its queue is gone) has nothing to
+# tell: multiprocessing would print where it was, into the command's output.
+sys.excepthook = lambda *_: None

@@ -362,6 +362,18 @@ def test_a_process_that_reads_imports_only_what_reading_needs() -> None:
     assert not heavy & set(json.loads(done.stdout))
 
 
+def test_a_process_that_cannot_begin_prints_nothing_into_the_output_of_the_command() -> None:
+    # What it is handed cannot be unpickled, as where its queue was taken away before it began.
+    script = (
+        "import os; from ingest import processes\n"
+        "class Gone:\n    __reduce__ = lambda self: (os.open, ('/no/such/queue', 0))\n"
+        "processes.start(); process = processes._Processes().Process(target=print, args=(Gone(),))\n"
+        "process.start(); process.join(); print(process.exitcode)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
 def test_an_ingest_of_good_reports_imports_no_pandas_anywhere(write: Any, bench: Any) -> None:
     path = write("in/a.json", bench(True))
     script = (
