@@ -15,6 +15,7 @@ from runners.measuring.guidellm import NEWEST, OLDEST
 from runners.measuring.record import server_args
 from runners.planning.loads import Dataset, Hub
 from runners.planning.plan import Launch, Plan, configurations, doubts, refusals
+from runners.planning.speculation import RATES
 from runners.planning.study_file import SWITCHES, Study, Switch
 from runners.probes import interpreter
 from runners.serving.engines import Kind, Tool, engine_of
@@ -254,6 +255,12 @@ def _dropped(
             )
     if config.get(TABLE) is not None:
         yield from _table(plan.study, arguments, situation.on_gpu is True)
+    if config.get(RATES) is not None and situation.on_gpu is False:
+        yield (
+            "warning",
+            "sets its acceptance by hand, which vLLM's CPU build refuses at the first request",
+            "Measure on a GPU, or with the lab's vLLM (make lab-envs), which has a plugin for it.",
+        )
     if config.get("parallel_drafting") is True:
         yield from _parallel(situation, plan, launch)
     if config.get("enable_adaptive_verification") is True and method != "dspark":

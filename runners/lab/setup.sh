@@ -79,6 +79,16 @@ name_vllm() {
 # Without it vLLM's CPU build dies on Intel processors with AMX; the file says why.
 ask_for_amx() { cp runners/lab/amx.pth "$(site_packages)/draftboard-amx.pth"; }
 
+# vLLM's CPU build refuses acceptance that is set by hand; a plugin of ours does what its GPU build does.
+take_rates() {
+  local site
+  site="$(site_packages)"
+  cp runners/lab/set_acceptance.py "$site/draftboard_set_acceptance.py"
+  mkdir -p "$site/draftboard_lab-1.dist-info"
+  printf 'Metadata-Version: 2.1\nName: draftboard-lab\nVersion: 1\n' >"$site/draftboard_lab-1.dist-info/METADATA"
+  printf '[vllm.general_plugins]\ndraftboard_lab = draftboard_set_acceptance:register\n' >"$site/draftboard_lab-1.dist-info/entry_points.txt"
+}
+
 # The package holds llama.cpp's server without its program.
 start_llama() {
   printf '#!/bin/sh\nPYTHONPATH=%s exec %s -m runners.lab.llama_server "$@"\n' "$PWD" "$PWD/.lab/llama/bin/python" >.lab/llama/bin/llama-server
@@ -145,5 +155,5 @@ for env in "$@"; do
     echo "lab: $env is made"
   fi
   # Each time: environments that stood before this was known get it too.
-  [ "$env" != vllm ] || ask_for_amx
+  [ "$env" != vllm ] || { ask_for_amx; take_rates; }
 done

@@ -1,6 +1,8 @@
 """Acceptance that a study sets by hand: what it may say, what a server is told, and the published study on dummy weights."""
 
 import json
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +16,7 @@ from runners.planning.speculation import expected_length
 from runners.planning.study_file import Study, read_study
 from runners.serving.engines import server_command
 from runners.surroundings.models import ModelFiles
+from tests.runners.conftest import ROOT, lab_executable
 from tests.runners.test_doctor import ENGINE, bad, situation, write_model
 from tests.runners.test_memory import gpt_oss
 from warehouse.errors import StudyError
@@ -130,3 +133,52 @@ def test_the_doctor_takes_it_without_weights_and_names_a_vllm_that_cannot(tmp_pa
     assert bad(run_check("memory", replace(asked, models=sizes))) == []
     older = bad(run_check("methods", situation(study, models=files)))
     assert "the speculative setting synthetic_acceptance_rates, which this vLLM" in older[-1].said
+
+
+def test_the_doctor_says_that_a_cpu_build_needs_the_labs_plugin(study_of: StudyOf) -> None:
+    settings = ("method", "model", "num_speculative_tokens", "rejection_sample_method",
+                "synthetic_acceptance_rates")  # fmt: skip
+    able = replace(ENGINE, settings=settings,
+                   choices={"rejection_sample_method": ("standard", "synthetic", "block")})  # fmt: skip
+    study = study_of(arms=arms(2, synthetic_acceptance_rates=[0.6, 0.3]))
+
+    (said,) = bad(run_check("drafting", situation(study, engine=replace(able, device="cpu"))))
+
+    assert said.status == "warning"
+    assert "sets its acceptance by hand, which vLLM's CPU build refuses" in said.said
+    assert "make lab-envs" in said.fix
+    assert bad(run_check("drafting", situation(study, engine=able))) == []
+
+
+#: Three requests: of 2, 2 and 0 drafts. Chance falls below the rate for the first request's first alone, for both of the second's.
+VERIFIED = """
+import torch
+from vllm.utils import cpu_triton_utils as kernels
+from draftboard_set_acceptance import register
+
+register()
+answered = torch.full((3, 3), -1, dtype=torch.int32)
+kernels._rejection_greedy_sample_kernel_impl(
+    answered, torch.tensor([2, 4, 4]), torch.tensor([11, 12, 21, 22]), torch.tensor([1, 2, 3, 4]),
+    torch.tensor([[91], [92], [93]]), None, 2, torch.tensor([0.5, 0.5, 0.1, 0.1]),
+    torch.tensor([0.6, 0.3]), True,
+)
+print(answered.tolist())
+"""
+
+
+@pytest.mark.slow
+def test_the_labs_vllm_accepts_on_a_cpu_as_often_as_was_set(tmp_path: Path) -> None:
+    python, plugin = (
+        lab_executable("python", "vllm"),
+        ROOT / "runners" / "lab" / "set_acceptance.py",
+    )
+    shutil.copy(plugin, tmp_path / "draftboard_set_acceptance.py")
+
+    done = subprocess.run(
+        [python, "-c", VERIFIED], env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+    )
+
+    assert done.returncode == 0, done.stderr
+    # What was drafted, then what the model wanted, or the token after the last draft.
+    assert done.stdout.splitlines()[-1] == "[[11, 2, -1], [21, 22, 92], [93, -1, -1]]"
