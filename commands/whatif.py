@@ -23,6 +23,7 @@ from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 
 if TYPE_CHECKING:
+    from answers.predict.break_even import BreakEven
     from answers.predict.values import ForecastQuestion
     from warehouse.store import Reader
 
@@ -33,6 +34,9 @@ _whatif_options = with_options(
     click.option("--mean-acceptance-length", type=float, help="Instead of the rate; with bonus."),
     click.option("--prompt-tokens", type=float, help="Per request [as measured]."),
     click.option("--output-tokens", type=float, help="Per request [as measured]."),
+    click.option(
+        "--break-even", is_flag=True, help="From how many tokens a step on a draft pays, by K and load."
+    ),
     click.option("--textbook", is_flag=True, help="Without measurements: two simple models."),
     click.option(
         "--text", type=click.Choice(["structured", "code", "natural_language"]),
@@ -60,18 +64,24 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
 
     Example: draftboard whatif --dataset code --k 4 --concurrency 8 --usd-per-hour 5
 
+    Example: draftboard whatif --break-even --dataset code --k 3
+
     Example: draftboard whatif --textbook --acceptance-rate 0.7
     """
     if given["textbook"]:
         _textbook(given, as_json)
         return
-    from answers.predict import values
+    from answers.predict import break_even, values
     from answers.predict.answer import predict
 
-    paying, filters = paying_from(given), filters_from(given)
+    paying, filters, found = paying_from(given), filters_from(given), list[Any]()
     with reading(warehouse) as reader:
-        question, told = _question(given, reader, filters)
-        found = list(predict(reader, filters, question, paying))
+        if given["break_even"]:
+            asked, told = _asked_of_all(given), None
+            found += break_even.break_evens(reader, filters, *asked)
+        else:
+            question, told = _question(given, reader, filters)
+            found += predict(reader, filters, question, paying)
     refused = [one for one in found if isinstance(one, values.RefusedForecast)]
     if not found:
         show(
@@ -81,12 +91,17 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     elif len(refused) == len(found):
         raise InvalidInput(refused[0].reason)
     elif as_json:
-        show_json(values.forecasts_json(found))
+        show_json(
+            (break_even.break_evens_json if given["break_even"] else values.forecasts_json)(found)
+        )
     else:
         show(told or None)
         for answer in found:
             if isinstance(answer, values.RefusedForecast):
                 show(f"{values.title(answer.place)}: {answer.reason}\n")
+                continue
+            if isinstance(answer, break_even.BreakEven):
+                _show(answer)
                 continue
             numbers, cost = values.numbers(answer), answer.cost
             show(
@@ -97,6 +112,30 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
                 None if cost is None else cost.sentence,
                 "",
             )
+
+
+def _asked_of_all(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return the K and the load for which --break-even is asked; None: for each that was measured."""
+    stated = ("acceptance_rate", "mean_acceptance_length", "prompt_tokens", "output_tokens")
+    if given["k"] == 0 or any(given[name] is not None for name in stated):
+        raise InvalidInput(
+            "--break-even tells from which acceptance on a draft pays, with requests as measured: give "
+            "it a --k from 1 on and a --concurrency, or neither."
+        )
+    return given["k"], given["concurrency"]
+
+
+def _show(answer: "BreakEven") -> None:
+    from answers.predict import break_even, values
+
+    told, largest = break_even.table(answer), answer.steps[-1].concurrency
+    show(
+        values.title(answer.place),
+        *(answer.sentence(step) for step in answer.steps if step.concurrency == largest),
+        Table(told.header, told.rows),
+        answer.stands_on,
+        "",
+    )
 
 
 def _textbook(given: Mapping[str, Any], as_json: bool) -> None:

@@ -90,6 +90,10 @@ _OF_THE_DATASET = ("dataset", "max_tokens", "ignore_eos")
 SYSTEM: tuple[str, ...] = tuple(name for name in SETTING if name not in _OF_THE_DATASET)
 #: Keys of a speculative config that a cell states in columns of its own; K makes no family.
 _IN_COLUMNS = ("num_speculative_tokens", "method", "model", "revision")
+#: Nor does how much is accepted whatever is drafted: a step costs the same.
+_RATES = ("synthetic_acceptance_rates", "synthetic_acceptance_length")
+#: What a family is called for whose acceptance tells of no draft.
+BY_HAND = "acceptance set by hand"
 #: Choosers that change K from step to step, so that a cell's largest K is not that of its steps.
 ENGINE_CHOOSES: tuple[Chooser, ...] = ("table", "adaptive")
 #: The family of every baseline.
@@ -174,9 +178,11 @@ def _family(method: Any, draft: Any, revision: Any, config: Any) -> str | None:
     rest = config_of(config)
     if method == "none":  # Equal engines are no server that anybody would run.
         return None if EQUAL_ENGINE in rest else BASELINE
-    stated = {name: rest.pop(name, None) for name in _IN_COLUMNS}
+    by_hand = rest.get("rejection_sample_method") == "synthetic"
+    left_out = (*_IN_COLUMNS, *_RATES, *(("rejection_sample_method",) if by_hand else ()))
+    stated = {name: rest.pop(name, None) for name in left_out}
     known = [stated["model"] if pd.isna(draft) else draft,
-             stated["revision"] if pd.isna(revision) else revision,
+             stated["revision"] if pd.isna(revision) else revision, BY_HAND if by_hand else None,
              json.dumps(rest, sort_keys=True) if rest else None]  # fmt: skip
     told = ", ".join(str(detail) for detail in known if detail is not None)
     return f"{method} ({told})" if told else str(method)

@@ -224,12 +224,13 @@ class Posterior:
     fit: _Fit
     left_out: _Fit
 
-    def at(self, rows: Rows) -> Mixture:
-        """Return the predicted times at ``rows``."""
+    def at(self, rows: Rows, noise: float = 1.0) -> Mixture:
+        """Return the predicted times at ``rows``; ``noise``: the share of a measurement's noise
+        (variance) that counts."""
         shares = self.fit.shares()
         kept = shares > _SMALL * shares.max()
         fit = _Fit(*(values[kept][:, None] for values in vars(self.fit).values()))
-        return self._mixture(rows, kept, fit)
+        return self._mixture(rows, kept, fit, noise)
 
     def without(self, rows: Rows, group: Numbers) -> Mixture:
         """Return the times at ``rows``, each predicted without the group of that number."""
@@ -239,13 +240,13 @@ class Posterior:
         fit = _Fit(*(np.moveaxis(values[:, kept][group], 0, 1) for values in every))
         return self._mixture(rows, kept, fit)
 
-    def _mixture(self, rows: Rows, kept: Mask, fit: _Fit) -> Mixture:
+    def _mixture(self, rows: Rows, kept: Mask, fit: _Fit, noise: float = 1.0) -> Mixture:
         """Return what the kept candidates predict, with the doubt about their coefficients and the
-        noise."""
+        noise of a measurement."""
         columns = self.law.columns(rows)[self.shape[kept]] * self.units[kept, None, :]
         means = (columns * fit.sizes).sum(axis=-1)
         doubt = np.einsum("...p,...pq,...q->...", columns, fit.inverse, columns)
-        return Mixture(means, fit.noise * np.sqrt(means**2 + doubt), fit.shares(axis=0))
+        return Mixture(means, fit.noise * np.sqrt(noise * means**2 + doubt), fit.shares(axis=0))
 
 
 def posterior(law: Law, rows: Rows, times: Floats, groups: Mask) -> Posterior:
@@ -345,10 +346,10 @@ class Fit:
     worst: float
     knows_prompts: bool
 
-    def at(self, rows: Rows) -> Mixture:
-        """Predict the times (ms) at ``rows``."""
+    def at(self, rows: Rows, noise: float = 1.0) -> Mixture:
+        """Predict the times (ms) at ``rows``, as ``Posterior.at`` does."""
         shares = (choice.share for choice in self.choices)
-        return mixed([(s, law.at(rows)) for s, law in zip(shares, self.laws, strict=True)])
+        return mixed([(s, law.at(rows, noise)) for s, law in zip(shares, self.laws, strict=True)])
 
     def without(self, rows: Rows, group: Numbers) -> Mixture:
         """Predict the times (ms) at ``rows``, each from all points but those of its group."""

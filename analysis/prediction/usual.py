@@ -234,23 +234,25 @@ def timing(times: Times, measured: Rows, asked: Asked) -> Timing:
     apart = times.first.middle + (measured.output_tokens - 1) * times.step.middle / measured.length
     both = times.pace.middle * measured.output_tokens / measured.length / apart
     step, first = times.step.times(both), times.first.times(both)
-    length = _around(asked.length, EDGE * asked.doubt, EDGE * asked.doubt)
-    (down, up), (under, over) = _widths(step), _widths(length)
-    itl = _around(step.middle / length.middle, np.hypot(down, over), np.hypot(up, under))
+    length = around(asked.length, EDGE * asked.doubt, EDGE * asked.doubt)
+    (down, up), (under, over) = widths_of(step), widths_of(length)
+    itl = around(step.middle / length.middle, np.hypot(down, over), np.hypot(up, under))
     rest = itl.times(np.maximum(asked.output_tokens - 1, 0.0))
-    down, up = _widths(times.pace)
+    down, up = widths_of(times.pace)
     total = (first.middle + rest.middle) / 1000
-    latency = _around(total, np.hypot(down, over), np.hypot(up, under))
+    latency = around(total, np.hypot(down, over), np.hypot(up, under))
     work = asked.kept * asked.concurrency * asked.output_tokens
-    down, up = _widths(latency)
-    return Timing(step, length, itl, first, latency, _around(work / latency.middle, up, down))
+    down, up = widths_of(latency)
+    return Timing(step, length, itl, first, latency, around(work / latency.middle, up, down))
 
 
-def _around(middle: Floats, down: Floats, up: Floats) -> Bands:
+def around(middle: Floats, down: Floats, up: Floats) -> Bands:
+    """Return the band whose ends lie so far from its middle, in logarithms."""
     return Bands(middle * np.exp(-down), middle, middle * np.exp(up))
 
 
-def _widths(band: Bands) -> tuple[Floats, Floats]:
+def widths_of(band: Bands) -> tuple[Floats, Floats]:
+    """Return how far a band reaches down and up, in logarithms."""
     return np.log(band.middle / band.low), np.log(band.high / band.middle)
 
 
@@ -258,17 +260,17 @@ def deviations(band: Bands, measured: Floats) -> Floats:
     """Return how far off ``measured`` lies, in deviations of the normal distribution with that
     band."""
     missed = np.log(measured / band.middle)
-    down, up = _widths(band)
+    down, up = widths_of(band)
     return np.asarray(EDGE * missed / np.maximum(np.where(missed > 0, up, down), 1e-9))
 
 
 def doubted(band: Bands, more: Floats) -> Bands:
     """Return the band with another doubt (half the width of its band, logarithm)."""
-    down, up = _widths(band)
-    return _around(band.middle, np.hypot(down, more), np.hypot(up, more))
+    down, up = widths_of(band)
+    return around(band.middle, np.hypot(down, more), np.hypot(up, more))
 
 
 def widened(band: Bands, factor: float) -> Bands:
     """Return the band so many times as wide, on a logarithmic scale."""
-    down, up = _widths(band)
-    return _around(band.middle, down * factor, up * factor)
+    down, up = widths_of(band)
+    return around(band.middle, down * factor, up * factor)

@@ -14,7 +14,7 @@ import numpy as np
 
 from analysis.matching.comparison import improvement
 from analysis.prediction.reach import Question, Reach, range_of
-from analysis.prediction.rows import Floats, Mask, Numbers, Points, Positions
+from analysis.prediction.rows import Floats, Mask, Numbers, Points, Positions, Rows
 from analysis.prediction.step_time import EDGE, FIRST_TOKEN_LENGTHS, PREFILL, Bands, Fit, fit_times
 from analysis.prediction.usual import (
     PREDICTED,
@@ -22,11 +22,13 @@ from analysis.prediction.usual import (
     Times,
     Timing,
     Usual,
+    around,
     asked_of,
     deviations,
     doubted,
     timing,
     widened,
+    widths_of,
 )
 from warehouse.catalogue import METRICS
 from warehouse.errors import InvalidInput
@@ -42,6 +44,16 @@ LeftOut = Literal["k", "concurrency"]
 COMPARED: dict[str, str] = {
     "mean_length": "length", "itl": "itl", "ttft": "ttft", "output_throughput": "output_throughput",
 }  # fmt: skip
+#: What a time of a request comes from, whatever is accepted: ``Points.pace``.
+PACE = "pace"
+#: Of a measurement's noise (variance) that is left where many of these launches are averaged: launches
+#: differ. So much, and the bands of what pays hold what they should (tests/truth/break_even.py).
+_LEFT = 0.25
+_CANNOT = "Cannot say from which acceptance on it pays:"
+#: So often the time of a step is told anew for the tokens that it must yield.
+_REFINED = 3
+#: So many K of one draft tell what its steps cost.
+ARMS = 3
 #: The errors that were found are averaged with so many imagined groups that just met their bands.
 TRUSTED = 10.0
 
@@ -73,7 +85,7 @@ def groups_of(points: Points) -> tuple[Group, ...]:
 class Trial:
     """Withheld points of all datasets, one a row, with their predictions; ``group``: each one's
     place in ``groups``; ``near``: whether it could have been asked for; ``inside``: whether the
-    rest of its dataset surrounds it."""
+    rest of its dataset surrounds it; ``pace``: predicted, that of no metric."""
 
     groups: tuple[Group, ...]
     group: Numbers
@@ -81,6 +93,7 @@ class Trial:
     near: Mask
     inside: Mask
     predicted: Timing
+    pace: Bands
 
     def widths(self) -> dict[str, float]:
         """Return by metric how many times as wide its band must be to suit the errors that were
@@ -91,9 +104,9 @@ class Trial:
             return {}
         widths = {"mean_length": 1.0}  # Counted, not timed: it has no noise of its own.
         _, group = np.unique(self.group, return_inverse=True)
-        for metric in [name for name in COMPARED if name not in widths]:
-            band: Bands = getattr(self.predicted, metric)
-            squares = deviations(band, getattr(self.points, COMPARED[metric])) ** 2
+        for metric in [name for name in (*COMPARED, PACE) if name not in widths]:
+            band: Bands = self.pace if metric == PACE else getattr(self.predicted, metric)
+            squares = deviations(band, getattr(self.points, COMPARED.get(metric, PACE))) ** 2
             means = np.bincount(group, squares) / np.bincount(group)
             width = np.sqrt((TRUSTED + means.sum()) / (TRUSTED + len(means)))
             widths[metric] = max(float(width), 1.0)
@@ -163,7 +176,7 @@ def trial(
     predicted = Times(*scaled)
     return Trial(
         groups, group, points.where(row), np.array(near), np.array(inside),
-        timing(predicted, every, every),
+        timing(predicted, every, every), predicted.pace,
     )  # fmt: skip
 
 
@@ -272,10 +285,7 @@ class Model:
         if not questions:
             return []
         measured, asked = self._asked(questions)
-        fits = (self.step_time, self.first_token, self.pace)
-        scaled = zip(self.scales, fits, strict=True)
-        times = Times(*(scale.of(fit.at(measured).spread()) for scale, fit in scaled))
-        found = timing(times, measured, asked)
+        found = timing(self._times(measured), measured, asked)
         # The latency of a request is not compared; its errors are those of the throughput.
         usual = self.widths.get("output_throughput", 1.0)
         bands = {
@@ -289,6 +299,45 @@ class Model:
             ends = {name: Band(float(b.low[at]), float(b.high[at])) for name, b in known.items()}
             predictions.append(Prediction(question, **middles, bands=ends, warnings=warnings[at]))
         return predictions
+
+    def _times(self, rows: Rows, noise: float = 1.0) -> Times:
+        fits = zip(self.scales, (self.step_time, self.first_token, self.pace), strict=True)
+        return Times(*(scale.of(fit.at(rows, noise).spread()) for scale, fit in fits))
+
+    def break_even(self, k: int, loads: Sequence[int]) -> Bands:
+        """Return the tokens of a step at which K just matches the baseline's throughput, at each
+        load, with what the times of both arms' requests leave open; NaN where no number would do.
+
+        With R for the time of a request and ₀ for the baseline, L* = T·(O - 1) / (R₀ - TTFT): the
+        first token waits however much is accepted. The doubt about R is all of it one about the
+        share of R that L shortens. A step takes in more prompts the more it yields, so T is that of
+        steps that yield L*. Raises InvalidInput where it cannot be said."""
+        questions = [Question(each, load, 1.0) for each in (k, 0) for load in loads]
+        for question in reversed(questions):
+            why = (*self.reach.warnings(question), self.why_no_band(question))[0]
+            if why is not None:
+                raise InvalidInput(f"{_CANNOT} {why}")
+        if self.reach.k.values < ARMS:
+            raise InvalidInput(
+                f"{_CANNOT} {ARMS} draft lengths K of one draft tell what its steps cost, and "
+                f"{self.reach.k.values} was measured; measure more of them, with acceptance set by hand "
+                "(synthetic_acceptance_rates) or as it is."
+            )
+        (rows, asked), many = self._asked(questions), len(loads)
+        for _ in range(_REFINED):
+            times = self._times(rows, _LEFT)
+            found = timing(times, rows, asked)
+            drafted, plain = found.request_latency.middle.reshape(2, many)
+            first = found.ttft.middle[:many] / 1000
+            room = np.where(plain > first, plain - first, np.nan)
+            length = (drafted - first) / room
+            yields = np.append(np.nan_to_num(length, nan=k + 1).clip(1, k + 1), np.ones(many))
+            rows = replace(rows, length=yields)
+        (down, under), (up, over) = (
+            each.reshape(2, many) * plain / room
+            for each in widths_of(widened(times.pace, self.widths[PACE]))
+        )
+        return around(length, np.hypot(down, over), np.hypot(up, under))
 
     def why_no_band(self, question: Question) -> str | None:
         """Return why nothing is known of the error of such a prediction; None where something

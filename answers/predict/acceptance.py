@@ -49,7 +49,11 @@ class DraftAcceptance:
     @property
     def evidence(self) -> str | None:
         """Where the arm's numbers come from; None: unknown."""
-        value = self.about[ABOUT.index("evidence")]
+        return self.fact("evidence")
+
+    def fact(self, name: str) -> str | None:
+        """Return a fact of ``ABOUT`` as text; None: unknown."""
+        value = self.about[ABOUT.index(name)]
         return None if value is None else str(value)
 
 

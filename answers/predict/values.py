@@ -213,14 +213,15 @@ def forecasts_json(answers: Sequence[ForecastAnswer | RefusedForecast]) -> dict[
     return {
         "forecasts": [_answer(answer) for answer in answers if isinstance(answer, ForecastAnswer)],
         "refused": [
-            {**_place(answer.place), "reason": answer.reason}
+            {**place_json(answer.place), "reason": answer.reason}
             for answer in answers
             if isinstance(answer, RefusedForecast)
         ],
     }
 
 
-def _place(place: ForecastPlace) -> dict[str, Any]:
+def place_json(place: ForecastPlace) -> dict[str, Any]:
+    """Return the facts of a place."""
     facts = asdict(place)
     del facts["system"]  # A number of this one answer.
     return facts
@@ -231,7 +232,7 @@ def _answer(answer: ForecastAnswer) -> dict[str, Any]:
     before = {figure.metric: figure.baseline for figure in answer.figures}
     cost = answer.cost if isinstance(answer.cost, ForecastCost) else None
     return {
-        **_place(answer.place),
+        **place_json(answer.place),
         "headline": answer.headline,
         "prediction": {
             "k": answer.asked.k, "concurrency": answer.asked.load, **now,

@@ -9,6 +9,7 @@ import altair as alt
 import pandas as pd
 
 from answers.predict.acceptance import AcceptanceLine, Measure, Over
+from answers.predict.break_even import BreakEven, PaysFrom
 from answers.predict.values import (
     BAND,
     END_TO_END,
@@ -20,6 +21,7 @@ from answers.predict.values import (
     MeasuredPoint,
     TextbookParameters,
 )
+from answers.wording import known
 from dashboard.charts import (
     QUIET,
     SIGNED,
@@ -255,6 +257,54 @@ def withheld(sheet: ForecastSheet) -> Chart:
         "the others cover",
     )
     return alt.layer(even("y"), marks).properties(title=title(*names), height=HEIGHT)
+
+
+def break_even(found: BreakEven, here: PaysFrom, note: str) -> Chart:
+    """Draw from how many tokens a step on one K pays, over the load, and what real drafts yield; a
+    diamond: ``here``. ``note`` (the badges) ends the title."""
+    arm = arm_name(found.place.family, here.k)
+    rows = pd.DataFrame([vars(step) for step in (*found.steps, here)])
+    rows = rows.drop_duplicates("concurrency").sort_values("concurrency", ignore_index=True)
+    rows = rows.assign(arm=arm, end_y=rows["length"], end_label="")
+    rows.loc[len(rows) - 1, "end_label"] = "pays above"
+    there = pd.DataFrame(
+        [(known(one.dataset), known(one.fact("gpu")), one.concurrency, one.length, arm)
+         for one in found.real if one.k == here.k],
+        columns=["dataset", "gpu", "concurrency", "length", "arm"],
+    )  # fmt: skip
+    x = loads(sorted({*rows["concurrency"], *there["concurrency"]}), _ROOM)
+    y = amounts("length", max(here.k + 1.0, float(rows["high"].max())) * 1.05)
+    base, tone = alt.Chart(rows).encode(x=x, y=y), colour(rows)
+    tips = [
+        tip("concurrency", "concurrency", "d"), tip("length", "pays from", ".2f"),
+        tip("low", "from", ".2f"), tip("high", "to", ".2f"),
+    ]  # fmt: skip
+    legend = alt.Legend(
+        title="real drafts on", orient="bottom", symbolFillColor=QUIET, symbolStrokeColor=QUIET
+    )
+    layers = [
+        base.mark_area(opacity=0.18).encode(
+            y=alt.Y(field="low", type="quantitative"), y2=alt.Y2(field="high"), color=tone, fill=tone
+        ),
+        base.mark_line(strokeWidth=2).encode(color=tone, tooltip=tips),
+        end_names(rows, x, dx=14),
+        alt.Chart(there).mark_point(size=75, strokeWidth=2, opacity=0.9).encode(
+            x=x, y=y, color=alt.value(QUIET),
+            shape=alt.Shape(field="dataset", type="nominal", legend=legend),
+            tooltip=[tip("dataset", "dataset"), tip("gpu", "GPU"),
+                     tip("concurrency", "concurrency", "d"), tip("length", "tokens a step", ".2f")],
+        ),
+        alt.Chart(rows[rows["concurrency"] == here.concurrency])
+        .mark_point(shape="diamond", size=190, strokeWidth=2.5)
+        .encode(x=x, y=y, stroke=colour(rows, "stroke"), tooltip=tips),
+    ]  # fmt: skip
+    names = (
+        f"From how many tokens a step on it pays{note}",
+        f"{found.place.dataset}, K = {here.k}; shaded: {BAND}; points: what real drafts yield",
+    )
+    return alt.layer(*(layers if len(there) else layers[:3] + layers[4:])).properties(
+        title=title(*names), height=HEIGHT + 60
+    )
 
 
 def textbook(given: TextbookParameters) -> Chart:

@@ -28,6 +28,7 @@ from answers.predict.answer import (
     measured,
     subjects,
 )
+from answers.predict.break_even import break_even
 from answers.predict.values import (
     BAND,
     AskableQuestions,
@@ -47,6 +48,7 @@ from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import cells, nothing
 from dashboard.shelf import Shelf, ask, cached
 from warehouse.catalogue import METRICS
+from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 
 TITLE = "Predict"
@@ -170,9 +172,10 @@ def _measured(
         "Dotted rules: where measuring ends; dashed beyond them. Diamond: your question."
     )
     drafts = acceptance_of_family(ask(shelf, accepted, filters), family)
-    of_drafts = [_draft(drafts, family, note)] if drafts else []
-    charts_menu("predict", titled([*drawings, *of_drafts]))
+    charts_menu("predict", titled([*drawings, *([_draft(drafts, family, note)] if drafts else [])]))
     fold("In numbers", "fold_numbers", lambda: _text(numbers(forecasts), "rows", _MODEL))
+    fold("How good must a draft be?", "fold_break_even",
+         partial(_break_even, shelf, place, given, note))  # fmt: skip
     fold("How far can it be trusted?", "fold_trust", partial(_trust, forecasts, sheet))
     fold("Acceptance in numbers", "fold_accepted",
          lambda: table(tabled(*acceptance_rows(drafts)), "levels"))  # fmt: skip
@@ -281,6 +284,22 @@ def _trust(forecasts: ForecastAnswer, sheet: forecast.ForecastSheet) -> None:
     rows_menu("withheld-points", lambda: pd.DataFrame([
         vars(point) | {"error": point.error, "held": point.held} for point in sheet.known.withheld
     ]))  # fmt: skip
+
+
+def _break_even(shelf: Shelf, place: ForecastPlace, given: ForecastQuestion, note: str) -> None:
+    """Draw from which acceptance on the arm pays with the chosen K, over the measured loads."""
+    known, real = _known(shelf, place), ask(shelf, accepted, Filters())
+    k = given.k or known.offer.start[0]
+    try:
+        (here,) = break_even(known, real, k, given.load).steps
+    except InvalidInput as error:
+        st.info(plain(str(error)))
+        return
+    found = break_even(known, real, k)
+    said = found.sentence(here)
+    st.markdown(plain(said))
+    st.vega_lite_chart(specification(forecast.break_even(found, here, note)), alt=said)
+    st.caption(plain(found.stands_on))
 
 
 def textbook() -> None:

@@ -1,7 +1,10 @@
 """``whatif`` as a user runs it: on the recorded runs, and without any."""
 
+from pathlib import Path
+
 import pytest
 
+from tests.answers.test_break_even import fill
 from tests.commands.asking import refused, run, told
 from warehouse.errors import InvalidInput
 
@@ -92,3 +95,42 @@ def test_what_is_not_given_is_what_the_decision_takes(recorded: tuple[str, str])
         "K = 3 at 16 at once; what was not given is what draftboard verdict decides on." in printed
     )
     assert "K = 3 at concurrency 16" in printed
+
+
+def test_from_when_on_a_draft_pays_is_told_for_every_k_and_load_or_for_one(tmp_path: Path) -> None:
+    asked = ("whatif", "--break-even", "--warehouse", str(fill(tmp_path)))
+    printed, found = run(*asked).stdout, told(*asked)["break_even"][0]
+    assert "[synthetic acceptance]" in printed.splitlines()[0]
+    for step in found["pays_from"]:
+        # In a sentence at the largest load; in a row everywhere.
+        assert (step["headline"] in printed) == (step["concurrency"] == 128)
+        row = f"{step['k']} {step['concurrency']} {step['length']:.2f} {step['low']:.2f} to {step['high']:.2f}"
+        assert row in " ".join(printed.split())
+    assert (
+        "It stands on the baseline and arms with acceptance set by hand, K = 1, 2 and 4" in printed
+    )
+
+    (one,) = told(*asked, "--k", "3", "--concurrency", "32")["break_even"][0]["pays_from"]
+    assert (one["k"], one["concurrency"]) == (3, 32)
+    assert one["headline"] in run(*asked, "--k", "3", "--concurrency", "32").stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ((), "3 draft lengths K of one draft tell what its steps cost, and 1 was measured"),
+        (("--k", "0"), "give it a --k from 1 on"),
+        (("--mean-acceptance-length", "2.5"), "with requests as measured"),
+        (("--output-tokens", "300"), "with requests as measured"),
+        (("--k", "3", "--concurrency", "24"), "Concurrency of 24 is outside what was measured"),
+    ],
+)
+def test_from_when_on_a_draft_pays_is_not_guessed(
+    recorded: tuple[str, str], more: tuple[str, ...], words: str
+) -> None:
+    assert words in str(refused("whatif", "--break-even", *recorded, *more))
+
+
+def test_nothing_speculative_pays_from_nowhere(recorded: tuple[str, str]) -> None:
+    asked = ("whatif", "--break-even", *recorded, "--model", "other")
+    assert "No speculative cell" in run(*asked).stdout

@@ -14,9 +14,11 @@ WIDTHS = (1440, 1024, 390)
 LARGE = ("", "/compare", "/cost", "/predict", "/data", "/data?part=Charts")
 #: What the page Data has beside its runs.
 PARTS = tuple(f"/data?part={part}" for part in ("Charts", "SQL", "Published+figures"))
+#: Charts that are drawn where somebody unfolds them.
+UNFOLDED = ("/predict?fold_break_even=true",)
 
 
-@pytest.mark.parametrize("path", [*PATHS, *PARTS])
+@pytest.mark.parametrize("path", [*PATHS, *PARTS, *UNFOLDED])
 def test_a_page_opens_fits_every_screen_and_is_accessible(
     kept: Page, address: str, path: str
 ) -> None:
@@ -29,7 +31,7 @@ def test_a_page_opens_fits_every_screen_and_is_accessible(
         assert sideways(kept) <= 0, width
 
 
-@pytest.mark.parametrize("path", [*PATHS, *PARTS])
+@pytest.mark.parametrize("path", [*PATHS, *PARTS, *UNFOLDED])
 def test_a_page_is_accessible_on_a_dark_ground(dark: Page, address: str, path: str) -> None:
     visit(dark, address + path)
 
@@ -46,7 +48,9 @@ _CUT = """one => [...one.querySelectorAll('[data-testid=stVegaLiteChart] svg')].
 })"""
 
 
-@pytest.mark.parametrize("path", ["", f"/{LAB}", "/cost", f"/cost{LAB}", "/compare", "/predict"])
+@pytest.mark.parametrize(
+    "path", ["", f"/{LAB}", "/cost", f"/cost{LAB}", "/compare", "/predict", *UNFOLDED]
+)
 def test_no_label_of_a_chart_is_cut_on_a_phone(kept: Page, address: str, path: str) -> None:
     kept.set_viewport_size({"width": WIDTHS[-1], "height": 900})
     visit(kept, address + path)

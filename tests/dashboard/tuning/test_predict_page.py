@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ from answers.predict.answer import (
     forecast_lines,
     subjects,
 )
+from answers.predict.break_even import break_even
 from answers.predict.values import ForecastLines, ForecastQuestion, TextbookParameters
 from dashboard.charts import forecast
 from dashboard.charts.forecast import ForecastSheet, acceptance, textbook, withheld
 from dashboard.shelf import ask, open_shelf
 from draftboard import cli
+from tests.answers.test_break_even import fill
 from tests.dashboard.opening import encoded, opened, page_of
 from warehouse.filters import Filters
 from warehouse.rows import Rejection
@@ -34,6 +37,7 @@ from warehouse.store import open_writer
 Study = Callable[..., None]
 NUMBERS = {"fold_numbers": "true"}
 TRUST = {"fold_trust": "true"}
+PAYS = {"fold_break_even": "true"}
 BOOK = {"fold_textbook": "true"}
 
 
@@ -356,10 +360,40 @@ def test_an_acceptance_that_is_unknown_is_said() -> None:
     assert spec["title"]["text"].endswith("unknown")
 
 
+def test_a_fold_says_from_when_on_a_draft_pays_as_the_command_does(
+    empty_place: Path, add_study: Study
+) -> None:
+    fill(empty_place)
+    add_study(empty_place, ks=(4,), gpu="A100", evidence="gpu")
+    arm = "draft_model, lab/target, TP 1, H200"
+    asked = ("--break-even", "--k", "4", "--concurrency", "64")
+    (expected,) = told(empty_place, *asked)["break_even"][0]["pays_from"]
+
+    page = opened("predict", whatif_arm=arm, k="4", load="64", **PAYS)
+
+    assert expected["headline"] in " ".join(text.value.replace("\\", "") for text in page.markdown)
+    assert "3.71 on code (A100): it pays" in expected["headline"]
+    (drawn,) = [title for title in titles(page) if "it pays" in title]
+    assert "[synthetic acceptance]" in drawn
+    assert any("acceptance set by hand, K = 1, 2 and 4" in text.value for text in page.caption)
+
+
+@pytest.mark.usefixtures("tuned_warehouse")
+def test_a_fold_on_real_arms_says_so_and_beyond_the_measured_loads_says_nothing() -> None:
+    page = opened("predict", whatif_dataset="code", k="3", load="16", **PAYS)
+    assert any("arms with measured acceptance, K = 1, 2, 3 and 4" in c.value for c in page.caption)
+
+    beyond = opened("predict", whatif_dataset="code", k="3", load="256", **PAYS)
+    said = beyond.info[0].value.replace("\\", "")
+    assert said.startswith("Cannot say from which acceptance on it pays: Concurrency of 256 is")
+    assert not [title for title in titles(beyond) if "it pays" in title]
+
+
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_every_encoded_field_is_a_column() -> None:
     sheet, drawn = _drawn(ForecastQuestion(3, 16), "itl")
     line = AcceptanceLine("code", ((1, 0.5), (2, 0.25)))
+    pays = break_even(sheet.known, ask(open_shelf(), accepted, Filters()), 3)
     charts = [
         forecast.over_load(sheet, drawn),
         forecast.over_k(sheet, drawn),
@@ -367,6 +401,8 @@ def test_every_encoded_field_is_a_column() -> None:
         textbook(TextbookParameters(0.7, 4, "code", 0.6, 0.1)),
         *(acceptance([line], over, measure, "eagle3 K=3", ("Draft", ""))
           for over, measure in (("position", "of_all"), ("k", "length"), ("concurrency", "rate"))),
+        forecast.break_even(pays, pays.steps[2], ""),
+        forecast.break_even(replace(pays, real=()), pays.steps[2], ""),
     ]  # fmt: skip
     for chart in charts:
         spec = chart.to_dict()

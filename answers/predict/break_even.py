@@ -1,0 +1,187 @@
+"""From which acceptance on a draft pays: the tokens of a step at which it just matches the baseline.
+
+The times of its steps tell it, whatever was accepted in them, so arms whose acceptance was set by hand do as
+well as others. What real drafts yield is held against it; acceptance that was set is never a draft's own.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from math import isnan
+from statistics import fmean
+from typing import Any, Literal
+
+from analysis.matching.arms import BY_HAND
+from analysis.prediction.step_time import LEVEL
+from answers.predict.acceptance import DraftAcceptance, accepted
+from answers.predict.answer import fitted, subjects
+from answers.predict.values import (
+    BAND,
+    FittedPlace,
+    ForecastPlace,
+    RefusedForecast,
+    TextTable,
+    forecasts_json,
+    place_json,
+)
+from answers.wording import between, known, listed
+from warehouse.errors import InvalidInput
+from warehouse.filters import Filters
+from warehouse.store import Reader
+
+Verdict = Literal["pays", "does not pay", "cannot say"]
+_WORDS: dict[Verdict, str] = {
+    "pays": "it pays", "does not pay": "it does not", "cannot say": "whether it pays cannot be said",
+}  # fmt: skip
+#: Evidence of acceptance that is no draft's.
+_UNREAL = ("mock", "dummy_weights")
+_number = "{:.2f}".format
+
+
+@dataclass(frozen=True)
+class PaysFrom:
+    """The tokens of a step from which K pays at a load, with their band; None: no number would do."""
+
+    k: int
+    concurrency: int
+    length: float | None
+    low: float | None
+    high: float | None
+
+    def of(self, length: float) -> Verdict:
+        """Return whether a draft that yields so many tokens pays."""
+        if self.high is None or self.low is None or length < self.low:
+            return "does not pay"
+        return "pays" if length > self.high else "cannot say"
+
+
+@dataclass(frozen=True)
+class BreakEven:
+    """From which acceptance on a draft pays on one dataset, by K and load. ``ks``: of the arms that
+    it stands on; ``real``: acceptance of real drafts of this method and model, wherever measured."""
+
+    place: ForecastPlace
+    ks: tuple[int, ...]
+    steps: tuple[PaysFrom, ...]
+    real: tuple[DraftAcceptance, ...]
+
+    @property
+    def stands_on(self) -> str:
+        """Say which arms tell what a step costs."""
+        how = BY_HAND if self.place.synthetic_acceptance else "measured acceptance"
+        ks = listed([str(k) for k in self.ks], len(self.ks))
+        return f"It stands on the baseline and arms with {how}, K = {ks}; in brackets the {BAND}."
+
+    def yields(self, step: PaysFrom) -> dict[str, float]:
+        """Return the tokens of a step of real drafts with that K by where they were measured: at that
+        load, else over all loads."""
+        found: dict[str, list[DraftAcceptance]] = {}
+        for one in self.real:
+            if one.k == step.k:
+                gpu = "" if one.fact("gpu") == self.place.gpu else f" ({known(one.fact('gpu'))})"
+                found.setdefault(f"{known(one.dataset)}{gpu}", []).append(one)
+        return {
+            where: fmean(
+                one.length or 1.0
+                for one in [x for x in each if x.concurrency == step.concurrency] or each
+            )
+            for where, each in found.items()
+        }
+
+    def sentence(self, step: PaysFrom) -> str:
+        """Say from when on a draft pays with that K at that load, and whether real ones do."""
+        at, draft = f"At {step.concurrency} at once", f"draft of this size pays with K = {step.k}"
+        if step.length is None or step.low is None:
+            return (
+                f"{at} no {draft}: its first token alone takes as long as a request without drafts."
+            )
+        needed = f"{_number(step.length)} tokens a step ({between(step.low, step.high, _number)})"
+        if step.low > step.k + 1:
+            return f"{at} no {draft}: it would take {needed}, which yields {step.k + 1} at most."
+        told: dict[Verdict, list[str]] = {}
+        for where, length in self.yields(step).items():
+            told.setdefault(step.of(length), []).append(f"{_number(length)} on {where}")
+        said = [f"{listed(names)}: {_WORDS[verdict]}" for verdict, names in told.items()]
+        yours = (
+            f"yours yields {'; '.join(said)}" if said else "no real draft with that K was measured"
+        )
+        return f"{at} a draft of this size pays from {needed} with K = {step.k}; {yours}."
+
+
+def break_evens(
+    reader: Reader, filters: Filters, k: int | None = None, load: int | None = None
+) -> Iterator[BreakEven | RefusedForecast]:
+    """Yield from which acceptance on each draft pays on each dataset that the filters keep, or why
+    that cannot be said; of every K and load that was measured unless one is asked for."""
+    acceptance = accepted(reader, Filters())
+    for subject in subjects(reader, filters):
+        try:
+            yield break_even(fitted(subject), acceptance, k, load)
+        except InvalidInput as error:
+            yield RefusedForecast(subject.place, str(error))
+
+
+def break_even(
+    found: FittedPlace, acceptance: Sequence[DraftAcceptance], k: int | None = None,
+    load: int | None = None,
+) -> BreakEven:  # fmt: skip
+    """Return from which acceptance on a fitted draft pays, of every K that was measured unless one is
+    asked for, and at every load, beside one that is asked for. Raises InvalidInput where that cannot
+    be said."""
+    place, reach, steps = found.place, found.model.reach, list[PaysFrom]()
+    loads = reach.loads if load is None else (load,)
+    drafted = tuple(each for each in reach.ks if each)
+    for each in drafted if k is None else (k,):
+        bands = found.model.break_even(each, loads)
+        for at, *ends in zip(loads, bands.middle, bands.low, bands.high, strict=True):
+            steps.append(PaysFrom(each, at, *(None if isnan(end) else float(end) for end in ends)))
+    method = place.family.partition(" (")[0]
+    real = (
+        one for one in acceptance
+        if BY_HAND not in one.family and one.evidence not in _UNREAL and one.length is not None
+        and (one.family.partition(" (")[0], one.fact("model")) == (method, place.model)
+    )  # fmt: skip
+    return BreakEven(place, drafted, tuple(steps), tuple(real))
+
+
+# --- As rows of text and as JSON.
+
+
+def table(found: BreakEven) -> TextTable:
+    """Return a row per K and load: from how many tokens a step it pays, and what real drafts yield."""
+    header = ("K", "at once", "pays from, tokens a step", BAND, "yours")
+    return TextTable(header, tuple(
+        (
+            str(step.k), str(step.concurrency),
+            "never" if step.length is None else _number(step.length),
+            between(step.low, step.high, _number) or "–",
+            ", ".join(
+                f"{_number(length)} on {where}: {step.of(length)}"
+                for where, length in found.yields(step).items()
+            ) or "not measured",
+        )
+        for step in found.steps
+    ))  # fmt: skip
+
+
+def break_evens_json(answers: Sequence[BreakEven | RefusedForecast]) -> dict[str, Any]:
+    """Return ``break_even``, and ``refused`` with the reason of each, as a dict for JSON."""
+    refused = forecasts_json([one for one in answers if isinstance(one, RefusedForecast)])
+    return {
+        "break_even": [
+            {
+                **place_json(one.place), "stands_on": list(one.ks), "level": LEVEL,
+                "pays_from": [
+                    asdict(step) | {
+                        "headline": one.sentence(step),
+                        "measured": [
+                            {"where": where, "length": length, "says": step.of(length)}
+                            for where, length in one.yields(step).items()
+                        ],
+                    }
+                    for step in one.steps
+                ],
+            }
+            for one in answers if isinstance(one, BreakEven)
+        ],
+        "refused": refused["refused"],
+    }  # fmt: skip
