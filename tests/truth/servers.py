@@ -48,12 +48,14 @@ BENDS: dict[str, Callable[[Floats], Floats]] = {
 
 @dataclass(frozen=True)
 class Study:
-    """``points``: every cell, those of the next load and of the next K too; ``itl``: the true one
-    of each; ``noise``: standard deviation of one cell's logarithm."""
+    """``points``: every cell, those of the next load and of the next K too; ``itl``, ``step`` and
+    ``ttft``: the true ones of each (ms); ``noise``: standard deviation of one cell's logarithm."""
 
     points: Points
     positions: Positions
     itl: Floats
+    step: Floats
+    ttft: Floats
     loads: tuple[int, ...]
     ks: tuple[int, ...]
     noise: float
@@ -87,7 +89,7 @@ def study(chance: np.random.Generator, bend: str, launch: float = 0.0) -> Study:
     itl = step / length[0]
     ttft = wait * np.exp(chance.normal(0, spread, len(k)))
     points = _points((load, k, length[1]), (itl * luck, ttft), chance, repeats)
-    return Study(points, positions, itl, loads, ks, noise)
+    return Study(points, positions, itl, step, wait, loads, ks, noise)
 
 
 def _points(
