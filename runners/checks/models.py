@@ -282,8 +282,22 @@ def lengths(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
                 f"Lower it, or set {_ANYWAY}: '1' in the study's environment if you know better.",
             )
         for name in dict.fromkeys(cell.dataset for cell in launch.cells):
-            answer = study.dataset(name).max_tokens or study.request.max_tokens
-            if longest is not None and answer is not None and answer > longest:
+            dataset = study.dataset(name)
+            answer = dataset.max_tokens or study.request.max_tokens
+            prompt = max(dataset.prompt_tokens, default=0)
+            if (
+                stated is None
+                and made_for is not None
+                and prompt
+                and prompt + (answer or 1) > made_for
+            ):
+                yield CheckFinding(
+                    "blocker",
+                    f"Dataset {name}: a prompt of {prompt:,} tokens and an answer of up to {answer or 1:,} do not "
+                    f"fit the {made_for:,} that the model was made for.",
+                    "Lower prompt_tokens or max_tokens.",
+                )
+            elif longest is not None and answer is not None and answer > longest:
                 yield CheckFinding(
                     "blocker",
                     f"Dataset {name} asks for answers of up to {answer} tokens, and the server holds "

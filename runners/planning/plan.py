@@ -19,6 +19,7 @@ from typing import Any
 from runners.planning.loads import Dataset, LoadLevel, Trace, replayed
 from runners.planning.study_file import Study, Variant
 from runners.surroundings.machine import public
+from runners.surroundings.models import token_count
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import is_secret_name
 
@@ -219,6 +220,8 @@ def _facts(
         },
         "cpus": None if study.cpus is None else study.cpus.model_dump(mode="json"),
     }
+    if dataset.prompt_tokens:
+        facts["dataset"]["prompt_tokens"] = dataset.prompt_tokens
     if study.engine != "vllm":  # What was measured before engines were told apart stays as it is.
         facts["engine"] = study.engine
     fit_to_publish: dict[str, Any] = public(facts)
@@ -450,7 +453,23 @@ def refusals(plan: Plan, guidellm: str | None) -> list[str]:
                 f"{dataset.name} at {level.words} lasts {lasts_s:,.0f} s, longer than a cell may take "
                 f"({limit_s:g} s); {cut}, or raise limits.cell_s."
             )
-    return list(dict.fromkeys(sentences))
+    return list(dict.fromkeys((*sentences, *_too_long(plan))))
+
+
+def _too_long(plan: Plan) -> Iterator[str]:
+    # Prompts of a stated length that with their answers do not fit what a server holds.
+    for launch in configurations(plan):
+        arguments = plan.study.engine_arguments(launch.variant)
+        held = token_count(arguments.get("max-model-len"))
+        for name in dict.fromkeys(cell.dataset for cell in launch.cells):
+            dataset = plan.study.dataset(name)
+            answer = dataset.max_tokens or plan.study.request.max_tokens or 1
+            for tokens in dataset.prompt_tokens if held is not None else ():
+                if tokens + answer > held:
+                    yield (
+                        f"{name}: a prompt of {tokens:,} tokens and an answer of up to {answer:,} do not fit "
+                        f"max-model-len {held:,}; lower prompt_tokens or max_tokens, or raise it."
+                    )
 
 
 def doubts(plan: Plan) -> list[str]:

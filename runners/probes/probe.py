@@ -111,6 +111,52 @@ def rows(asked: dict[str, Any]) -> dict[str, Any]:
     return {"columns": columns}
 
 
+def cut(asked: dict[str, Any]) -> dict[str, Any]:
+    """Write prompts of so many tokens, as the server counts them.
+
+    In: {"tokenizer": folder or id, "revision": null or …, "texts": path of the dataset's texts, one
+    JSON string a line, "chosen": [place, …], "tokens": …, "chat": bool, "into": path}. Out:
+    {"tokens": of all texts together}; to ``into`` goes one JSON string for each chosen place, nothing
+    where all texts are shorter than one prompt. A text's end stays its prompt's end; before a short
+    one stand the texts before it.
+    """
+    with open(asked["texts"], encoding="utf-8") as file:  # noqa: PTH123
+        texts = [json.loads(line) for line in file]
+    library = importlib.import_module("transformers")
+    given = {} if asked["revision"] is None else {"revision": asked["revision"]}
+    tokenizer = library.AutoTokenizer.from_pretrained(asked["tokenizer"], **given)
+    chat, wanted = asked["chat"] and tokenizer.chat_template is not None, asked["tokens"]
+
+    def numbers(text: str) -> list[int]:
+        return list(tokenizer.encode(text, add_special_tokens=False))
+
+    def sent(text: str) -> int:
+        if not chat:
+            return len(tokenizer.encode(text))
+        talk = [{"role": "user", "content": text}]
+        return len(
+            numbers(tokenizer.apply_chat_template(talk, tokenize=False, add_generation_prompt=True))
+        )
+
+    sizes = [len(numbers(text)) for text in texts]
+    with open(asked["into"], "w", encoding="utf-8") as file:  # noqa: PTH123
+        for place in asked["chosen"] if sum(sizes) >= wanted else ():
+            first, size = place, sizes[place]
+            while size < wanted:
+                first -= 1
+                size += sizes[first]
+            whole = "\n".join(texts[at] for at in range(first, place + 1))
+            found, kept, prompt = numbers(whole), wanted, ""
+            # What is around a prompt counts too, and a cut may part what was one token.
+            for _ in range(4):
+                prompt = tokenizer.decode(found[-kept:]).lstrip("\ufffd")
+                if sent(prompt) == wanted:
+                    break
+                kept = max(kept + wanted - sent(prompt), 1)
+            file.write(json.dumps(prompt) + "\n")
+    return {"tokens": sum(sizes)}
+
+
 def _member(module: str, name: str) -> Any:
     try:
         return getattr(importlib.import_module(module), name, None)
@@ -204,7 +250,9 @@ def main() -> None:
     # Libraries write to stdout, vLLM its log; the answer alone goes there.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    answer = {"versions": versions, "hub": hub, "rows": rows, "vllm": vllm}[sys.argv[1]](asked)
+    answer = {"versions": versions, "hub": hub, "rows": rows, "cut": cut, "vllm": vllm}[
+        sys.argv[1]
+    ](asked)
     out.write(json.dumps(answer) + "\n")
     out.close()
 
