@@ -196,20 +196,20 @@ def tune(warehouse: Path | None, as_json: bool, by: str | None, **given: Any) ->
 
 
 def _tune_by_context(warehouse: Path | None, question: "DecideQuestion", as_json: bool) -> None:
-    from answers.decide import contexts, tables
+    from answers.decide import contexts, tables, words
 
     with reading(warehouse) as reader:
         found = contexts.by_context(reader, question)
-    if found.why_none is not None:
-        raise UnknownKey(found.why_none)
+    if isinstance(found, str):
+        raise UnknownKey(found)
     if as_json:
         show_json(contexts.contexts_json(found))
         return
-    for one in found.subjects:
+    for one in found:
         show(
-            click.style(one.name, bold=True),
+            click.style(words.title(one.one), bold=True),
             click.wrap_text(one.sentence, _WIDTH),
-            *(click.wrap_text(reach.sentence, _WIDTH) for reach in one.reaches),
+            *(click.wrap_text(reach.sentence, _WIDTH) for reach in one.arms),
             Table(*tables.summary([each.decision for each in one.contexts]), "By length of prompt"),
             Table(*contexts.arm_rows(one), "Every arm"),
             *_listed("To keep in mind", one.doubts),

@@ -87,25 +87,9 @@ def decide_on(
 ) -> Decisions:
     """Decide as ``decide`` does, on results that were read already. ``running``: what is served now, which
     the decisions are held against, with what its drafts yield where that is told."""
-    deciding, shown = deciding_on(known, question, running)
-    single = [one for setting in shown for one in deciding.on_dataset(setting)]
-    blends = list(deciding.on_mixes(shown))
-    if not single:
-        return Decisions((), why_none(known))
-    order = list(dict.fromkeys(system(one.subject) for one in single))
-    # The sort is stable: a mix stands before the datasets of its own subject.
-    return Decisions(
-        tuple(sorted((*blends, *single), key=lambda one: order.index(system(one.subject))))
-    )
-
-
-def deciding_on(
-    known: Ground, question: DecideQuestion, running: RunningServer | None = None
-) -> "tuple[Deciding, list[int]]":
-    """Return the question with what it is answered from, and the settings that are shown."""
     slo = None if question.slo is None else parse(question.slo)
     asked = {int(setting) for setting in known.shown_pairs["setting"].unique()}
-    systems = systems_of(known.found)[1]
+    systems = _systems(known.found)[1]
     wanted = {systems[one] for one in asked}
     # The others cost time and say nothing of what is asked.
     settings = frozenset(one for one, number in systems.items() if number in wanted)
@@ -116,8 +100,17 @@ def deciding_on(
     judged = {setting: _as_measured(known, setting, one) for setting, one in every.items()}
     if running is not None and running.lengths:
         judged = {at: one.yielding(running.family, running.lengths) for at, one in judged.items()}
-    deciding = Deciding(known, question, judged, slo, wish(question.load), running)
-    return deciding, sorted(asked & set(judged))
+    deciding = _Deciding(known, question, judged, slo, wish(question.load), running)
+    shown = sorted(asked & set(judged))
+    single = [one for setting in shown for one in deciding.on_dataset(setting)]
+    blends = list(deciding.on_mixes(shown))
+    if not single:
+        return Decisions((), _why_none(known, asked))
+    order = list(dict.fromkeys(system(one.subject) for one in single))
+    # The sort is stable: a mix stands before the datasets of its own subject.
+    return Decisions(
+        tuple(sorted((*blends, *single), key=lambda one: order.index(system(one.subject))))
+    )
 
 
 def _as_measured(known: Ground, setting: int, judged: Judged) -> Judged:
@@ -135,10 +128,9 @@ def _as_measured(known: Ground, setting: int, judged: Judged) -> Judged:
     )  # fmt: skip
 
 
-def why_none(known: Ground) -> str:
-    """Say why there is no decision."""
+def _why_none(known: Ground, asked: set[int]) -> str:
     pairs, unmatched = known.found.pairs, known.found.unmatched
-    if known.shown_pairs.empty and not pairs.empty:
+    if not asked and not pairs.empty:
         return "No speculative cell with a partner is among what the filters keep."
     if known.cells.empty:
         return "No cell matches; draftboard runs lists what there is."
@@ -151,7 +143,7 @@ def why_none(known: Ground) -> str:
 
 
 @dataclass(frozen=True)
-class Deciding:
+class _Deciding:
     """A question with what it is answered from: the comparison, the judged settings, the service level,
     the load that the reader speaks about, and what is served now."""
 
@@ -164,9 +156,9 @@ class Deciding:
 
     def on_dataset(self, setting: int) -> Iterator[Decision]:
         dataset = self._keys(setting).get("dataset")
-        for loads, part in self.by_kind(self.judged[setting]):
+        for loads, part in self._by_kind(self.judged[setting]):
             traffic = DecidedTraffic(None if dataset is None else str(dataset), (), loads)
-            yield self.decision((setting,), part, traffic, {})
+            yield self._decision((setting,), part, traffic, {})
 
     def on_mixes(self, shown: list[int]) -> Iterator[Decision]:
         mix = self.question.mix
@@ -178,13 +170,13 @@ class Deciding:
                 continue
             parts = {name: self.judged[named[name]] for name in weights}
             blend = mixed(list(parts.values()), list(weights.values()))
-            for loads, part in () if blend is None else self.by_kind(blend):
+            for loads, part in () if blend is None else self._by_kind(blend):
                 axis = part.loads[0].axis
-                whole = {name: of_axis(one, axis) for name, one in parts.items()}
+                whole = {name: _of_axis(one, axis) for name, one in parts.items()}
                 traffic = DecidedTraffic(None, tuple(weights.items()), loads)
-                yield self.decision(settings, part, traffic, whole)
+                yield self._decision(settings, part, traffic, whole)
 
-    def by_kind(self, judged: Judged) -> Iterator[tuple[str, Judged]]:
+    def _by_kind(self, judged: Judged) -> Iterator[tuple[str, Judged]]:
         """Yield the judgement of each kind of load with the words that tell it apart: the one that
         the reader speaks about, else all that were measured."""
         there = dict.fromkeys(
@@ -192,7 +184,7 @@ class Deciding:
         )
         meant = None if self.load is None else self.load.axis(frozenset(there))
         for axis in [meant] if meant in there else list(there):
-            yield said.LOADS_OF[axis] if len(there) > 1 else "", of_axis(judged, axis)
+            yield said.LOADS_OF[axis] if len(there) > 1 else "", _of_axis(judged, axis)
 
     @cached_property
     def _speeds(self) -> Speeds:
@@ -217,7 +209,7 @@ class Deciding:
         row = table.loc[setting].iloc[0] if setting in table.index else pd.Series(dtype=object)
         return {str(name): plain(value) for name, value in row.items()}
 
-    def decision(
+    def _decision(
         self, settings: tuple[int, ...], judged: Judged, traffic: DecidedTraffic,
         parts: dict[str, Judged],
     ) -> Decision:  # fmt: skip
@@ -319,8 +311,7 @@ class Deciding:
         return shown, serve_line(facts, config)
 
 
-def of_axis(judged: Judged, axis: str) -> Judged:
-    """Return the judgement of one kind of load."""
+def _of_axis(judged: Judged, axis: str) -> Judged:
     loads = [load for load in judged.loads if load.axis == axis]
     return judged.narrowed(loads, range(len(judged.field.candidates)))
 
@@ -395,7 +386,7 @@ def _mixes_of(
 ) -> Iterator[dict[str, int]]:
     """Yield dataset -> setting for each model on one hardware that has several datasets with one
     setting each, where one of them is ``shown``."""
-    keys, systems = systems_of(comparison)
+    keys, systems = _systems(comparison)
     datasets = dict(zip(systems, keys["dataset"].tolist(), strict=True))
     for number in sorted({systems[one] for one in shown}):
         parts = [one for one in sorted(judged) if systems[one] == number]
@@ -404,8 +395,7 @@ def _mixes_of(
             yield named
 
 
-def systems_of(comparison: Comparison) -> tuple[pd.DataFrame, dict[int, int]]:
-    """Return the facts of each setting, and setting -> number of its system."""
+def _systems(comparison: Comparison) -> tuple[pd.DataFrame, dict[int, int]]:
     keys = comparison.keys[~comparison.keys.index.get_level_values(0).duplicated()]
     settings = keys.index.get_level_values(0).tolist()
     return keys, dict(zip(settings, numbered(keys, SYSTEM).tolist(), strict=True))

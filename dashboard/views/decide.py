@@ -288,18 +288,19 @@ def _stake(one: Decision) -> None:
 
 def _by_length(shelf: Shelf, decision: ChosenDecision) -> None:
     question = replace(decision.question, filters=decision.about.filters)
-    found, about = ask(shelf, by_context, question), system(decision.about.about)
-    mine = [one for one in found.subjects if one.overview.about == about]
-    if not mine:
-        st.markdown(plain(found.why_none or "Prompts of one length alone were measured here."))
-    for one in mine:
-        st.markdown(f"**{plain(one.name)}.** {plain(one.sentence)}")
-        bullets([*(reach.sentence for reach in one.reaches), *one.doubts])
-        drawing = specification(charts.load_map(one.overview, one.contexts[0].decision))
+    found = ask(shelf, by_context, question)
+    if isinstance(found, str):
+        st.markdown(plain(found))
+        return
+    for one in (one for one in found if system(one.one.subject) == decision.overview.about):
+        st.markdown(plain(one.sentence))
+        bullets([*(reach.sentence for reach in one.arms), *one.doubts])
+        lengths = tuple(each.decision for each in one.contexts)
+        overview = Overview(decision.overview.name, one.sentence, lengths, lengths)
+        drawing = specification(charts.load_map(overview, lengths[0]))
         st.vega_lite_chart(drawing, alt=f"Load map by length of prompt. {one.sentence}")
-        table(texts(*arm_rows(one)), f"lengths {one.name}")
-    if mine:
-        st.caption(plain(HOW))
+        table(texts(*arm_rows(one)), "arms")
+    st.caption(plain(HOW))
 
 
 def _figures(overview: Overview, one: Decision) -> None:

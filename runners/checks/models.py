@@ -284,25 +284,14 @@ def lengths(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
         for name in dict.fromkeys(cell.dataset for cell in launch.cells):
             dataset = study.dataset(name)
             answer = dataset.max_tokens or study.request.max_tokens
-            prompt = max(dataset.prompt_tokens, default=0)
-            if (
-                stated is None
-                and made_for is not None
-                and prompt
-                and prompt + (answer or 1) > made_for
-            ):
+            # Of a stated limit `plan` says it.
+            prompt = sum(dataset.prompt_tokens) if stated is None else 0
+            if longest is not None and answer is not None and prompt + answer > longest:
                 yield CheckFinding(
                     "blocker",
-                    f"Dataset {name}: a prompt of {prompt:,} tokens and an answer of up to {answer or 1:,} do not "
-                    f"fit the {made_for:,} that the model was made for.",
-                    "Lower prompt_tokens or max_tokens.",
-                )
-            elif longest is not None and answer is not None and answer > longest:
-                yield CheckFinding(
-                    "blocker",
-                    f"Dataset {name} asks for answers of up to {answer} tokens, and the server holds "
-                    f"{longest} with the prompt, so that vLLM refuses each request.",
-                    "Lower max_tokens, or raise engine_args max-model-len.",
+                    f"Dataset {name} asks for answers of up to {answer} tokens{f' to prompts of {prompt}' if prompt else ''}, "
+                    f"and the server holds {longest} with the prompt, so that vLLM refuses each request.",
+                    "Lower max_tokens or prompt_tokens, or raise engine_args max-model-len.",
                 )
 
 

@@ -13,6 +13,7 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -458,18 +459,19 @@ def refusals(plan: Plan, guidellm: str | None) -> list[str]:
 
 def _too_long(plan: Plan) -> Iterator[str]:
     # Prompts of a stated length that with their answers do not fit what a server holds.
-    for launch in configurations(plan):
-        arguments = plan.study.engine_arguments(launch.variant)
-        held = token_count(arguments.get("max-model-len"))
-        for name in dict.fromkeys(cell.dataset for cell in launch.cells):
-            dataset = plan.study.dataset(name)
-            answer = dataset.max_tokens or plan.study.request.max_tokens or 1
-            for tokens in dataset.prompt_tokens if held is not None else ():
-                if tokens + answer > held:
-                    yield (
-                        f"{name}: a prompt of {tokens:,} tokens and an answer of up to {answer:,} do not fit "
-                        f"max-model-len {held:,}; lower prompt_tokens or max_tokens, or raise it."
-                    )
+    study = plan.study
+    stated = (study.engine_arguments(one).get("max-model-len") for one in study.variants)
+    held = min(filter(None, map(token_count, stated)), default=inf)
+    for dataset in study.measured_on:
+        answer, prompt = (
+            dataset.max_tokens or study.request.max_tokens or 1,
+            sum(dataset.prompt_tokens),
+        )
+        if prompt and prompt + answer > held:
+            yield (
+                f"{dataset.name}: a prompt of {prompt:,} tokens and an answer of up to {answer:,} do not fit "
+                f"max-model-len {held:,}; lower prompt_tokens or max_tokens, or raise it."
+            )
 
 
 def doubts(plan: Plan) -> list[str]:

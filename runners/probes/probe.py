@@ -122,37 +122,28 @@ def cut(asked: dict[str, Any]) -> dict[str, Any]:
     """
     with open(asked["texts"], encoding="utf-8") as file:  # noqa: PTH123
         texts = [json.loads(line) for line in file]
-    library = importlib.import_module("transformers")
-    given = {} if asked["revision"] is None else {"revision": asked["revision"]}
-    tokenizer = library.AutoTokenizer.from_pretrained(asked["tokenizer"], **given)
-    chat, wanted = asked["chat"] and tokenizer.chat_template is not None, asked["tokens"]
-
-    def numbers(text: str) -> list[int]:
-        return list(tokenizer.encode(text, add_special_tokens=False))
-
-    def sent(text: str) -> int:
-        if not chat:
-            return len(tokenizer.encode(text))
-        talk = [{"role": "user", "content": text}]
-        return len(
-            numbers(tokenizer.apply_chat_template(talk, tokenize=False, add_generation_prompt=True))
-        )
-
-    sizes = [len(numbers(text)) for text in texts]
+    library = importlib.import_module("transformers").AutoTokenizer
+    tokenizer, wanted = (
+        library.from_pretrained(asked["tokenizer"], revision=asked["revision"] or "main"),
+        asked["tokens"],
+    )
+    chat, around = asked["chat"] and tokenizer.chat_template is not None, "{}"
+    if chat:
+        talk = [{"role": "user", "content": around}]
+        around = tokenizer.apply_chat_template(talk, tokenize=False, add_generation_prompt=True)
+    sizes = [len(tokenizer.encode(text, add_special_tokens=False)) for text in texts]
     with open(asked["into"], "w", encoding="utf-8") as file:  # noqa: PTH123
         for place in asked["chosen"] if sum(sizes) >= wanted else ():
-            first, size = place, sizes[place]
-            while size < wanted:
+            first, kept, prompt = place, wanted, ""
+            while sum(sizes[at] for at in range(first, place + 1)) < wanted:
                 first -= 1
-                size += sizes[first]
             whole = "\n".join(texts[at] for at in range(first, place + 1))
-            found, kept, prompt = numbers(whole), wanted, ""
+            found = tokenizer.encode(whole, add_special_tokens=False)
             # What is around a prompt counts too, and a cut may part what was one token.
             for _ in range(4):
                 prompt = tokenizer.decode(found[-kept:]).lstrip("\ufffd")
-                if sent(prompt) == wanted:
-                    break
-                kept = max(kept + wanted - sent(prompt), 1)
+                sent = tokenizer.encode(around.replace("{}", prompt), add_special_tokens=not chat)
+                kept = max(kept + wanted - len(sent), 1)
             file.write(json.dumps(prompt) + "\n")
     return {"tokens": sum(sizes)}
 

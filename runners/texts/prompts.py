@@ -231,10 +231,10 @@ def _of_length(
     """Return prompts of the dataset's length in tokens that end as the chosen texts do, each with its
     category. Raises StudyError."""
     (tokens,), target = dataset.prompt_tokens, study.target
-    places = {text: at for at, text in enumerate(kinds)}
     with tempfile.TemporaryDirectory(prefix="draftboard-cut-") as folder:
         texts, into = Path(folder) / "texts.jsonl", Path(folder) / "prompts.jsonl"
         texts.write_text("".join(json.dumps(text) + "\n" for text in kinds), encoding="utf-8")
+        places = {text: at for at, text in enumerate(kinds)}
         question = {
             "tokenizer": study.located(target.tokenizer or target.model), "tokens": tokens,
             "revision": None if target.tokenizer else target.revision, "texts": str(texts),
@@ -245,9 +245,8 @@ def _of_length(
             python = python_with(study, "transformers")
             told = interpreter.ask(python, "cut", question, study.environment, 3600.0)
         except RunnerError as error:
-            raise StudyError(
-                f"Dataset {dataset.name}: its prompts cannot be cut to {tokens} tokens: {error}"
-            ) from None
+            why = f"its prompts cannot be cut to {tokens} tokens: {error}"
+            raise StudyError(f"Dataset {dataset.name}: {why}") from None
         made = list(_parsed(into))
     if not made:
         raise StudyError(
