@@ -47,12 +47,6 @@ def unique(what: str, values: list[Any]) -> None:
         raise ValueError(f"{what} named twice: {', '.join(twice)}")
 
 
-def rising(what: str, values: list[int], meaning: str) -> None:
-    """Raise ValueError where values do not rise."""
-    if values != sorted(set(values)):
-        raise ValueError(f"{what} must rise: {meaning}")
-
-
 # --- The loads of a study: requests at once, requests a second, a trace, or all that a server takes.
 
 
@@ -284,8 +278,8 @@ class Dataset(StudyPart):
             raise ValueError(
                 "categories are measured apart, category tells them apart in one run: give one"
             )
-        rising("length_bins", self.length_bins, "the most characters of each bin")
-        rising("prompt_tokens", self.prompt_tokens, "the tokens of each length")
+        if self.length_bins != sorted(set(self.length_bins)):
+            raise ValueError("length_bins must rise: the most characters of each bin")
         return self
 
     def parts(self, prompt_tokens: Sequence[int] = ()) -> tuple["Dataset", ...]:

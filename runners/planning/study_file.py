@@ -20,7 +20,6 @@ from runners.planning.loads import (
     Seconds,
     Share,
     StudyPart,
-    rising,
     unique,
 )
 from runners.planning.speculation import RATES, synthetic_problem, table_problem, with_synthetic
@@ -386,7 +385,6 @@ class Study(StudyPart):
         if (self.concurrency is None) == (self.load is None):
             raise ValueError("give the load as concurrency or as load, one of the two")
         unique("tensor parallel sizes", self.tensor_parallel_sizes)
-        rising("prompt_tokens", self.prompt_tokens, "the tokens of each length")
         for dataset in self.datasets:
             if dataset.conversations and (dataset.prompt_tokens or self.prompt_tokens):
                 raise ValueError(

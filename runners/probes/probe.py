@@ -112,40 +112,34 @@ def rows(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def cut(asked: dict[str, Any]) -> dict[str, Any]:
-    """Write prompts of so many tokens, as the server counts them.
+    """Return prompts of so many tokens, as the server counts them.
 
-    In: {"tokenizer": folder or id, "revision": null or …, "texts": path of the dataset's texts, one
-    JSON string a line, "chosen": [place, …], "tokens": …, "chat": bool, "into": path}. Out:
-    {"tokens": of all texts together}; to ``into`` goes one JSON string for each chosen place, nothing
-    where all texts are shorter than one prompt. A text's end stays its prompt's end; before a short
-    one stand the texts before it.
+    In: {"tokenizer": folder or id, "revision": null or …, "texts": every text of the dataset, "chosen":
+    [place, …], "tokens": …, "chat": bool}. Out: {"tokens": of all texts together, "prompts": one for each
+    chosen place, none where all texts are shorter than one}. A text's end stays its prompt's end; before
+    a short one stand the texts before it.
     """
-    with open(asked["texts"], encoding="utf-8") as file:  # noqa: PTH123
-        texts = [json.loads(line) for line in file]
     library = importlib.import_module("transformers").AutoTokenizer
-    tokenizer, wanted = (
-        library.from_pretrained(asked["tokenizer"], revision=asked["revision"] or "main"),
-        asked["tokens"],
-    )
-    chat, around = asked["chat"] and tokenizer.chat_template is not None, "{}"
+    tokenizer = library.from_pretrained(asked["tokenizer"], revision=asked["revision"] or "main")
+    texts, wanted, around, prompts = asked["texts"], asked["tokens"], "{}", []
+    chat = asked["chat"] and tokenizer.chat_template is not None
     if chat:
         talk = [{"role": "user", "content": around}]
         around = tokenizer.apply_chat_template(talk, tokenize=False, add_generation_prompt=True)
     sizes = [len(tokenizer.encode(text, add_special_tokens=False)) for text in texts]
-    with open(asked["into"], "w", encoding="utf-8") as file:  # noqa: PTH123
-        for place in asked["chosen"] if sum(sizes) >= wanted else ():
-            first, kept, prompt = place, wanted, ""
-            while sum(sizes[at] for at in range(first, place + 1)) < wanted:
-                first -= 1
-            whole = "\n".join(texts[at] for at in range(first, place + 1))
-            found = tokenizer.encode(whole, add_special_tokens=False)
-            # What is around a prompt counts too, and a cut may part what was one token.
-            for _ in range(4):
-                prompt = tokenizer.decode(found[-kept:]).lstrip("\ufffd")
-                sent = tokenizer.encode(around.replace("{}", prompt), add_special_tokens=not chat)
-                kept = max(kept + wanted - len(sent), 1)
-            file.write(json.dumps(prompt) + "\n")
-    return {"tokens": sum(sizes)}
+    for place in asked["chosen"] if sum(sizes) >= wanted else ():
+        first, kept, prompt = place, wanted, ""
+        while sum(sizes[at] for at in range(first, place + 1)) < wanted:
+            first -= 1
+        whole = "\n".join(texts[at] for at in range(first, place + 1))
+        found = tokenizer.encode(whole, add_special_tokens=False)
+        # What is around a prompt counts too, and a cut may part what was one token.
+        for _ in range(4):
+            prompt = tokenizer.decode(found[-kept:]).lstrip("\ufffd")
+            sent = tokenizer.encode(around.replace("{}", prompt), add_special_tokens=not chat)
+            kept = max(kept + wanted - len(sent), 1)
+        prompts.append(prompt)
+    return {"tokens": sum(sizes), "prompts": prompts}
 
 
 def _member(module: str, name: str) -> Any:

@@ -230,30 +230,26 @@ def _of_length(
 ) -> dict[str, str | None]:
     """Return prompts of the dataset's length in tokens that end as the chosen texts do, each with its
     category. Raises StudyError."""
-    (tokens,), target = dataset.prompt_tokens, study.target
-    with tempfile.TemporaryDirectory(prefix="draftboard-cut-") as folder:
-        texts, into = Path(folder) / "texts.jsonl", Path(folder) / "prompts.jsonl"
-        texts.write_text("".join(json.dumps(text) + "\n" for text in kinds), encoding="utf-8")
-        places = {text: at for at, text in enumerate(kinds)}
-        question = {
-            "tokenizer": study.located(target.tokenizer or target.model), "tokens": tokens,
-            "revision": None if target.tokenizer else target.revision, "texts": str(texts),
-            "chosen": [places[text] for text in chosen], "into": str(into),
-            "chat": study.request.format == "chat_completions",
-        }  # fmt: skip
-        try:
-            python = python_with(study, "transformers")
-            told = interpreter.ask(python, "cut", question, study.environment, 3600.0)
-        except RunnerError as error:
-            why = f"its prompts cannot be cut to {tokens} tokens: {error}"
-            raise StudyError(f"Dataset {dataset.name}: {why}") from None
-        made = list(_parsed(into))
-    if not made:
+    (tokens,), target, texts = dataset.prompt_tokens, study.target, list(kinds)
+    places = {text: at for at, text in enumerate(texts)}
+    question = {
+        "tokenizer": study.located(target.tokenizer or target.model), "tokens": tokens, "texts": texts,
+        "revision": None if target.tokenizer else target.revision,
+        "chosen": [places[text] for text in chosen],
+        "chat": study.request.format == "chat_completions",
+    }  # fmt: skip
+    try:
+        python = python_with(study, "transformers")
+        made = interpreter.ask(python, "cut", question, study.environment, 3600.0)
+    except RunnerError as error:
+        why = f"its prompts cannot be cut to {tokens} tokens: {error}"
+        raise StudyError(f"Dataset {dataset.name}: {why}") from None
+    if not made["prompts"]:
         raise StudyError(
-            f"Dataset {dataset.name}: all its texts have {told['tokens']:,} tokens together, too few for one "
+            f"Dataset {dataset.name}: all its texts have {made['tokens']:,} tokens together, too few for one "
             f"prompt of {tokens:,}; take a dataset with more text, or lower prompt_tokens."
         )
-    return {prompt: kinds[text] for prompt, text in zip(made, chosen, strict=True)}
+    return {prompt: kinds[text] for prompt, text in zip(made["prompts"], chosen, strict=True)}
 
 
 def value_at(row: Any, path: str) -> Any:

@@ -118,8 +118,8 @@ def test_lengths_that_cannot_be_made_are_said_in_a_sentence(
 @pytest.mark.parametrize(
     ("dataset", "changes", "said"),
     [
-        ({}, {"prompt_tokens": [40, 8]}, "prompt_tokens must rise"),
-        ({"prompt_tokens": [40, 8]}, {}, "prompt_tokens must rise"),
+        ({}, {"prompt_tokens": [8, 40, 8]}, "datasets named twice: asked-8t"),
+        ({"prompt_tokens": [8, 8]}, {}, "datasets named twice: asked-8t"),
         ({"prompt_tokens": [0]}, {}, "line .*prompt_tokens.0"),
         ({"conversations": True}, {"prompt_tokens": [8], "request": {}},
          "asked holds conversations, and prompt_tokens cuts and fills single prompts"),
