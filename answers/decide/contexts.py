@@ -116,7 +116,7 @@ def by_context(
     return tuple(one for one in found if one is not None) or every.why_none or none
 
 
-def contexts_of(lengths: Mapping[str, float]) -> list[list[str]]:
+def _contexts_of(lengths: Mapping[str, float]) -> list[list[str]]:
     """Return the datasets of each context, the shortest first. A context holds those less than LENGTHS_APART
     times as long as its shortest, so that two contexts are two lengths to a forecast as well."""
     found: list[list[str]] = []
@@ -141,7 +141,7 @@ def _of_subject(
         found = answer.decide_on(known, replace(question, mix=mix, load=load), running).decisions
         return next((one for one in found if one.traffic.mix), None)
 
-    groups, one = contexts_of(lengths), decided(list(lengths), question.load)
+    groups, one = _contexts_of(lengths), decided(list(lengths), question.load)
     if len(groups) < 2 or one is None:
         return None
     arm, load = one.operating.arm if one.operating.drafts else BASELINE, one.operating.load
@@ -215,7 +215,7 @@ def _state(cell: values.ArmAtLoad | None) -> str:
 
 
 def _reach(arm: str, contexts: Sequence[PromptContext]) -> ArmReach:
-    parts, paid, since = [], False, None
+    parts, paid, since = list[str](), False, None
     for state, group in groupby(contexts, lambda one: _state(one.of(arm))):
         part = list(group)
         where = f"from {part[0].name} on" if parts else f"up to {part[-1].name}"
