@@ -140,8 +140,12 @@ def _to_paste(decision: "Decision") -> "tuple[str | None, ...]":
 @warehouse_option
 @filter_options
 @question_options
+@click.option(
+    "--by", type=click.Choice(["context"]),
+    help="At each measured length of prompt: which arm pays, and whether one server suffices.",
+)  # fmt: skip
 @json_option
-def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
+def tune(warehouse: Path | None, as_json: bool, by: str | None, **given: Any) -> None:
     """The K to draft at each load, ready for vllm serve, with acceptance and rules of thumb.
 
     It is the decision that `draftboard verdict` tells.
@@ -153,6 +157,9 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     from answers.predict import acceptance
 
     question, each = question_from(given), []
+    if by is not None:
+        _tune_by_context(warehouse, question, as_json)
+        return
     with reading(warehouse) as reader:
         found = decide(reader, question)
         drafts = acceptance.accepted(reader, question.filters)
@@ -186,6 +193,29 @@ def tune(warehouse: Path | None, as_json: bool, **given: Any) -> None:
             show(Table(*tables.by_arm(decision), _ARMS), *beside, "")
     if as_json:
         show_json(values.decisions_json(found) | {"decisions": each})
+
+
+def _tune_by_context(warehouse: Path | None, question: "DecideQuestion", as_json: bool) -> None:
+    from answers.decide import contexts, tables, words
+
+    with reading(warehouse) as reader:
+        found = contexts.by_context(reader, question)
+    if isinstance(found, str):
+        raise UnknownKey(found)
+    if as_json:
+        show_json(contexts.contexts_json(found))
+        return
+    for one in found:
+        show(
+            click.style(words.title(one.one), bold=True),
+            click.wrap_text(one.sentence, _WIDTH),
+            *(click.wrap_text(reach.sentence, _WIDTH) for reach in one.arms),
+            Table(*tables.summary([each.decision for each in one.contexts]), "By length of prompt"),
+            Table(*contexts.arm_rows(one), "Every arm"),
+            *_listed("To keep in mind", one.doubts),
+            "",
+        )
+    show(click.wrap_text(contexts.HOW, _WIDTH))
 
 
 # --- ``draftboard compare``: matched pairs load by load, how sure each difference is, who has no partner.

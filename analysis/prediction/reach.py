@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.prediction.rows import Floats
+from analysis.prediction.step_time import LENGTHS_APART
 from warehouse.errors import InvalidInput
 
 # --- Two models that need no measurement: they explain, they do not measure.
@@ -96,8 +97,9 @@ def both(
 
 
 #: Beyond this many times the largest measured value, or below its inverse of the smallest, there is
-#: no prediction.
+#: no prediction. A prompt so many times as long is another context: its own limit.
 FAR = 2.0
+FAR_OF = {"prompt_tokens": LENGTHS_APART}
 _ASKED = {
     "k": "K",
     "concurrency": "Concurrency",
@@ -132,9 +134,9 @@ class Range:
         """Return whether a value lies among what was measured."""
         return self.low * (1 - _ROUNDING) <= value <= self.high * (1 + _ROUNDING)
 
-    def near(self, value: float) -> bool:
+    def near(self, value: float, far: float = FAR) -> bool:
         """Return whether a value lies near enough to what was measured to be asked for."""
-        return self.low * (1 - _ROUNDING) / FAR <= value <= self.high * (1 + _ROUNDING) * FAR
+        return self.low * (1 - _ROUNDING) / far <= value <= self.high * (1 + _ROUNDING) * far
 
     def __str__(self) -> str:
         return f"{self.low:,.4g}" + (f" to {self.high:,.4g}" if self.low < self.high else "")
@@ -169,7 +171,7 @@ class Reach:
         for name, value in self._given(question).items():
             measured: Range = getattr(self, name)
             stated = f"{_ASKED[name]} of {value:,.4g} is {{}} what was measured ({measured})"
-            if not measured.near(value):
+            if not measured.near(value, FAR_OF.get(name, FAR)):
                 raise InvalidInput(f"{stated.format('too far from')} to be predicted; measure it.")
             if not measured.holds(value):
                 warnings.append(f"{stated.format('outside')}.")

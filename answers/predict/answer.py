@@ -24,7 +24,7 @@ from analysis.matching.difference import flat
 from analysis.matching.names import short, telling
 from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of
-from analysis.prediction.reach import FAR, Question, Range
+from analysis.prediction.reach import FAR, FAR_OF, Question, Range
 from analysis.prediction.rows import Points, Positions, points_of, positions_of
 from analysis.prediction.usual import PREDICTED
 from analysis.prediction.whatif import COMPARED, Forecast, LeftOut, Model, Withheld, build, forecast
@@ -371,8 +371,8 @@ def _askable(model: Model, points: tuple[MeasuredPoint, ...]) -> AskableQuestion
     return AskableQuestions(
         (*(k for k in (0,) if k in reach.ks), *(k for k in ks if k > 0)),
         tuple(sorted(load for load in every if low / FAR <= load <= high * FAR)),
-        _span(reach.prompt_tokens, usual.prompt_tokens),
-        _span(reach.output_tokens, usual.output_tokens),
+        _span(reach.prompt_tokens, usual.prompt_tokens, FAR_OF["prompt_tokens"]),
+        _span(reach.output_tokens, usual.output_tokens, FAR),
         (max(here, key=lambda point: point.output_throughput).k, middle),
         model.step_time.knows_prompts,
         usual.decay is not None,
@@ -381,6 +381,6 @@ def _askable(model: Model, points: tuple[MeasuredPoint, ...]) -> AskableQuestion
     )
 
 
-def _span(reach: Range, usual: float) -> AskableSpan:
-    lowest = max(ceil(reach.low / FAR), 1)
-    return AskableSpan(lowest, max(floor(reach.high * FAR), lowest + 1), max(round(usual), lowest))
+def _span(reach: Range, usual: float, far: float) -> AskableSpan:
+    lowest = max(ceil(reach.low / far), 1)
+    return AskableSpan(lowest, max(floor(reach.high * far), lowest + 1), max(round(usual), lowest))

@@ -4,6 +4,7 @@ What is folded is made when a reader opens it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
@@ -20,7 +21,8 @@ from answers.cost.values import Terms
 from answers.cost.words import with_and_without
 from answers.decide import tables
 from answers.decide.answer import decide
-from answers.decide.overview import NamedSubject, Overview, other_hardware
+from answers.decide.contexts import HOW, arm_rows, by_context
+from answers.decide.overview import NamedSubject, Overview, other_hardware, system
 from answers.decide.values import DecideQuestion, Decision, Decisions
 from answers.ground import cells_kept
 from answers.predict.acceptance import accepted, accepted_in, rule_rows, rules
@@ -229,6 +231,7 @@ def _details(shelf: Shelf, decision: ChosenDecision) -> None:
         ("which_k", "Which method and K at which load?", partial(_which_k, shelf, one, drawn[_HEAT_MAP])),
         ("against", _counted("What speaks against it", one.against), partial(against, one)),
         ("stake", f"What is at stake ({tables.at_stake(one)}), and what would settle it?", partial(_stake, one)),
+        ("by_length", "Which K for long prompts?", partial(_by_length, shelf, decision)),
         ("by_load", "By load, by arm, by traffic: all figures", partial(_figures, overview, one)),
         ("same", "Do the arms answer the same?", partial(_same, shelf, one)),
         ("left_out", _counted("What was left out", left),
@@ -281,6 +284,23 @@ def _stake(one: Decision) -> None:
     rivals = f"; may be better: {plain(', '.join(one.rivals))}" if one.rivals else ""
     st.markdown(f"At stake in the choice: {plain(tables.at_stake(one))}{rivals}.")
     bullets(tables.doubts(one))
+
+
+def _by_length(shelf: Shelf, decision: ChosenDecision) -> None:
+    question = replace(decision.question, filters=decision.about.filters)
+    found = ask(shelf, by_context, question)
+    if isinstance(found, str):
+        st.markdown(plain(found))
+        return
+    for one in (one for one in found if system(one.one.subject) == decision.overview.about):
+        st.markdown(plain(one.sentence))
+        bullets([*(reach.sentence for reach in one.arms), *one.doubts])
+        lengths = tuple(each.decision for each in one.contexts)
+        overview = Overview(decision.overview.name, one.sentence, lengths, lengths)
+        drawing = specification(charts.load_map(overview, lengths[0]))
+        st.vega_lite_chart(drawing, alt=f"Load map by length of prompt. {one.sentence}")
+        table(texts(*arm_rows(one)), "arms")
+    st.caption(plain(HOW))
 
 
 def _figures(overview: Overview, one: Decision) -> None:

@@ -282,13 +282,16 @@ def lengths(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
                 f"Lower it, or set {_ANYWAY}: '1' in the study's environment if you know better.",
             )
         for name in dict.fromkeys(cell.dataset for cell in launch.cells):
-            answer = study.dataset(name).max_tokens or study.request.max_tokens
-            if longest is not None and answer is not None and answer > longest:
+            dataset = study.dataset(name)
+            answer = dataset.max_tokens or study.request.max_tokens
+            # Of a stated limit `plan` says it.
+            prompt = sum(dataset.prompt_tokens) if stated is None else 0
+            if longest is not None and answer is not None and prompt + answer > longest:
                 yield CheckFinding(
                     "blocker",
-                    f"Dataset {name} asks for answers of up to {answer} tokens, and the server holds "
-                    f"{longest} with the prompt, so that vLLM refuses each request.",
-                    "Lower max_tokens, or raise engine_args max-model-len.",
+                    f"Dataset {name} asks for answers of up to {answer} tokens{f' to prompts of {prompt}' if prompt else ''}, "
+                    f"and the server holds {longest} with the prompt, so that vLLM refuses each request.",
+                    "Lower max_tokens or prompt_tokens, or raise engine_args max-model-len.",
                 )
 
 

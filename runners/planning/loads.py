@@ -255,6 +255,10 @@ class Dataset(StudyPart):
     length_bins: list[Positive] = Field(
         default=[], description="Prompts by length, each bin by itself: its most characters"
     )
+    prompt_tokens: list[Positive] = Field(
+        default=[],
+        description="Prompts cut and filled to each length by itself, in tokens of the model",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -278,8 +282,22 @@ class Dataset(StudyPart):
             raise ValueError("length_bins must rise: the most characters of each bin")
         return self
 
-    def parts(self) -> tuple["Dataset", ...]:
-        """Return the datasets that are measured: this one, or one for each category and length."""
+    def parts(self, prompt_tokens: Sequence[int] = ()) -> tuple["Dataset", ...]:
+        """Return the datasets that are measured: this one, or one for each category and length.
+        ``prompt_tokens``: the study's lengths, where the dataset has none of its own."""
+        lengths = self.prompt_tokens or prompt_tokens
+        return (
+            tuple(
+                part.model_copy(
+                    update={"name": f"{part.name}-{tokens}t", "prompt_tokens": [tokens]}
+                )
+                for part in self._by_kind()
+                for tokens in lengths
+            )
+            or self._by_kind()
+        )
+
+    def _by_kind(self) -> tuple["Dataset", ...]:
         parts: list[Dataset] = []
         for value in self.categories:
             where = {**self.filter.where, self.category_field: value}

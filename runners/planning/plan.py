@@ -13,12 +13,14 @@ import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from runners.planning.loads import Dataset, LoadLevel, Trace, replayed
 from runners.planning.study_file import Study, Variant
 from runners.surroundings.machine import public
+from runners.surroundings.models import token_count
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import is_secret_name
 
@@ -219,6 +221,8 @@ def _facts(
         },
         "cpus": None if study.cpus is None else study.cpus.model_dump(mode="json"),
     }
+    if dataset.prompt_tokens:
+        facts["dataset"]["prompt_tokens"] = dataset.prompt_tokens
     if study.engine != "vllm":  # What was measured before engines were told apart stays as it is.
         facts["engine"] = study.engine
     fit_to_publish: dict[str, Any] = public(facts)
@@ -450,7 +454,24 @@ def refusals(plan: Plan, guidellm: str | None) -> list[str]:
                 f"{dataset.name} at {level.words} lasts {lasts_s:,.0f} s, longer than a cell may take "
                 f"({limit_s:g} s); {cut}, or raise limits.cell_s."
             )
-    return list(dict.fromkeys(sentences))
+    return list(dict.fromkeys((*sentences, *_too_long(plan))))
+
+
+def _too_long(plan: Plan) -> Iterator[str]:
+    # Prompts of a stated length that with their answers do not fit what a server holds.
+    study = plan.study
+    stated = (study.engine_arguments(one).get("max-model-len") for one in study.variants)
+    held = min(filter(None, map(token_count, stated)), default=inf)
+    for dataset in study.measured_on:
+        answer, prompt = (
+            dataset.max_tokens or study.request.max_tokens or 1,
+            sum(dataset.prompt_tokens),
+        )
+        if prompt and prompt + answer > held:
+            yield (
+                f"{dataset.name}: a prompt of {prompt:,} tokens and an answer of up to {answer:,} do not fit "
+                f"max-model-len {held:,}; lower prompt_tokens or max_tokens, or raise it."
+            )
 
 
 def doubts(plan: Plan) -> list[str]:

@@ -236,6 +236,10 @@ class Study(StudyPart):
         default=None, min_length=1, description="Short for load: {concurrent: …}"
     )
     load: Loads | None = None
+    prompt_tokens: list[Positive] = Field(
+        default=[],
+        description="Of every dataset that names none: prompts of each length, in tokens",
+    )
     repeats: Positive = 1
     side_by_side: Literal["allow", "never"] = Field(
         default="allow", description="Servers on free GPUs of one node at the same time"
@@ -318,7 +322,9 @@ class Study(StudyPart):
     @cached_property
     def measured_on(self) -> tuple[Dataset, ...]:
         """The datasets, those by category or length taken apart, in the order of the file."""
-        return tuple(part for dataset in self.datasets for part in dataset.parts())
+        return tuple(
+            part for dataset in self.datasets for part in dataset.parts(self.prompt_tokens)
+        )
 
     def levels(self, dataset: Dataset, size: int | None = None) -> tuple[LoadLevel, ...]:
         """Return the load points of a dataset; at one tensor parallel size with the rates of its
@@ -380,6 +386,11 @@ class Study(StudyPart):
             raise ValueError("give the load as concurrency or as load, one of the two")
         unique("tensor parallel sizes", self.tensor_parallel_sizes)
         for dataset in self.datasets:
+            if dataset.conversations and (dataset.prompt_tokens or self.prompt_tokens):
+                raise ValueError(
+                    f"dataset {dataset.name} holds conversations, and prompt_tokens cuts and fills single "
+                    "prompts; leave one of the two out"
+                )
             if dataset.conversations and self.request.format != "chat_completions":
                 raise ValueError(
                     f"dataset {dataset.name} holds conversations, which only chats can be; write "

@@ -111,6 +111,37 @@ def rows(asked: dict[str, Any]) -> dict[str, Any]:
     return {"columns": columns}
 
 
+def cut(asked: dict[str, Any]) -> dict[str, Any]:
+    """Return prompts of so many tokens, as the server counts them.
+
+    In: {"tokenizer": folder or id, "revision": null or …, "texts": every text of the dataset, "chosen":
+    [place, …], "tokens": …, "chat": bool}. Out: {"tokens": of all texts together, "prompts": one for each
+    chosen place, none where all texts are shorter than one}. A text's end stays its prompt's end; before
+    a short one stand the texts before it.
+    """
+    library = importlib.import_module("transformers").AutoTokenizer
+    tokenizer = library.from_pretrained(asked["tokenizer"], revision=asked["revision"] or "main")
+    texts, wanted, around, prompts = asked["texts"], asked["tokens"], "{}", []
+    chat = asked["chat"] and tokenizer.chat_template is not None
+    if chat:
+        talk = [{"role": "user", "content": around}]
+        around = tokenizer.apply_chat_template(talk, tokenize=False, add_generation_prompt=True)
+    sizes = [len(tokenizer.encode(text, add_special_tokens=False)) for text in texts]
+    for place in asked["chosen"] if sum(sizes) >= wanted else ():
+        first, kept, prompt = place, wanted, ""
+        while sum(sizes[at] for at in range(first, place + 1)) < wanted:
+            first -= 1
+        whole = "\n".join(texts[at] for at in range(first, place + 1))
+        found = tokenizer.encode(whole, add_special_tokens=False)
+        # What is around a prompt counts too, and a cut may part what was one token.
+        for _ in range(4):
+            prompt = tokenizer.decode(found[-kept:]).lstrip("\ufffd")
+            sent = tokenizer.encode(around.replace("{}", prompt), add_special_tokens=not chat)
+            kept = max(kept + wanted - len(sent), 1)
+        prompts.append(prompt)
+    return {"tokens": sum(sizes), "prompts": prompts}
+
+
 def _member(module: str, name: str) -> Any:
     try:
         return getattr(importlib.import_module(module), name, None)
@@ -204,7 +235,9 @@ def main() -> None:
     # Libraries write to stdout, vLLM its log; the answer alone goes there.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    answer = {"versions": versions, "hub": hub, "rows": rows, "vllm": vllm}[sys.argv[1]](asked)
+    answer = {"versions": versions, "hub": hub, "rows": rows, "cut": cut, "vllm": vllm}[
+        sys.argv[1]
+    ](asked)
     out.write(json.dumps(answer) + "\n")
     out.close()
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from runners.planning.loads import Arrival, Dataset, LoadLevel
 from runners.planning.plan import Plan, PlannedCell, requests_at, trace_of
-from runners.planning.study_file import Study
+from runners.planning.study_file import MOST_WARM_UP, Study
 from runners.probes import interpreter
 from runners.surroundings.layout import Layout
 from runners.surroundings.models import commit_here
@@ -225,6 +225,33 @@ def _usable(study: Study, dataset: Dataset) -> dict[str, str | None]:
     return usable
 
 
+def _of_length(
+    study: Study, dataset: Dataset, kinds: Mapping[str, str | None], chosen: Sequence[str]
+) -> dict[str, str | None]:
+    """Return prompts of the dataset's length in tokens that end as the chosen texts do, each with its
+    category. Raises StudyError."""
+    (tokens,), target, texts = dataset.prompt_tokens, study.target, list(kinds)
+    places = {text: at for at, text in enumerate(texts)}
+    question = {
+        "tokenizer": study.located(target.tokenizer or target.model), "tokens": tokens, "texts": texts,
+        "revision": None if target.tokenizer else target.revision,
+        "chosen": [places[text] for text in chosen],
+        "chat": study.request.format == "chat_completions",
+    }  # fmt: skip
+    try:
+        python = python_with(study, "transformers")
+        made = interpreter.ask(python, "cut", question, study.environment, 3600.0)
+    except RunnerError as error:
+        why = f"its prompts cannot be cut to {tokens} tokens: {error}"
+        raise StudyError(f"Dataset {dataset.name}: {why}") from None
+    if not made["prompts"]:
+        raise StudyError(
+            f"Dataset {dataset.name}: all its texts have {made['tokens']:,} tokens together, too few for one "
+            f"prompt of {tokens:,}; take a dataset with more text, or lower prompt_tokens."
+        )
+    return {prompt: kinds[text] for prompt, text in zip(made["prompts"], chosen, strict=True)}
+
+
 def value_at(row: Any, path: str) -> Any:
     """Return the value at a dotted path, ``conversations.0.value``; None where there is none."""
     for part in path.split("."):
@@ -308,12 +335,16 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
     levels = {level.name: level for level in study.sent_levels(dataset)}
     counts = {name: requests_at(study, dataset, level) for name, level in levels.items()}
     needed = sum(counts.values())
+    Random(dataset.shuffle_seed).shuffle(texts)
+    if dataset.prompt_tokens:
+        # Twice as many as are sent now, so that levels which come or go leave the others theirs.
+        kinds = _of_length(study, dataset, kinds, texts[: 2 * needed + MOST_WARM_UP])
+        texts = list(kinds)
     if len(texts) < needed and not (dataset.reuse and texts):
         raise StudyError(
             f"Dataset {dataset.name} has {len(texts)} different prompts, but its levels need "
             f"{needed}, none twice; lower prompts_per_level, drop levels or loosen the filter."
         )
-    Random(dataset.shuffle_seed).shuffle(texts)
     texts *= math.ceil(needed / len(texts))  # more than once only where they are sent again
     starts = _starts(texts, counts, kept or {})
     form, conversations = study.request.format, dataset.conversations

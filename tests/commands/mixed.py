@@ -77,7 +77,7 @@ def write(study: MixedStudy, results: Path) -> Path:
                 place.mkdir(parents=True)
                 requests = _requests(study, (k, load), slow, scatter, started)
                 (place / "record.json").write_text(json.dumps(_record(study, k, load, launch)))
-                (place / "guidellm.json").write_text(json.dumps(_report(requests, load, started)))
+                (place / "guidellm.json").write_text(json.dumps(report(requests, load, started)))
                 started += 600
     return results / study.name
 
@@ -161,7 +161,8 @@ def _request(
     }  # fmt: skip
 
 
-def _report(requests: list[dict[str, Any]], load: int, started: float) -> dict[str, Any]:
+def report(requests: list[dict[str, Any]], load: int, started: float) -> dict[str, Any]:
+    """A report of GuideLLM 0.8 with one level."""
     end = max(one["info"]["timings"]["request_end"] for one in requests)
     made = {"successful": len(requests), "errored": 0, "incomplete": 0, "total": len(requests)}
     benchmark = {

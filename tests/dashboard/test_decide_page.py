@@ -11,6 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.commands.asking import run
+from tests.commands.lengths import CROSSING, LengthStudy, write
 from tests.dashboard.opening import opened, refused
 from warehouse.contract import Facts
 from warehouse.filters import Filters
@@ -20,7 +21,9 @@ from warehouse.store import open_writer
 Fill = Callable[..., None]
 Make = Callable[..., Facts]
 LEVELS = (1, 8, 64)
-FOLDS = ("which_k", "against", "stake", "by_load", "same", "left_out", "rules", "changed")
+FOLDS = (
+    "which_k", "against", "stake", "by_length", "by_load", "same", "left_out", "rules", "changed",
+)  # fmt: skip
 FACTS = {"model": "lab/tiny-target", "dataset": "code", "evidence": "gpu", "study": "one"}
 BASELINE = {"spec_method": "none"}
 EAGLE = {"spec_method": "eagle3", "num_speculative_tokens": 3}
@@ -420,3 +423,27 @@ def test_a_published_study_is_the_first_subject_and_nothing_is_decided_on_it(
     assert not page.exception
     assert not plain(page.header[0].value).startswith("Published")
     assert page.code or page.metric
+
+
+def test_the_load_map_folds_out_by_length_of_prompt(empty_place: Path, tmp_path: Path) -> None:
+    study = LengthStudy("crossing", CROSSING, loads=(1, 8))
+    run("ingest", str(write(study, tmp_path / "results")), "--warehouse", str(empty_place))
+    text = said(opened("decide", by_length="true"))
+    assert (
+        "Two servers, up to 8,192 tokens with draft_model K=5, above with draft_model K=1" in text
+    )
+    assert "draft_model K=5 pays up to 8,192 tokens, no longer pays from 65,536 tokens on." in text
+    page = opened("decide", by_length="true")
+    drawn = [one.proto for one in page.get("vega_lite_chart")]
+    maps = [one for one in drawn if "Does it pay, and where?" in one.spec]
+    (sent,) = maps[-1].datasets
+    rows = pa.ipc.open_stream(sent.data.data).read_all().to_pylist()
+    assert {row["traffic"] for row in rows} == {"512 tokens", "8,192 tokens", "65,536 tokens"}
+    assert len(rows) == 6
+
+
+def test_where_no_lengths_are_known_the_fold_says_so(fill_study: Fill) -> None:
+    fill_study((0.2, 0.1, 0.05))
+    assert "No results are of prompts of two lengths at one load (unknown)" in said(
+        opened("decide", by_length="true")
+    )

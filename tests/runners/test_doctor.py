@@ -582,6 +582,26 @@ def test_answers_longer_than_the_server_holds_are_a_blocker(
     assert list(run_check("lengths", situation(fits))) == []
 
 
+def test_a_prompt_longer_than_the_model_was_made_for_is_a_blocker_where_no_limit_is_stated(
+    study_of: StudyOf, tmp_path: Path
+) -> None:
+    write_model(tmp_path / "target", TARGET)
+    asked = {"target": {"model": "./target"}, "request": {"max_tokens": 192}}
+    finding = only(
+        run_check(
+            "lengths",
+            situation(study_of(**asked, prompt_tokens=[8000, 8001], arms=[{"name": "a"}])),
+        )
+    )
+    assert finding.status == "blocker"
+    assert (
+        "Dataset code-8001t asks for answers of up to 192 tokens to prompts of 8001, and"
+        in finding.said
+    )
+    fits = study_of(**asked, prompt_tokens=[8000])
+    assert list(run_check("lengths", situation(fits))) == []
+
+
 # Tokenizers -------------------------------------------------------------------------------------
 
 

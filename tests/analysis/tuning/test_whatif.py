@@ -103,6 +103,32 @@ def test_prompts_of_several_lengths_tell_what_a_prompt_token_costs(
     assert found.output_throughput == pytest.approx(truth["output_throughput"], rel=0.03)
 
 
+def test_two_measured_contexts_tell_what_lies_between_them_and_nothing_beyond(
+    study: Study, fake_server: Any
+) -> None:
+    lengths = {"short": (500, 200), "long": (4000, 200)}
+    measured = build(*inputs(study(server=fake_server(lengths=lengths), noise=0.02)), "short")
+    assert measured.step_time.knows_prompts
+    found = measured.predict(Question(3, 16, prompt_tokens=2000))
+    truth = fake_server(lengths={"asked": (2000, 200)}).measured(16, 3, "asked")
+    assert found.warnings == ()
+    for metric in ("itl", "output_throughput"):
+        assert found.bands[metric].low <= truth[metric] <= found.bands[metric].high
+    for length in (330, 6010):
+        with pytest.raises(InvalidInput, match="is too far from what was measured"):
+            measured.predict(Question(3, 16, prompt_tokens=length))
+
+
+def test_lengths_that_hardly_differ_are_one_context_and_tell_nothing_of_others(
+    study: Study, fake_server: Any
+) -> None:
+    lengths = {"short": (500, 200), "longer": (700, 200)}
+    measured = build(*inputs(study(server=fake_server(lengths=lengths))), "short")
+    assert not measured.step_time.knows_prompts
+    with pytest.raises(InvalidInput, match="tokens of 760 is too far from what was measured"):
+        measured.predict(Question(3, 16, prompt_tokens=760))
+
+
 @pytest.mark.parametrize(
     ("question", "warning"),
     [
@@ -123,6 +149,8 @@ def test_outside_the_measured_range_it_says_so(
         (Question(9, 16), "K of 9 is too far"),
         (Question(3, 129), "Concurrency of 129 is too far"),
         (Question(3, 16, prompt_tokens=1000), "A prompt length in tokens of 1,000 is too far"),
+        (Question(3, 16, prompt_tokens=151), "A prompt length in tokens of 151 is too far"),
+        (Question(3, 16, prompt_tokens=66), "A prompt length in tokens of 66 is too far"),
         (Question(3, 16, output_tokens=99), "An output length in tokens of 99 is too far"),
         (Question(3, 16, mean_length=4.1), "between 1 and 4"),
         (Question(3, 16, mean_length=0.9), "between 1 and 4"),

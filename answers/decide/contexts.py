@@ -1,0 +1,294 @@
+"""Which K for long prompts: the decision at each measured length of prompt, and whether one server suffices.
+
+No engine takes K by the length of a prompt (vLLM by batch size alone), so where lengths want different arms
+the answer is a split of the traffic.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import isfinite, nan
+from statistics import median
+from typing import Any, Literal
+
+from msgspec import to_builtins
+
+from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
+from analysis.frames import listed as rows_listed
+from analysis.matching.arms import BASELINE
+from analysis.prediction.step_time import LENGTHS_APART
+from answers.decide import answer, tables, values, words
+from answers.ground import Ground
+from answers.wording import UNKNOWN, listed, percent
+from warehouse.store import Reader
+
+Servers = Literal["one", "split", "unknown"]
+
+
+@dataclass(frozen=True)
+class PromptContext:
+    """One measured length of prompt. ``name``: in words; ``shortest``, ``longest``: mean tokens of
+    its datasets' prompts; ``share``: of the output tokens (0-1); ``better``: what is better there than the arm that is
+    best over all lengths ("baseline": no drafts), at least likely, None: nothing is known to be; ``at_stake``: by how
+    much (ratio) something may be better than that arm, at most, None: unknown, or it is open which is best."""
+
+    name: str
+    shortest: float
+    longest: float
+    datasets: tuple[str, ...]
+    share: float
+    decision: values.Decision
+    better: str | None
+    at_stake: float | None
+
+    def of(self, arm: str) -> values.ArmAtLoad | None:
+        """Return an arm (the baseline: any, for its rates) at the load that is spoken about; None where it was not
+        measured."""
+        load = self.decision.operating.load
+        here = (x for x in self.decision.arms if x.load == load and arm in (x.arm, BASELINE))
+        return next(here, None)
+
+
+@dataclass(frozen=True)
+class ArmReach:
+    """Up to which length an arm pays. ``no_longer_from``: the mean tokens of the first context from which on it
+    does not although it does before; None: no such length was measured."""
+
+    arm: str
+    no_longer_from: float | None
+    sentence: str
+
+
+@dataclass(frozen=True)
+class SubjectContexts:
+    """All contexts of one model on one hardware with one engine. ``one``: the decision for all lengths together;
+    ``arm``: of it ("baseline": no drafts); ``servers``: whether that suffices; ``split``: else the arm of each
+    context, served apart; ``tokens_per_s``: output of a server with one arm for all and, servers in proportion to the
+    traffic, with the split; None: unknown."""
+
+    one: values.Decision
+    arm: str
+    contexts: tuple[PromptContext, ...]
+    arms: tuple[ArmReach, ...]
+    servers: Servers
+    split: tuple[str, ...]
+    tokens_per_s: tuple[float, float] | None
+    sentence: str
+    doubts: tuple[str, ...]
+
+
+HOW = (
+    f"A context holds the datasets whose mean prompts are less than {LENGTHS_APART:g} times as long as its shortest; "
+    "between and beyond the measured lengths nothing is known. No engine takes K by the length of a prompt (vLLM by "
+    "batch size alone), so other arms for other lengths take servers of their own, each measured at the same load."
+)
+_ONE_LENGTH = (
+    "No results are of prompts of two lengths at one load ({}): state prompt_tokens in the study (docs/tuning.md), or "
+    f"take in results of prompts {LENGTHS_APART:g} times as long or more."
+)
+
+
+def by_context(
+    reader: Reader, question: values.DecideQuestion
+) -> tuple[SubjectContexts, ...] | str:
+    """Return what is known by length of prompt, each decision standing on its whole study, or why nothing is.
+    Raises as ``decide``."""
+    known, wanted = answer.grounds(reader, question), dict(question.mix)
+    every = answer.decide_on(known, replace(question, mix=()))
+    pairs = known.found.pairs
+    rows = pairs[(pairs["metric"] == "prompt_tokens") & (pairs["statistic"] == "mean")]
+    prompts = dict(rows_listed(rows, "baseline_id", "baseline"))
+    lengths: dict[values.DecisionSubject, dict[str, float]] = {}
+    cells: dict[values.DecisionSubject, set[str]] = {}
+    for one in every.decisions:
+        name, met = one.traffic.dataset, [pair for arm in one.arms for pair in arm.pairs]
+        told = [prompts[old] for old, _ in met if old in prompts]
+        if told and name is not None and (not wanted or name in wanted):
+            lengths.setdefault(one.subject, {})[name] = median(told)
+            cells.setdefault(one.subject, set()).update(new for _, new in met)
+    found = [
+        _of_subject(replace(known, shown=frozenset(cells[about])), question, of)
+        for about, of in lengths.items()
+    ]
+    there = sorted({f"{length:,.0f} tokens" for of in lengths.values() for length in of.values()})
+    none = _ONE_LENGTH.format(listed(there or [UNKNOWN]))
+    return tuple(one for one in found if one is not None) or every.why_none or none
+
+
+def _contexts_of(lengths: Mapping[str, float]) -> list[list[str]]:
+    """Return the datasets of each context, the shortest first. A context holds those less than LENGTHS_APART
+    times as long as its shortest, so that two contexts are two lengths to a forecast as well."""
+    found: list[list[str]] = []
+    for name in sorted(lengths, key=lambda name: (lengths[name], name)):
+        if not found or lengths[name] >= LENGTHS_APART * lengths[found[-1][0]]:
+            found.append([])
+        found[-1].append(name)
+    return found
+
+
+def _of_subject(
+    known: Ground, question: values.DecideQuestion, lengths: Mapping[str, float]
+) -> SubjectContexts | None:
+    """Decide for all datasets together, then at each length, held against that; None where there is one length, or no
+    arm was measured at one load with all of them."""
+    shares = answer.mix_weights(list(lengths), question.mix)
+
+    def decided(
+        names: Sequence[str], load: str | float | None, running: values.RunningServer | None = None
+    ) -> values.Decision | None:
+        mix = tuple((name, shares[name] / sum(shares[n] for n in names)) for name in names)
+        found = answer.decide_on(known, replace(question, mix=mix, load=load), running).decisions
+        return next((one for one in found if one.traffic.mix), None)
+
+    groups, one = _contexts_of(lengths), decided(list(lengths), question.load)
+    if len(groups) < 2 or one is None:
+        return None
+    arm, load = one.operating.arm if one.operating.drafts else BASELINE, one.operating.load
+    # At the load that all lengths share.
+    asked = f"{load.value:g}{'/s' if load.is_rate else ''}" if load.value else question.load
+    contexts = []
+    for names in groups:
+        decision = decided(names, asked, values.RunningServer(arm))
+        if decision is None:
+            return None
+        ends = [lengths[name] for name in names]
+        called = (
+            f"{' to '.join(dict.fromkeys(f'{end:,.0f}' for end in (ends[0], ends[-1])))} tokens"
+        )
+        context = PromptContext(
+            called, ends[0], ends[-1], tuple(names), sum(shares[name] for name in names),
+            replace(decision, traffic=values.DecidedTraffic(called)),
+            next((other for at, other in decision.beaten if at == load), None), None,
+        )  # fmt: skip
+        same = not decision.operating.drafts
+        if arm != BASELINE:
+            same = tables.arm_at(decision) == arm and _state(context.of(arm)) == "pays"
+        contexts.append(replace(context, at_stake=decision.at_stake if same else None))
+    return _told(one, arm, tuple(contexts))
+
+
+# --- In words: up to which length each arm pays, and whether one server suffices.
+
+
+def _told(one: values.Decision, arm: str, contexts: tuple[PromptContext, ...]) -> SubjectContexts:
+    arms = sorted({x.arm for each in contexts for x in each.decision.arms})
+    split = tuple(each.better or arm for each in contexts)
+    most = max(1.0 if each.at_stake is None else each.at_stake for each in contexts)
+    enough: Servers = "one" if most <= EQUIVALENCE else "unknown"
+    both = tuple(
+        1 / sum(each.share / _rate(each, name) for each, name in zip(contexts, served, strict=True))
+        for served in ([arm] * len(split), split)
+    )
+    stems = [
+        {re.sub(r"[-_.]?\d+[kKtc]?$", "", name) for name in each.datasets} for each in contexts
+    ]
+    of = listed([f"{', '.join(each.datasets)} at {each.name}" for each in contexts])
+    doubt = (
+        f"The lengths are of different texts ({of}), so that what looks like length may be the text: prompt_tokens in "
+        "a study makes all lengths of one."
+    )
+    found = SubjectContexts(
+        one, arm, contexts, tuple(_reach(name, contexts) for name in arms),
+        "split" if len({*split}) > 1 else enough, split,
+        (both[0], both[1]) if isfinite(sum(both)) else None, "",
+        () if all(stem == stems[0] for stem in stems) else (doubt,),
+    )  # fmt: skip
+    return replace(found, sentence=_sentence(found))
+
+
+def _rate(one: PromptContext, arm: str) -> float:
+    """Return the output tokens per second of an arm, as measured; NaN where unknown, or throughput does not decide."""
+    cell = one.of(arm)
+    if cell is None or cell.difference.metric != "output_throughput":
+        return nan
+    return (cell.rates.baseline_output if arm == BASELINE else cell.rates.output) or nan
+
+
+def _state(cell: values.ArmAtLoad | None) -> str:
+    if cell is None:
+        return "was not measured"
+    told = cell.difference
+    small = told.adjusted_high is not None and told.adjusted_high < EQUIVALENCE
+    lost = "does not pay" if small or told.word in (LOSS, LIKELY_LOSS) else "is open"
+    return "pays" if told.word == GAIN else lost
+
+
+def _reach(arm: str, contexts: Sequence[PromptContext]) -> ArmReach:
+    parts, paid, since = list[str](), False, None
+    for state, group in groupby(contexts, lambda one: _state(one.of(arm))):
+        part = list(group)
+        where = f"from {part[0].name} on" if parts else f"up to {part[-1].name}"
+        if state == "does not pay" and paid:
+            state, since = "no longer pays", since or part[0].shortest
+        elif state == "pays":
+            paid, since = True, None
+        parts.append(f"{state} {where}")
+    return ArmReach(arm, since, f"{arm} {', '.join(parts)}.")
+
+
+def _sentence(found: SubjectContexts) -> str:
+    on = f"{words.at_load(found.one.operating)}, on {found.one.traffic.name}"
+    if found.servers == "one":
+        most = percent(EQUIVALENCE, sign=False)
+        return f"One server suffices {on}: {_with(found.arm)}, nothing else is better by more than {most} at any length."
+    if found.servers == "unknown":
+        risks = [
+            f"at {one.name} {'it is open which' if one.at_stake is None else f'by up to {percent(one.at_stake, sign=False)}'}"
+            for one in found.contexts if one.at_stake is None or one.at_stake > EQUIVALENCE
+        ]  # fmt: skip
+        return (
+            f"Whether one server suffices {on} cannot be said: {_with(found.arm)}, the best over all lengths, something "
+            f"else may be better ({listed(risks)}). More launches would tell."
+        )
+    told, last = [], found.contexts[-1]
+    for arm, group in groupby(zip(found.contexts, found.split, strict=True), lambda pair: pair[1]):
+        end = [one for one, _ in group][-1]
+        told.append(f"{'above' if end is last else f'up to {end.name}'} {_with(arm)}")
+    worth = "what that is worth in tokens is unknown"
+    if found.tokens_per_s is not None:
+        old, new = found.tokens_per_s
+        worth = (
+            f"likely worth {percent(new / old - 1, sign=False)} more output tokens ({new:,.0f} instead of {old:,.0f} "
+            f"tokens/s a server, servers in proportion to the traffic) than all {_with(found.arm)}"
+        )
+    several = len({*found.split})
+    return f"{'Two' if several == 2 else several} servers, {', '.join(told)} {on}: {worth}."
+
+
+def _with(arm: str) -> str:
+    return "without drafts" if arm == BASELINE else f"with {arm}"
+
+
+# --- As rows of text and as JSON.
+
+
+def arm_rows(found: SubjectContexts) -> tables.TextRows:
+    """Return every arm at every length, at the load that is spoken about, and what to take there."""
+    header = [f"gain at {found.one.operating.load.short}", *(one.name for one in found.contexts)]
+    rows = [
+        [reach.arm, *(UNKNOWN if cell is None else f"{tables.size(cell.difference)}, {cell.difference.word}"
+                      for cell in (one.of(reach.arm) for one in found.contexts))]
+        for reach in found.arms
+    ]  # fmt: skip
+    return header, [*rows, ["take", *(tables.arm_taken(one.decision) for one in found.contexts)]]
+
+
+def contexts_json(found: Sequence[SubjectContexts]) -> dict[str, Any]:
+    """Return the answer as a dict for JSON. Unknown is null."""
+    names = ("shortest", "longest", "datasets", "share", "better", "at_stake")
+    subjects = [
+        {name: to_builtins(getattr(one, name)) for name in (
+            "arm", "arms", "servers", "split", "tokens_per_s", "sentence", "doubts",
+        )} | {
+            "name": words.title(one.one), "load": one.one.operating.load.as_json(),
+            "mix": dict(one.one.traffic.mix),
+            "contexts": [
+                {name: to_builtins(getattr(each, name)) for name in names}
+                | {"decision": values.decision_json(each.decision)}
+                for each in one.contexts
+            ],
+        }
+        for one in found
+    ]  # fmt: skip
+    return {"schema_version": values.SCHEMA_VERSION, "by": "context", "subjects": subjects}
