@@ -100,15 +100,16 @@ def by_context(
     rows = pairs[(pairs["metric"] == "prompt_tokens") & (pairs["statistic"] == "mean")]
     prompts = dict(rows_listed(rows, "baseline_id", "baseline"))
     lengths: dict[values.DecisionSubject, dict[str, float]] = {}
-    cells: dict[values.DecisionSubject, set[str]] = {}
+    # The cells of one dataset ask for its system; of each more another decision would be made.
+    cells: dict[values.DecisionSubject, frozenset[str]] = {}
     for one in every.decisions:
         name, met = one.traffic.dataset, [pair for arm in one.arms for pair in arm.pairs]
         told = [prompts[old] for old, _ in met if old in prompts]
         if told and name is not None and (not wanted or name in wanted):
             lengths.setdefault(one.subject, {})[name] = median(told)
-            cells.setdefault(one.subject, set()).update(new for _, new in met)
+            cells[one.subject] = frozenset(new for _, new in met)
     found = [
-        _of_subject(replace(known, shown=frozenset(cells[about])), question, of)
+        _of_subject(replace(known, shown=cells[about]), question, of)
         for about, of in lengths.items()
     ]
     there = sorted({f"{length:,.0f} tokens" for of in lengths.values() for length in of.values()})
