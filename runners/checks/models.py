@@ -282,12 +282,14 @@ def lengths(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
                 f"Lower it, or set {_ANYWAY}: '1' in the study's environment if you know better.",
             )
         for name in dict.fromkeys(cell.dataset for cell in launch.cells):
-            answer = study.dataset(name).max_tokens or study.request.max_tokens
-            if longest is not None and answer is not None and answer > longest:
+            dataset = study.dataset(name)
+            # The last turn of a session is sent with all answers before it.
+            answer = (dataset.max_tokens or study.request.max_tokens or 0) * dataset.turns
+            if longest is not None and answer > longest:
                 yield CheckFinding(
                     "blocker",
-                    f"Dataset {name} asks for answers of up to {answer} tokens, and the server holds "
-                    f"{longest} with the prompt, so that vLLM refuses each request.",
+                    f"Dataset {name} asks for answers of up to {answer} tokens{' a session' * (dataset.turns > 1)}, "
+                    f"and the server holds {longest} with the prompt, so that vLLM refuses each request.",
                     "Lower max_tokens, or raise engine_args max-model-len.",
                 )
 

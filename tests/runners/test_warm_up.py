@@ -85,6 +85,8 @@ def test_a_conversation_warms_up_as_one(study_of: StudyOf, tmp_path: Path, serve
     study = study_of(datasets=data, concurrency=[1])
     cell = make_plan(study).cells[0]
 
-    warm_up(url, study, cell, PromptFile(tmp_path / "none", "", (json.dumps(talk),), True))
+    warm_up(
+        url, study, cell, PromptFile(tmp_path / "none", "", (json.dumps(talk),), "conversation")
+    )
     begun = [body["messages"][0]["content"].partition(":")[0] for body in heard]
     assert begun == [f"talks c1 {number}" for number in range(4)]
