@@ -279,7 +279,7 @@ class _Kinds:
         rows = sorted(self._rivals.get(at, []), key=lambda row: -row["improvement"])
         rows = [row | {"name": self._name(at[0], row["arm_id"])} for row in rows]
         where, one = load_name(load), self._one.get(at)
-        noun = "" if self._by == "category" else "turns "
+        noun, every = ("", "kinds") if self._by == "category" else ("turns ", "turns")
         name = None if one is None else self._name(at[0], one)
         better: dict[str, dict[str, Any]] = {}
         for row in rows:
@@ -291,9 +291,9 @@ class _Kinds:
                 f"({directed(row['low'], row['high'], better=True)})"
                 for kind, row in better.items()
             ]  # fmt: skip
-            sentence = f"One K does not fit all {noun}at {where}: {named(told)} than with {name}, the best over all kinds."
+            sentence = f"One K does not fit all {noun}at {where}: {named(told)} than with {name}, the best over all {every}."
             return OneForAll("no", name, sentence)
-        why = _why_open(rows, kinds, name)
+        why = _why_open(rows, kinds, f"{name}, the best over all {every}")
         if why is not None:
             sentence = f"Whether one K fits all {noun}at {where} is unknown: {why}."
             return OneForAll("unknown", name, sentence)
@@ -319,7 +319,7 @@ def _gain(row: dict[str, Any] | None) -> KindGain | None:
     return KindGain(row["improvement"], low, high, least, most, row["word"], int(row["launches"]))
 
 
-def _why_open(rows: Sequence[dict[str, Any]], kinds: Sequence[str], one: str | None) -> str | None:
+def _why_open(rows: Sequence[dict[str, Any]], kinds: Sequence[str], best: str) -> str | None:
     """Return why no arm is known to fit all; None where the best over all does. ``rows``: what the others do
     against it."""
     if len(kinds) < 2:
@@ -336,7 +336,7 @@ def _why_open(rows: Sequence[dict[str, Any]], kinds: Sequence[str], one: str | N
         return None
     return (
         f"{most['category']} may wait up to {percent(most['adjusted_high'], sign=False)} less with {most['name']} than "
-        f"with {one}, the best over all kinds"
+        f"with {best}"
     )
 
 
