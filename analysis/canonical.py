@@ -67,8 +67,9 @@ def canonical(
     """Return every canonical measurement of a cell, from the columns that ``with_latencies`` takes
     or, for the same window, returns.
 
-    An optional column ``iterations`` (streamed chunks per request) places the tokens of a chunk
-    together at the window's edges, as GuideLLM does; without it every token stands alone.
+    Optional columns: ``iterations`` (streamed chunks per request) places the tokens of a chunk
+    together at the window's edges, as GuideLLM does, without it every token stands alone; ``turn``
+    (of a session, from 1) tells the times to the first token of first and later turns apart.
     ``errored`` and ``completed`` count the whole run. What cannot be computed is left out.
     """
     full = columns if "in_window" in columns else with_latencies(columns, window)
@@ -179,10 +180,15 @@ def _distributions(full: Columns, begin: float, finish: float) -> Values:
     decoding = done & _overlaps(first, end, begin, finish)
     counted = {"in flight": overlapping, "first token": prefilled, "producing": decoding}
     read = _Requests(full)
-    described = (
+    described = [
         _describe(key, full[key], counted[one.counted], one.weight and one.weight(read))
         for key, one in _PER_REQUEST.items()
-    )
+    ]
+    turn = full.get("turn", np.full(len(done), np.nan))
+    described += [
+        _describe(key, full["ttft"], prefilled & which)
+        for key, which in (("ttft_first_turn", turn == 1), ("ttft_later_turns", turn > 1))
+    ]
     return dict(itertools.chain.from_iterable(values.items() for values in described))
 
 

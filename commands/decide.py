@@ -28,6 +28,7 @@ from warehouse.errors import UnknownKey
 from warehouse.storage.cache import warehouse_path
 
 if TYPE_CHECKING:
+    from answers.compare.kinds import By
     from answers.compare.values import CompareQuestion
     from answers.decide.values import DecideQuestion, Decision, Decisions
     from warehouse.store import Reader
@@ -234,13 +235,13 @@ def _tune_by_context(warehouse: Path | None, question: "DecideQuestion", as_json
     help="The arm that the others are compared with, e.g. 'baseline, equal engine'.",
 )  # fmt: skip
 @click.option(
-    "--by", type=click.Choice(["category"]),
-    help="Of each kind of prompt: what was accepted, what it gains, and whether one K fits all.",
+    "--by", type=click.Choice(["category", "turn"]),
+    help="Of each kind of prompt, or turn of sessions: what was accepted, what it gains, whether one K fits all.",
 )  # fmt: skip
 @json_option
 def compare(
     warehouse: Path | None, allow: tuple[str, ...], metrics: tuple[str, ...], as_json: bool,
-    by: str | None, **given: Any,
+    by: "By | None", **given: Any,
 ) -> None:  # fmt: skip
     """Compare baseline with speculative cells that are equal in everything else.
 
@@ -254,7 +255,7 @@ def compare(
     also = tuple(line_of(text) for text in metrics)
     question = pairs.CompareQuestion(filters_from(given), allow, given["reference"], also)
     if by is not None:
-        _compare_kinds(warehouse, question, as_json)
+        _compare_kinds(warehouse, question, by, as_json)
         return
     with reading(warehouse) as reader:
         found = answer.compare(reader, question)
@@ -283,11 +284,13 @@ def compare(
     )
 
 
-def _compare_kinds(warehouse: Path | None, question: "CompareQuestion", as_json: bool) -> None:
+def _compare_kinds(
+    warehouse: Path | None, question: "CompareQuestion", by: "By", as_json: bool
+) -> None:
     from answers.compare import kinds
 
     with reading(warehouse) as reader:
-        found = kinds.by_kind(reader, question)
+        found = kinds.by_kind(reader, question, by)
     if found.why_none is not None:
         raise UnknownKey(found.why_none)
     if as_json:
@@ -295,10 +298,10 @@ def _compare_kinds(warehouse: Path | None, question: "CompareQuestion", as_json:
         return
     for setting, at in ((each, at) for each in found.settings for at in each.loads):
         show(
-            click.style(kinds.kinds_title(setting, at, found.reference), bold=True),
+            click.style(kinds.kinds_title(setting, at, found), bold=True),
             click.wrap_text(at.one.sentence, _WIDTH),
-            Table(kinds.HEADER, kinds.kind_rows(at)),
-            *(click.wrap_text(why, _WIDTH) for why in kinds.reasons(at)),
+            Table(kinds.HEADER[by], kinds.kind_rows(at, by)),
+            *(click.wrap_text(why, _WIDTH) for why in kinds.reasons(at, by)),
             "",
         )
-    show(click.wrap_text(kinds.HOW, _WIDTH))
+    show(click.wrap_text(kinds.HOW[by], _WIDTH))

@@ -30,7 +30,7 @@ from warehouse.secrets import scrub_text
 Columns = dict[str, NDArray[Any]]
 
 _MOMENTS = ("start", "first_token", "last_token", "end")
-_FLOATS = (*_MOMENTS, "prompt_tokens", "output_tokens", "iterations")
+_FLOATS = (*_MOMENTS, "prompt_tokens", "output_tokens", "iterations", "turn")
 #: ``p99``, ``p99.9``, ``99``, ``median`` and their kin, as the catalogue names them.
 STATISTICS = {
     **{
@@ -60,8 +60,9 @@ class LevelRequests:
     """The request records of a level: every request that was made, in one order.
 
     ``columns``: ``start``, ``first_token``, ``last_token``, ``end`` (s, one clock), ``prompt_tokens``,
-    ``output_tokens``, ``iterations``, each a sequence with None or NaN for unknown; what is left out
-    is unknown. ``errors``: what went wrong, None for a completed request, unless ``status`` tells.
+    ``output_tokens``, ``iterations``, ``turn`` (of a session, from 1), each a sequence with None or NaN for
+    unknown; what is left out is unknown. ``errors``: what went wrong, None for a completed request,
+    unless ``status`` tells.
     ``more``: further columns of REQUEST_SCHEMA, e.g. ``prompt_hash``, ``output``. ``timed``: False
     where requests do not say when they began: their latencies are known, their throughput is not.
     ``complete``: False where requests were made that are not among these. ``recomputed``: whether
@@ -292,6 +293,13 @@ def _table(cell_id: str, requests: LevelRequests, full: Columns, keep_text: bool
         except (pa.ArrowException, OverflowError) as error:
             raise refusal(f"What its requests say of {one.name}", error) from None
     return pa.Table.from_arrays(arrays, schema=REQUEST_SCHEMA)
+
+
+def turns_of(places: list[int | None]) -> list[int | None]:
+    """Return the turn of each request, from 1, by its place in its session, from 0 (None: unknown, or never
+    sent); None throughout where none waits for another's answer."""
+    is_session = any(places)
+    return [None if place is None or not is_session else place + 1 for place in places]
 
 
 def contradicted(metric: str, stated: Any, counted: float | None) -> Iterator[Flag]:

@@ -123,6 +123,19 @@ METRICS: dict[str, Metric] = {
             highest=_WEEK_MS, doubtful=3.6e6,
         ),
         Metric(
+            "ttft_first_turn", "TTFT, first turns", "ms", "lower", 1,
+            "Time to first token of the first turns of sessions.", distribution=True,
+            changes=("shorter time to first token of first turns", "longer time to first token of first turns"),
+            highest=_WEEK_MS, doubtful=3.6e6,
+        ),
+        Metric(
+            "ttft_later_turns", "TTFT, later turns", "ms", "lower", 1,
+            "Time to first token of the turns of sessions that wait for an answer before them. They are sent "
+            "with all that was said before, which a prefix cache may hold.", distribution=True,
+            changes=("shorter time to first token of later turns", "longer time to first token of later turns"),
+            highest=_WEEK_MS, doubtful=3.6e6,
+        ),
+        Metric(
             "itl", "Inter-token latency (ITL)", "ms", "lower", 2,
             "(last token - first token) / (output tokens - 1) of each request, weighted by "
             "output tokens - 1. vLLM's bench calls this TPOT.", distribution=True,

@@ -5,7 +5,7 @@ import difflib
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -186,16 +186,19 @@ def answers(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
     return reader.query("answers", files=files, cell_ids=list(cell_ids))
 
 
-def kinds(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
-    """Return cell_id, category, prompt_hash, output_tokens, drafts, draft_tokens, accepted_tokens, itl
-    and tpot (ms) of every completed request in the window of the given cells; no rows of cells that
-    were taken in before categories were. Raises WarehouseDamaged where a file is unreadable."""
+def kinds(
+    reader: Reader, cell_ids: Collection[str], by: Literal["category", "turn"] = "category"
+) -> pa.Table:
+    """Return cell_id, category (``turn 1`` … by turn), prompt_hash, output_tokens, drafts, draft_tokens,
+    accepted_tokens, ttft, itl and tpot (ms) of every completed request in the window of the given cells;
+    no rows of cells that were taken in before these were told. Raises WarehouseDamaged where a file is
+    unreadable."""
     names = ("cell_id", "category", "prompt_hash", "output_tokens", "drafts", "draft_tokens",
-             "accepted_tokens", "itl", "tpot")  # fmt: skip
+             "accepted_tokens", "ttft", "itl", "tpot")  # fmt: skip
     files = []
     try:
         for path in reader.request_files(cell_ids):
-            if "category" in pq.read_schema(path).names:
+            if by in pq.read_schema(path).names:
                 files.append(str(path))
     except (OSError, pa.ArrowInvalid) as error:
         raise WarehouseDamaged(
@@ -204,7 +207,8 @@ def kinds(reader: Reader, cell_ids: Collection[str]) -> pa.Table:
         ) from error
     if not files:
         return pa.schema([REQUEST_SCHEMA.field(name) for name in names]).empty_table()
-    return reader.query("kinds", files=files, cell_ids=list(cell_ids))
+    query = "kinds" if by == "category" else "turns"
+    return reader.query(query, files=files, cell_ids=list(cell_ids))
 
 
 def request_distribution(reader: Reader, cell_id: str, metric: str) -> pa.Table:

@@ -29,6 +29,8 @@ REQUEST_SCHEMA = pa.schema(
         pa.field("end", pa.float64()),
         *(pa.field(name, pa.int32()) for name in _COUNTED),
         pa.field("iterations", pa.int32()),
+        # Of a session, from 1: each turn waited for the answer before it.
+        pa.field("turn", pa.int32()),
         *(pa.field(key, pa.float64()) for key in REQUEST_METRICS if key not in _COUNTED),
         pa.field("drafts", pa.int32()),
         pa.field("draft_tokens", pa.int32()),

@@ -1,4 +1,5 @@
-"""Kinds of prompts that one load mixes: what was accepted of each, how its requests fared, and by which arm.
+"""Kinds of prompts that one load mixes, or turns of its sessions: what was accepted of each, how its requests fared,
+and by which arm.
 
 One server serves all kinds at once, so that no kind has a throughput of its own: how fast it is, is the time between
 tokens of its requests (ITL), and per token of its requests (TPOT). A kind of a cell is judged as a cell of its own:
@@ -22,6 +23,8 @@ from analysis.matching.comparison import Comparison
 LEAST = 8
 #: What tells how fast requests of a kind were, the one that decides first.
 SPEEDS: tuple[str, ...] = ("itl", "tpot")
+#: All that ``speeds`` tells of them.
+_TOLD = ("requests", "ttft", *SPEEDS)
 #: Arms as numbers beside those of a comparison: the reference where another arm is the one compared with.
 PLAIN = -2
 #: Where arms meet, and which cells do.
@@ -31,11 +34,12 @@ _OF_CELL = ("launch", "source_format", "path", "run_id", "repeat", "started_at")
 
 
 def speeds(requests: pd.DataFrame) -> pd.DataFrame:
-    """Return a row per cell_id and category: ``requests`` (of known ITL), ``itl`` and ``tpot`` (ms, means
-    weighted by tokens, as the catalogue's are). ``requests`` as the query ``kinds`` returns them."""
+    """Return a row per cell_id and category: ``requests`` (of known ITL), ``ttft``, ``itl`` and ``tpot`` (ms,
+    means, the last two weighted by tokens, as the catalogue's are). ``requests`` as the query ``kinds`` returns them."""
     rows = requests.dropna(subset=["category"]).astype({"cell_id": object, "category": object})
     tokens = rows["output_tokens"].astype("float64")
-    weights = {"itl": (tokens - 1).clip(lower=0), "tpot": tokens}
+    each = tokens.notna().astype("float64")
+    weights = {"ttft": each, "itl": (tokens - 1).clip(lower=0), "tpot": tokens}
     told: dict[str, pd.Series] = {"requests": rows["itl"].notna().astype("int64")}
     for name, weight in weights.items():
         there = rows[name].notna() & (weight > 0)
@@ -47,7 +51,7 @@ def speeds(requests: pd.DataFrame) -> pd.DataFrame:
     sums = sums.groupby(["cell_id", "category"], sort=True).sum().reset_index()
     for name in weights:
         sums[name] = sums[name] / sums[f"{name}_of"].where(sums[f"{name}_of"] > 0)
-    return pd.DataFrame(sums[["cell_id", "category", "requests", *weights]])
+    return pd.DataFrame(sums[["cell_id", "category", *_TOLD]])
 
 
 def gains(
@@ -58,8 +62,7 @@ def gains(
     that of ``found``. ``met``: MET, one row per pair of cells, and ``one``, a number that keeps apart
     what is compared with another arm; ``measured`` as ``speeds`` returns it; ``cells`` as the query of
     that name does. Kinds with too few requests in either cell are left out."""
-    sides = [measured.rename(columns={n: f"{n}_{side}" for n in ("requests", *SPEEDS)})
-             for side in IDS]  # fmt: skip
+    sides = [measured.rename(columns={n: f"{n}_{side}" for n in _TOLD}) for side in IDS]
     rows = met.merge(sides[0], left_on=IDS[0], right_on="cell_id").drop(columns="cell_id")
     rows = rows.merge(sides[1], left_on=[IDS[1], "category"], right_on=["cell_id", "category"])
     rows = rows[(rows[[f"requests_{side}" for side in IDS]] >= LEAST).all(axis=1)]
@@ -102,6 +105,15 @@ def _cells(cells: pd.DataFrame, rows: pd.DataFrame, named: Mapping[str, pd.Serie
     told = cells[["cell_id", *(name for name in _OF_CELL if name in cells)]]
     told = told.rename(columns={"cell_id": "of"}).astype({"of": object})
     return ids.merge(told, on="of", how="left").drop(columns="of")
+
+
+def first_tokens(met: pd.DataFrame, measured: pd.DataFrame, side: str) -> pd.Series:
+    """Return the mean TTFT (ms) over launches by setting, load, arm_id and category, of the cells of one side
+    of ``met``."""
+    by = [*_AT, "arm_id", "category"]
+    cells = met[[*by[:-1], side]].drop_duplicates()
+    rows = cells.merge(measured, left_on=side, right_on="cell_id")
+    return rows.groupby(by)["ttft"].mean()
 
 
 # --- The one arm for all kinds: which it would be, and what each other arm does against it.

@@ -14,6 +14,12 @@ Kinds = NDArray[np.int64]
 #: least.
 _ALWAYS = ["dataset", "tensor_parallel_size"]
 _TOLD = [*(n for n in SETTING if n not in (*_ALWAYS, "evidence", "study")), "study"]
+#: What stands before and behind values that alone say nothing.
+_BESIDE = {
+    "gpu_count": ("", " GPUs"),
+    "prefix_caching": ("prefix caching ", ""),
+    "ignore_eos": ("ignore_eos ", ""),
+}
 #: A longer value, e.g. server arguments, is cut in a name.
 _LONGEST = 40
 
@@ -24,8 +30,8 @@ def setting_names(settings: pd.DataFrame) -> pd.Series:
     words = [settings["dataset"].map(short)]
     words.append("TP " + settings["tensor_parallel_size"].map(short).astype(object))
     for name in telling(settings, _TOLD, _ALWAYS):
-        unit = " GPUs" if name == "gpu_count" else ""
-        words.append(settings[name].map(short).astype(object) + unit)
+        before, unit = _BESIDE.get(name, ("", ""))
+        words.append(before + settings[name].map(short).astype(object) + unit)
     names = [" · ".join(parts) for parts in zip(*words, strict=True)]
     return _distinct(pd.Series(names, index=settings.index, dtype=object))
 

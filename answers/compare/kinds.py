@@ -1,4 +1,5 @@
-"""What speculation gives each kind of prompt that one load mixes, arm by arm, and whether one K fits all of them."""
+"""What speculation gives each kind of prompt that one load mixes, or each turn of its sessions, arm by arm, and whether
+one K fits all of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from typing import Any, Literal
 import pandas as pd
 from msgspec import to_builtins
 
+from analysis.evidence.broken_answers import IDS
 from analysis.evidence.effects import ENDS
 from analysis.evidence.kinds import (
     LEAST,
@@ -15,6 +17,7 @@ from analysis.evidence.kinds import (
     SPEEDS,
     accepted,
     against_one,
+    first_tokens,
     gains,
     one_for_all,
     speeds,
@@ -43,13 +46,14 @@ from warehouse.loads import Load
 from warehouse.store import Reader
 
 Fit = Literal["yes", "no", "unknown"]
+By = Literal["category", "turn"]
 
 
 @dataclass(frozen=True)
 class KindGain:
-    """What an arm changes in the time between tokens (``itl``) or per token (``tpot``) of the requests of
-    a kind: ratios, positive is better; the plain 95 % interval, the one adjusted for all that the study
-    compares by kind, None for one launch."""
+    """What an arm changes in the time between tokens (``itl``), per token (``tpot``) or to the first one
+    (``ttft``) of the requests of a kind: ratios, positive is better; the plain 95 % interval, the one
+    adjusted for all that the study compares by kind, None for one launch."""
 
     improvement: float
     low: float | None
@@ -62,9 +66,10 @@ class KindGain:
 
 @dataclass(frozen=True)
 class KindOfArm:
-    """One kind of prompt with one arm. ``requests``: completed, in all launches; ``rate``: accepted of
-    drafted tokens (0-1); ``length``: tokens that a step yields, with its 95 % interval over prompts.
-    ``why_no_length``, ``why_no_gain``: where one is unknown, why."""
+    """One kind of prompt, or turn, with one arm. ``requests``: completed, in all launches; ``rate``: accepted
+    of drafted tokens (0-1); ``length``: tokens that a step yields, with its 95 % interval over prompts;
+    ``ttft_ms``, ``reference_ttft_ms``: time to the first token, mean over launches. ``tpot`` is judged by
+    category alone, ``ttft`` by turn. ``why_no_length``, ``why_no_gain``: where one is unknown, why."""
 
     kind: str
     arm: str
@@ -76,6 +81,9 @@ class KindOfArm:
     length_high: float | None
     itl: KindGain | None
     tpot: KindGain | None
+    ttft: KindGain | None
+    ttft_ms: float | None
+    reference_ttft_ms: float | None
     why_no_length: str | None
     why_no_gain: str | None
 
@@ -100,12 +108,14 @@ class OneForAll:
 
 @dataclass(frozen=True)
 class KindsAtLoad:
-    """All kinds and arms at one load, the kind with most tokens first."""
+    """All kinds and arms at one load, the kind with most tokens first, or the first turn. ``prefix_hits``: arm
+    -> share (0-1) of its prompt tokens that the prefix cache held, by the server's counters."""
 
     load: Load | None
     shares: tuple[KindShare, ...]
     arms: tuple[KindOfArm, ...]
     one: OneForAll
+    prefix_hits: dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,7 @@ class KindComparison:
 
     settings: tuple[KindsOfSetting, ...]
     reference: str
+    by: By
     why_none: str | None = None
 
     def of(self, setting: str) -> KindsOfSetting | None:
@@ -132,53 +143,63 @@ class KindComparison:
         return next((one for one in self.settings if one.name == setting), None)
 
 
-UNTOLD = (
-    "No request of these results says its kind of prompt: name the dataset's column in the study "
-    "(category: FIELD), or take them in with: draftboard ingest RESULTS --replace --categories FILE"
-)
+UNTOLD: dict[By, str] = {
+    "category": "No request of these results says its kind of prompt: name the dataset's column in the study "
+    "(category: FIELD), or take them in with: draftboard ingest RESULTS --replace --categories FILE",
+    "turn": "No request of these results says its turn: give a dataset of the study sessions: {turns: 3}, or take "
+    "in what GuideLLM 0.8 measured of them once more with: draftboard ingest RESULTS --replace",
+}
+#: What is called a kind, and what all of them are.
+_NOUN: dict[By, str] = {"category": "kind of prompt", "turn": "turn"}
+TITLES: dict[By, str] = {"category": "Kinds of prompts", "turn": "Turns of sessions"}
+_JUDGED: dict[By, tuple[str, ...]] = {"category": SPEEDS, "turn": ("ttft", "itl")}
 _NO_COUNTS = (
     "the server told what it accepted of no request (vLLM 0.32 with GuideLLM 0.8, and AIPerf, do)"
 )
 _FEW_PROMPTS = f"fewer than {LEAST} prompts tell it"
 _FEW_REQUESTS = f"fewer than {LEAST} requests in a launch, of the arm or of the reference, tell it"
 #: What every face says beside the numbers.
-HOW = (
-    "One server serves all kinds at once, so how fast a kind is, is the time between tokens of its own requests (ITL), "
-    "and per token (TPOT); none has a throughput of its own. Adjusted: for all gains by kind that the study judges "
-    "together; whether one K fits all, for all comparisons with the arm that is best over all kinds. A length's interval "
-    "is over the prompts of its kind, a gain's over launches."
-)
+HOW: dict[By, str] = {
+    "category": "One server serves all kinds at once, so how fast a kind is, is the time between tokens of its own "
+    "requests (ITL), and per token (TPOT); none has a throughput of its own. Adjusted: for all gains by kind that the "
+    "study judges together; whether one K fits all, for all comparisons with the arm that is best over all kinds. A "
+    "length's interval is over the prompts of its kind, a gain's over launches.",
+    "turn": "A later turn is sent with the server's own answers before it: of it, what the user says is the same in all "
+    "arms. One server serves all turns at once, so how fast a turn is, is the time to the first token of its own "
+    "requests (TTFT) and between tokens (ITL); none has a throughput of its own. Adjusted: for all gains by turn that "
+    "the study judges together. A gain's interval is over launches.",
+}
 
 
-def by_kind(reader: Reader, question: CompareQuestion) -> KindComparison:
-    """Compare kind by kind the arms that the filters show, each standing on its whole study."""
+def by_kind(reader: Reader, question: CompareQuestion, by: By = "category") -> KindComparison:
+    """Compare kind by kind of prompt, or turn by turn, the arms that the filters show, each standing on its
+    whole study."""
     ground_of = ground(reader, question.filters, question.allow, (), question.reference)
     shown = compare_on(ground_of, question)
     if not shown.settings:
-        return KindComparison((), question.reference, shown.why_none)
+        return KindComparison((), question.reference, by, shown.why_none)
     met = ground_of.found.pairs[MET].astype({"baseline_id": object, "speculative_id": object})
     met = met.drop_duplicates(ignore_index=True)
-    requests = queries.kinds(reader, {*met["baseline_id"], *met["speculative_id"]}).to_pandas()
+    requests = queries.kinds(reader, {*met["baseline_id"], *met["speculative_id"]}, by).to_pandas()
     told = set(requests.loc[requests["category"].notna(), "cell_id"].astype(object))
     met = met[met["speculative_id"].isin(told)]
     if met.empty:
-        return KindComparison((), question.reference, UNTOLD)
-    kinds = _Kinds(ground_of, met, requests, question.reference)
+        return KindComparison((), question.reference, by, UNTOLD[by])
+    kinds = _Kinds(ground_of, met, requests, question.reference, by)
     settings = tuple(kinds.settings(shown.settings))
-    why = None if settings else UNTOLD
-    return KindComparison(settings, question.reference, why)
+    return KindComparison(settings, question.reference, by, None if settings else UNTOLD[by])
 
 
 class _Kinds:
     """Everything that is counted and judged of whole studies, by setting and load."""
 
     def __init__(
-        self, known: Ground, met: pd.DataFrame, requests: pd.DataFrame, reference: str
+        self, known: Ground, met: pd.DataFrame, requests: pd.DataFrame, reference: str, by: By
     ) -> None:
-        self._known, self._met, self._reference = known, met, reference
+        self._known, self._met, self._reference, self._by = known, met, reference, by
         cells = known.cells
         measured = speeds(requests)
-        levels = gains(known.found, met.assign(one=PLAIN), measured, cells)
+        levels = gains(known.found, met.assign(one=PLAIN), measured, cells, _JUDGED[by])
         at = ["setting", "load"]
         sides = [met[[*at, side]].set_axis([*at, "cell_id"], axis=1) for side in MET[-2:]]
         shares = token_shares(requests, pd.concat(sides))
@@ -191,6 +212,11 @@ class _Kinds:
         self._rivals = _by_place(rivals)
         self._counts = _by_place(accepted(requests, met))
         self._shares = _by_place(shares)
+        self._first = [first_tokens(met, measured, side) for side in IDS]
+        pairs = known.found.pairs
+        hits = pairs[(pairs["metric"] == "prefix_cache_hit_rate") & (pairs["load"] >= 0)]
+        held = hits.groupby([*at, "arm_id"])[["baseline", "speculative"]].mean()
+        self._hits = {key: row for key, *row in held.itertuples(name=None)}
 
     def settings(self, shown: Sequence[ComparedSetting]) -> Iterator[KindsOfSetting]:
         """Yield the settings that are shown and of which a kind is known."""
@@ -210,15 +236,22 @@ class _Kinds:
     def _at_load(self, at: tuple[int, int], names: Mapping[tuple[int, int], str]) -> KindsAtLoad:
         shares = sorted(
             (KindShare(plain(row["category"]), float(row["share"])) for row in self._shares[at]),
-            key=lambda one: (one.kind is None, -one.share, one.kind),
-        )
+            key=lambda one: (
+                one.kind is None, -one.share if self._by == "category" else len(one.kind or ""), one.kind
+            ),
+        )  # fmt: skip
         order = {one.kind: rank for rank, one in enumerate(shares)}
         rows = [row for row in self._counts[at] if (at[0], row["arm_id"]) in names]
         arms = [self._of_arm(at, row, names[at[0], row["arm_id"]]) for row in rows]
         arms.sort(key=lambda one: (order[one.kind], one.arm))
         load = self._known.found.loads[at[1]] if at[1] >= 0 else None
         kinds = [one.kind for one in shares if one.kind is not None]
-        return KindsAtLoad(load, tuple(shares), tuple(arms), self._fit(at, load, kinds))
+        hits: dict[str, float] = {}
+        for (setting, arm), name in names.items():
+            if setting == at[0]:
+                both = self._hits.get((*at, arm), ())
+                hits |= dict(zip((self._reference, name), both, strict=False))
+        return KindsAtLoad(load, tuple(shares), tuple(arms), self._fit(at, load, kinds), hits)
 
     def _of_arm(self, at: tuple[int, int], row: dict[str, Any], arm: str) -> KindOfArm:
         prompts, key = int(plain(row["prompts"]) or 0), (*at, row["arm_id"], row["category"])
@@ -227,10 +260,11 @@ class _Kinds:
             None if few else plain(row[name])
             for name in ("rate", "length", "length_low", "length_high")
         )
-        itl, tpot = (self._gains.get((*key, metric)) for metric in SPEEDS)
+        itl, tpot, ttft = (_gain(self._gains.get((*key, metric))) for metric in (*SPEEDS, "ttft"))
+        reference, own = (plain(one.get(key)) for one in self._first)
         return KindOfArm(
             row["category"], arm, int(row["requests"]), prompts, rate, length, low, high,
-            None if itl is None else _gain(itl), None if tpot is None else _gain(tpot),
+            itl, tpot, ttft, own, reference,
             (_FEW_PROMPTS if prompts else _NO_COUNTS) if few else None,
             _FEW_REQUESTS if itl is None else None,
         )  # fmt: skip
@@ -245,6 +279,7 @@ class _Kinds:
         rows = sorted(self._rivals.get(at, []), key=lambda row: -row["improvement"])
         rows = [row | {"name": self._name(at[0], row["arm_id"])} for row in rows]
         where, one = load_name(load), self._one.get(at)
+        noun, every = ("", "kinds") if self._by == "category" else ("turns ", "turns")
         name = None if one is None else self._name(at[0], one)
         better: dict[str, dict[str, Any]] = {}
         for row in rows:
@@ -256,17 +291,16 @@ class _Kinds:
                 f"({directed(row['low'], row['high'], better=True)})"
                 for kind, row in better.items()
             ]  # fmt: skip
-            sentence = f"One K does not fit all at {where}: {named(told)} than with {name}, the best over all kinds."
+            sentence = f"One K does not fit all {noun}at {where}: {named(told)} than with {name}, the best over all {every}."
             return OneForAll("no", name, sentence)
-        why = _why_open(rows, kinds, name)
+        why = _why_open(rows, kinds, f"{name}, the best over all {every}")
         if why is not None:
-            return OneForAll(
-                "unknown", name, f"Whether one K fits all at {where} is unknown: {why}."
-            )
+            sentence = f"Whether one K fits all {noun}at {where} is unknown: {why}."
+            return OneForAll("unknown", name, sentence)
         most = percent(EQUIVALENCE, sign=False)
         return OneForAll(
             "yes", name,
-            f"One K fits all at {where}: with {name} no kind of prompt waits more than {most} longer between "
+            f"One K fits all {noun}at {where}: with {name} no {_NOUN[self._by]} waits more than {most} longer between "
             "tokens than with any other arm.",
         )  # fmt: skip
 
@@ -278,12 +312,14 @@ def _by_place(rows: pd.DataFrame) -> dict[tuple[int, int], list[dict[str, Any]]]
     return found
 
 
-def _gain(row: dict[str, Any]) -> KindGain:
+def _gain(row: dict[str, Any] | None) -> KindGain | None:
+    if row is None:
+        return None
     low, high, least, most = (plain(row[end]) for end in ENDS)
     return KindGain(row["improvement"], low, high, least, most, row["word"], int(row["launches"]))
 
 
-def _why_open(rows: Sequence[dict[str, Any]], kinds: Sequence[str], one: str | None) -> str | None:
+def _why_open(rows: Sequence[dict[str, Any]], kinds: Sequence[str], best: str) -> str | None:
     """Return why no arm is known to fit all; None where the best over all does. ``rows``: what the others do
     against it."""
     if len(kinds) < 2:
@@ -300,28 +336,44 @@ def _why_open(rows: Sequence[dict[str, Any]], kinds: Sequence[str], one: str | N
         return None
     return (
         f"{most['category']} may wait up to {percent(most['adjusted_high'], sign=False)} less with {most['name']} than "
-        f"with {one}, the best over all kinds"
+        f"with {best}"
     )
 
 
 # --- As JSON, and as lines of text.
 
 
-HEADER: TextRow = (
-    "kind of prompt", "tokens", "arm", "acceptance", "length", "length, 95 %", "ITL gain",
-    "95 % interval", "adjusted", "word", "TPOT gain", "requests",
-)  # fmt: skip
+_SAID: TextRow = ("95 % interval", "adjusted", "word")
+HEADER: dict[By, TextRow] = {
+    "category": (
+        "kind of prompt", "tokens", "arm", "acceptance", "length", "length, 95 %", "ITL gain", *_SAID,
+        "TPOT gain", "requests",
+    ),
+    "turn": (
+        "turn", "arm", "TTFT, ms", "reference", "TTFT gain", *_SAID, "ITL gain",
+        *(f"ITL, {name}" for name in _SAID), "length", "requests",
+    ),
+}  # fmt: skip
 
 
 def kinds_json(found: KindComparison) -> dict[str, Any]:
     """Return the comparison as a dict for JSON. Unknown is null."""
     told = to_builtins(found)
     settings = [one.pop("subject") | one for one in told.pop("settings")]
-    return {"schema_version": SCHEMA_VERSION, "by": "category", "settings": settings, **told}
+    return {"schema_version": SCHEMA_VERSION, "settings": settings, **told}
 
 
-def kind_rows(at: KindsAtLoad) -> list[TextRow]:
+def kind_rows(at: KindsAtLoad, by: By) -> list[TextRow]:
     """Return the rows of a load under HEADER; what is unknown is said so, its reason below the table."""
+    if by == "turn":
+        return [
+            (
+                one.kind, one.arm, number(one.ttft_ms, "ttft"), number(one.reference_ttft_ms, "ttft"),
+                *_gain_words(one.ttft), *_gain_words(one.itl),
+                number(one.length, "mean_acceptance_length"), f"{one.requests:,}",
+            )
+            for one in at.arms
+        ]  # fmt: skip
     shares = {one.kind: one.share for one in at.shares}
     return [
         (
@@ -348,9 +400,13 @@ def _gain_words(gain: KindGain | None) -> tuple[str, str, str, str]:
     )
 
 
-def reasons(at: KindsAtLoad) -> Iterator[str]:
-    """Yield why something is unknown, each reason once with the kinds that it is true of, and the arms where
-    it is not true of all."""
+def reasons(at: KindsAtLoad, by: By) -> Iterator[str]:
+    """Yield of turns what the prefix cache held, and why something is unknown, each reason once with the kinds
+    that it is true of, and the arms where it is not true of all."""
+    if by == "turn":
+        hits = [f"{percent(share, sign=False)} with {arm}" for arm, share in at.prefix_hits.items()]
+        said = named(hits, len(hits)) if hits else f"{UNKNOWN}, the server counts none"
+        yield f"Share of prompt tokens that the prefix cache held, over all turns: {said}."
     found: dict[str, dict[str, list[str]]] = {}
     for one in at.arms:
         for what, why in (("acceptance", one.why_no_length), ("gain", one.why_no_gain)):
@@ -362,11 +418,11 @@ def reasons(at: KindsAtLoad) -> Iterator[str]:
         told = [k if len(of) == arms else f"{k} with {named(of)}" for k, of in kinds.items()]
         yield f"{named(told, len(told))}: {why}"
     untold = sum(one.share for one in at.shares if one.kind is None)
-    if untold:
+    if untold and by == "category":
         yield f"{percent(untold, sign=False)} of the output tokens are of no stated kind."
 
 
-def kinds_title(setting: KindsOfSetting, at: KindsAtLoad, reference: str) -> str:
+def kinds_title(setting: KindsOfSetting, at: KindsAtLoad, found: KindComparison) -> str:
     """Return what a table is about, in one line."""
-    where = where_measured(setting.subject, setting.dataset, setting.badges)
-    return f"Kinds of prompts at {load_name(at.load)} against {reference}: {where}"
+    where = where_measured(setting.subject, setting.name, setting.badges)
+    return f"{TITLES[found.by]} at {load_name(at.load)} against {found.reference}: {where}"

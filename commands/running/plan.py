@@ -29,7 +29,7 @@ from runners.planning.study_file import read_study
 from runners.serving.engines import PORT, engine_of, software, tool
 from runners.surroundings.layout import REPORT, Layout, records_under
 from runners.surroundings.machine import Survey, survey, visible
-from runners.texts.prompts import few_prompts
+from runners.texts.prompts import few_prompts, sessions_of
 from warehouse.errors import RunnerError
 
 #: A run takes any free port.
@@ -93,7 +93,7 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
     laid_out, costs, found = planned(study, results, assumed, given["gpus"], given["parallel"])
     written = written_out(laid_out, results or Path("results"))
     refused = refusals(laid_out, tool(laid_out.study, "guidellm").version)
-    warnings = [*few_prompts(laid_out), *doubts(laid_out)]
+    sessions, warnings = sessions_of(laid_out), [*few_prompts(laid_out), *doubts(laid_out)]
     if as_json:
         show_json({
             "study": laid_out.study.name,
@@ -113,6 +113,7 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
                 for launch in laid_out.launches
             ],
             "commands": [shlex.join(words) for _, words in written],
+            "sessions": sessions,
             "estimate": asdict(costs),
             "warnings": warnings,
             "refusals": refused,
@@ -124,6 +125,7 @@ def plan(study: Path, results: Path | None, commands: bool, as_json: bool, **giv
         Table(header, [_row(launch) for launch in laid_out.launches]),
         "",
         f"{len(laid_out.cells)} cells on {len(laid_out.launches)} server launches",
+        *sessions,
         *_in_words(costs),
         *(f"warning: {warning}" for warning in warnings),
         *(f"will not run: {sentence}" for sentence in refused),

@@ -15,6 +15,7 @@ from runners.measuring.progress import Count, Progress
 from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun, differences
 from runners.measuring.run import run_here
+from runners.planning.loads import TextForm
 from runners.planning.plan import RATES, Plan, PlannedCell, make_plan
 from runners.planning.study_file import Study, read_study
 from runners.serving.engines import Software, software, software_of_record
@@ -26,7 +27,7 @@ from runners.surroundings.layout import (
     json_object,
     results_writable,
 )
-from runners.texts import prompts
+from runners.texts import conversations, prompts
 from warehouse.contract import prompt_set_hash
 from warehouse.errors import RunnerError
 from warehouse.json_text import json_text
@@ -176,9 +177,9 @@ def _environment(record: Mapping[str, Any]) -> dict[str, Any]:
 def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> prompts.PromptFiles:
     """Return the prompts with which the cell is asked again. RunnerError where they would be other
     prompts."""
-    conversations = original.study.dataset(cell.dataset).conversations
+    form = original.study.dataset(cell.dataset).form
     path = layout.prompts(cell.dataset, cell.load).absolute()
-    rows, kept = _kept(original, path, conversations)
+    rows, kept = _kept(original, path, form)
     files = prompts.PromptFiles(original.study, layout, kept)
     now, then = files.hash_of(cell), original.prompts
     if now is None:
@@ -194,17 +195,17 @@ def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> prom
         )
     if kept is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        columns = [row | prompts.columns_of(row[prompts.PROMPT], conversations) for row in rows]
+        columns = [row | conversations.columns_of(row[conversations.PROMPT], form) for row in rows]
         path.write_text("".join(json.dumps(row) + "\n" for row in columns), encoding="utf-8")
     return files
 
 
 def _kept(
-    original: Original, file: Path, conversations: bool
+    original: Original, file: Path, form: TextForm
 ) -> tuple[list[dict[str, Any]], prompts.PromptFile | None]:
     # The rows that a drop kept, as the load generator read them, and the file that they make; None
     # where it kept the hashes of texts alone, or nothing.
-    path, prompt = original.drop / PROMPTS, prompts.PROMPT
+    path, prompt = original.drop / PROMPTS, conversations.PROMPT
     try:
         stored = json.loads(path.read_bytes())
         rows = [
@@ -218,11 +219,11 @@ def _kept(
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RunnerError(f"{path} cannot be read ({error}).") from None
     style = original.study.request.format
-    hashes = [prompts.prompt_hash(str(row[prompt]), style, conversations) for row in rows]
-    hashed = prompt_set_hash([*hashes])
+    hashes = (conversations.prompt_hashes(str(row[prompt]), style, form) for row in rows)
+    hashed = prompt_set_hash([one for each in hashes for one in each])
     if hashed is None:
         return [], None
-    return rows, prompts.PromptFile(file, hashed, warm_up, conversations)
+    return rows, prompts.PromptFile(file, hashed, warm_up, form)
 
 
 # --- The command: the repetition is measured and compared with the original.

@@ -333,9 +333,9 @@ def first_token_by_prompt(known: FirstTokens, note: str, ends: tuple[float, floa
 _FIELD, _HEAD, _FULL = 52, 70, 0.5
 
 
-def kind_matrix(at: KindsAtLoad, note: str) -> Chart:
-    """Draw kinds of prompts down, arms across: tokens that a step yields, and how much less the requests of
-    the kind wait between tokens. ``note``: badges."""
+def kind_matrix(at: KindsAtLoad, name: str, note: str) -> Chart:
+    """Draw kinds of prompts, or turns, down, arms across: tokens that a step yields, and how much less the
+    requests of the kind wait between tokens. ``name``: of what they are; ``note``: badges."""
     rows = pd.DataFrame([_kind_field(one) for one in at.arms])
     shares = {
         one.kind: f"{one.kind}, {percent(one.share, sign=False)}" for one in at.shares if one.kind
@@ -377,7 +377,7 @@ def kind_matrix(at: KindsAtLoad, note: str) -> Chart:
         base.mark_text(fontSize=small, dy=9, **written).encode(text=alt.Text(field="length", type="nominal")),
     ).properties(
         title=title(
-            f"Kinds of prompts at {load_name(at.load)}{note}",
+            f"{name} at {load_name(at.load)}{note}",
             "less wait between tokens; below it tokens a step",
         ),
         height=_HEAD + _FIELD * len(shares),

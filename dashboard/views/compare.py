@@ -12,7 +12,7 @@ from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import MATCH_FIELDS, stated_arguments
 from answers.compare import values
 from answers.compare.answer import compare, pair_lines
-from answers.compare.kinds import HEADER, HOW, UNTOLD, by_kind, kind_rows, reasons
+from answers.compare.kinds import HEADER, HOW, TITLES, UNTOLD, By, by_kind, kind_rows, reasons
 from answers.compare.subjects import (
     ComparedSubject,
     NamedPair,
@@ -174,7 +174,8 @@ _OF_LATENCIES = {statistic for metric, statistic in JUDGED if METRICS[metric].di
 _STATISTIC_LABELS = {percentile_label(name): name for name in STATISTICS if name in _OF_LATENCIES}
 _RELATIVE, _ABSOLUTE = "Improvement, %", "Own unit"
 DRAFTS, ONE_METRIC, ONE_PAIR = "Draft tokens", "One metric, every dataset", "One pair"
-KINDS = "Kinds of prompts"
+#: What is told kind by kind, by its name.
+KINDS: dict[str, By] = {name: by for by, name in TITLES.items()}
 #: Name of a figure -> the lines that it draws, as the published study groups them.
 FIGURES: dict[str, tuple[values.MetricLine, ...]] = {
     "All metrics": STUDY_TABLE,
@@ -183,7 +184,7 @@ FIGURES: dict[str, tuple[values.MetricLine, ...]] = {
     "Between tokens": (("itl", "p95"), ("tpot", "p95")),
     DRAFTS: (("output_throughput", "mean"), ("request_latency", "p50")),
 }
-_ALL = (*FIGURES, KINDS, ONE_METRIC, ONE_PAIR)
+_ALL = (*FIGURES, *KINDS, ONE_METRIC, ONE_PAIR)
 #: Charts that are drawn at once; settings that are offered side by side, and of more in a list.
 _MOST = _FEW = 6
 _HOW = (
@@ -237,7 +238,7 @@ def _subject(
     again = {"subject": subject.name, "setting": setting.name, "chart": figure, "in_colour": arm}
     if figure == ONE_PAIR:
         _one_pair(shelf, comparison, setting)
-    elif figure == KINDS:
+    elif figure in KINDS:
         _kinds(shelf, question, setting, again)
     elif figure == ONE_METRIC:
         _one_metric(shelf, question, subject, arm, again)
@@ -426,7 +427,7 @@ def _drawing(
     )
 
 
-# --- Kinds of prompts that its load mixes.
+# --- Kinds of prompts that its load mixes, or turns of its sessions.
 
 
 def _kinds(
@@ -435,20 +436,21 @@ def _kinds(
     setting: values.ComparedSetting,
     again: Mapping[str, str],
 ) -> None:
-    found = ask(shelf, by_kind, question)
+    name = again["chart"]
+    found = ask(shelf, by_kind, question, by := KINDS[name])
     if (known := found.of(setting.name)) is None:
-        st.markdown(plain(found.why_none or UNTOLD))
+        st.markdown(plain(found.why_none or UNTOLD[by]))
         return
     loads = {values.load_name(at.load): at for at in known.loads}
     names = list(reversed(loads))  # The largest load is spoken about, as everywhere.
     at = loads[names[0] if len(names) == 1 else selected("Load", names, "kinds_at")]
     st.subheader(plain(at.one.sentence))
-    st.caption(plain(HOW))
-    drawings = [specification(charts.kind_matrix(at, bracketed(*known.badges)))]
-    grid(drawings, [f"{KINDS} by arm: {at.one.sentence}"])
-    figure_files(f"{KINDS}: {setting.name}", drawings, again)
-    table(tabled(HEADER, kind_rows(at)), "rows")
-    for why in reasons(at):
+    st.caption(plain(HOW[by]))
+    drawings = [specification(charts.kind_matrix(at, name, bracketed(*known.badges)))]
+    grid(drawings, [f"{name} by arm: {at.one.sentence}"])
+    figure_files(f"{name}: {setting.name}", drawings, again)
+    table(tabled(HEADER[by], kind_rows(at, by)), "rows")
+    for why in reasons(at, by):
         st.caption(plain(why))
 
 

@@ -25,6 +25,7 @@ from ingest.level import (
     error_rate,
     is_number,
     reported_sections,
+    turns_of,
 )
 from ingest.model import Context, FileContent, Parsed, head_of_file, remembered
 from ingest.stated import (
@@ -276,6 +277,7 @@ class RequestTimes(msgspec.Struct):
     request_end_ns: int
     benchmark_phase: str = _PROFILING
     was_cancelled: bool = False
+    turn_index: int | None = None
 
 
 class RequestMetric(msgspec.Struct):
@@ -327,6 +329,7 @@ def _of_requests(data: memoryview) -> LevelReport:
     ]  # fmt: skip
     last = [line.ended("request_latency") for line in lines]
     columns = {
+        "turn": turns_of([line.metadata.turn_index for line in lines]),
         "start": [line.metadata.request_start_ns * _NS for line in lines],
         "first_token": [line.ended("time_to_first_token") for line in lines],
         "last_token": last,

@@ -13,7 +13,7 @@ import numpy as np
 
 from analysis.canonical import Window
 from analysis.drafts.acceptance import from_requests
-from ingest.clean import Body, prompt_text, read_arguments
+from ingest.clean import Body, flatten, prompt_text, read_arguments
 from ingest.formats.guidellm_shape import (
     Benchmark,
     GuidellmReport,
@@ -23,7 +23,7 @@ from ingest.formats.guidellm_shape import (
     Timings,
     Totals,
 )
-from ingest.level import Columns, LevelReport, LevelRequests, active, cell_of
+from ingest.level import Columns, LevelReport, LevelRequests, active, cell_of, turns_of
 from ingest.model import Context, FileContent, Parsed
 from ingest.stated import UNREADABLE, decoded, refusal
 from warehouse.catalogue import METRICS, PERCENTILES
@@ -170,6 +170,12 @@ def _level(
     records = [record for _, group in groups for record in group or ()]
     status = [name for name, group in groups for _ in group or ()]
     columns = _columns(records, status, is_old)
+    infos = (
+        r.info if r.info and r.info.timings and r.info.timings.request_start else None
+        for r in records
+    )
+    turns = turns_of([None if info is None else info.turn_index for info in infos])
+    columns["turn"] = np.array(turns, dtype=np.float64)
     # False where the report kept fewer records than requests; 0.2 and 0.3 leave out warm-up by design.
     total = benchmark.request_totals or benchmark.metrics.request_totals or Totals()
     least = (0, 0) if is_old else (made.successful, made.errored)
@@ -183,10 +189,10 @@ def _level(
     if complete:
         trimmed = benchmark.warmup_duration or 0.0, benchmark.cooldown_duration or 0.0
         window, cut = active(columns, window, trimmed)
-    hashes, texts, first, lengths = _prompts(records, context.keep_text)
+    hashes, asked, texts, first, lengths = _prompts(records, turns, context.keep_text)
     facts = _facts(report, benchmark, generation, first, lengths)
     if complete and not made.errored and not made.incomplete:
-        facts["prompt_set_hash"] = prompt_set_hash(hashes)
+        facts["prompt_set_hash"] = prompt_set_hash(asked)
     labels = _at(report.config, "metadata", "labels") or {}
     state = benchmark.scheduler_state
     drafted = [
@@ -388,24 +394,36 @@ def _columns(records: list[GuidellmRequest], status: list[str], is_old: bool) ->
     return columns
 
 
+def _asked(body: Body | None) -> str | None:
+    """Return the hash of what a later turn of a session asks, without the server's own answers before it, which
+    differ between arms. None where they cannot be told apart."""
+    messages = body.messages if body and isinstance(body.messages, list) else []
+    said = [one for one in messages if _at(one, "role") != "assistant"]
+    text = flatten(said) if len(said) < len(messages) else None
+    return None if text is None else hash_text(text)
+
+
 def _prompts(
-    records: list[GuidellmRequest], keep_text: bool
-) -> tuple[list[str | None], list[str | None], Body, set[int]]:
-    # Hashes, the texts where they are kept, the first body, and the lengths that were asked for.
+    records: list[GuidellmRequest], turns: list[int | None], keep_text: bool
+) -> tuple[list[str | None], list[str | None], list[str | None], Body, set[int]]:
+    # Hashes of prompts and of what they ask, the texts where they are kept, the first body, and the lengths
+    # that were asked for.
     hashes: list[str | None] = []
+    asked: list[str | None] = []
     texts: list[str | None] = []
     first, lengths = Body(), set()
-    for record in records:
+    for record, turn in zip(records, turns, strict=True):
         body = _body(record)
         text = None if body is None else prompt_text(body)
         hashes.append(None if text is None else hash_text(text))
+        asked.append(hashes[-1] if turn in (None, 1) else _asked(body))
         texts.append(text if keep_text else None)
         if body is not None:
             first = body if first == Body() else first
             length = body.max_completion_tokens if body.max_tokens is None else body.max_tokens
             if isinstance(length, int):
                 lengths.add(length)
-    return hashes, texts, first, lengths
+    return hashes, asked, texts, first, lengths
 
 
 def _body(record: GuidellmRequest) -> Body | None:

@@ -34,6 +34,7 @@ class Timings(Shape):
 
 class RequestInfo(Shape):
     timings: Timings | None = None
+    turn_index: int | None = None
     error: str | None = None
 
 

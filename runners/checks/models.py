@@ -283,14 +283,16 @@ def lengths(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
             )
         for name in dict.fromkeys(cell.dataset for cell in launch.cells):
             dataset = study.dataset(name)
-            answer = dataset.max_tokens or study.request.max_tokens
-            # Of a stated limit `plan` says it.
+            # The last turn of a session is sent with all answers before it.
+            answer = (dataset.max_tokens or study.request.max_tokens or 0) * dataset.turns
+            # Of a stated limit `plan` says what prompts of a stated length need.
             prompt = sum(dataset.prompt_tokens) if stated is None else 0
-            if longest is not None and answer is not None and prompt + answer > longest:
+            if longest is not None and answer and prompt + answer > longest:
+                of = " a session" * (dataset.turns > 1) or f" to prompts of {prompt}" * (prompt > 0)
                 yield CheckFinding(
                     "blocker",
-                    f"Dataset {name} asks for answers of up to {answer} tokens{f' to prompts of {prompt}' if prompt else ''}, "
-                    f"and the server holds {longest} with the prompt, so that vLLM refuses each request.",
+                    f"Dataset {name} asks for answers of up to {answer} tokens{of}, and the server holds {longest} "
+                    "with the prompt, so that vLLM refuses each request.",
                     "Lower max_tokens or prompt_tokens, or raise engine_args max-model-len.",
                 )
 

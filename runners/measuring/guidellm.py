@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from runners.planning.loads import LoadLevel
+from runners.planning.loads import LoadLevel, TextForm
 from runners.planning.plan import (
     CONVERSES,
     LACKS_CONVERSATIONS,
@@ -23,7 +23,7 @@ from runners.serving.agreement import served_model
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import ROUTES, RequestFormat
 from runners.serving.engines import tool
-from runners.texts.prompts import MESSAGES, MOST, PROMPT, WHEN
+from runners.texts.conversations import MESSAGES, MOST, PAUSE, PROMPT, SYSTEM, TURN, WHEN
 from warehouse.contract import ENGINES, one_name
 from warehouse.errors import RunnerError
 
@@ -35,8 +35,8 @@ class LoadRequest:
     """One load point: what is sent, how often, how many at a time.
 
     ``tokenizer``: a name, only for servers that do not count tokens themselves. ``prompts``: path of
-    a JSONL file with the column ``prompt`` (``messages``, where ``conversations`` are sent), and of a
-    trace with its times. ``sampling``: fields of the request's body: temperature, top_p, seed …
+    a JSONL file with the column ``prompt`` (``messages`` of conversations, ``turn_0`` … of sessions, by
+    ``form``), and of a trace with its times. ``sampling``: fields of the request's body: temperature, top_p, seed …
     ``warmup``, ``cooldown``: shares of the requests that are left out at the ends; 0 for none.
     ``output``: path of the JSON report. ``keyed``: whether the server wants an API key, which comes
     by the environment (``key_environment``).
@@ -57,7 +57,7 @@ class LoadRequest:
     seed: int
     output: str
     keyed: bool = False
-    conversations: bool = False
+    form: TextForm = "prompt"
 
 
 def load_request(
@@ -85,7 +85,7 @@ def load_request(
         seed=study.order_seed + arrivals_seed,
         output=report,
         keyed=keyed,
-        conversations=dataset.conversations,
+        form=dataset.form,
     )
 
 
@@ -132,8 +132,8 @@ def command(executable: str, version: str, request: LoadRequest) -> list[str]:
     """Return the whole command line for one load point. Raises RunnerError for a release too
     old."""
     numbers = release_numbers(version)
-    if request.conversations and numbers < CONVERSES:
-        raise RunnerError(f"{LACKS_CONVERSATIONS.format(version)}.")
+    if request.form != "prompt" and numbers < CONVERSES:
+        raise RunnerError(f"{LACKS_CONVERSATIONS.format(version, request.form)}.")
     if numbers < OLDEST:
         raise RunnerError(
             f"GuideLLM {version} is older than the oldest release that Draftboard drives "
@@ -259,7 +259,12 @@ def _profile(level: LoadLevel) -> dict[str, Any]:
 
 def _columns(request: LoadRequest) -> dict[str, str]:
     times = {"relative_timestamp_column": WHEN, "output_tokens_count_column": MOST}
-    texts = {"raw_messages_column": MESSAGES} if request.conversations else {"text_column": PROMPT}
+    texts = {
+        "prompt": {"text_column": PROMPT},
+        "conversation": {"raw_messages_column": MESSAGES},
+        # Columns of turns have their number behind the name; a name that is not there is passed over.
+        "session": {"text_column": TURN, "prefix_column": SYSTEM, "requeue_delay_column": PAUSE},
+    }[request.form]
     return texts if request.level.trace is None else texts | times
 
 

@@ -25,7 +25,7 @@ from runners.serving.engines import PORT, Kind, engine_of, tool
 from runners.serving.server import near_gpus, used_gpus
 from runners.surroundings import machine, models
 from runners.surroundings.layout import ENGINE, PROMPTS, RECORD, SERVER_LOG, STUDY, Layout
-from runners.texts import prompts
+from runners.texts import conversations, prompts
 from warehouse.contract import EQUAL_ENGINE, Evidence, Record
 from warehouse.secrets import scrub, scrub_text
 from warehouse.secrets.shapes import REMOVED, is_secret_name, may_be_written
@@ -61,11 +61,11 @@ def write_keepsakes(
 
     def kept(row: Mapping[str, Any]) -> dict[str, Any]:
         """A row as the load generator read it."""
-        style, text = study.request.format, row[prompts.PROMPT]
-        hashed = prompts.prompt_hash(text, style, conversation=file.conversations)
-        texts = (prompts.PROMPT, prompts.MESSAGES)
+        style, text = study.request.format, row[conversations.PROMPT]
+        hashed = conversations.prompt_hashes(text, style, file.form)[-1]
+        texts = conversations.columns_of(text, file.form)
         rest = {name: value for name, value in row.items() if name not in texts}
-        return {"hash": hashed} | ({prompts.PROMPT: text} if keep_texts else {}) | rest
+        return {"hash": hashed} | ({conversations.PROMPT: text} if keep_texts else {}) | rest
 
     if study_text:
         (folder / STUDY).write_text(study_text, encoding="utf-8")
@@ -73,7 +73,7 @@ def write_keepsakes(
     content = {
         "set": file.hash,
         "prompts": [kept(json.loads(line)) for line in lines],
-        "warm_up": [kept({prompts.PROMPT: text}) for text in file.warm_up],
+        "warm_up": [kept({conversations.PROMPT: text}) for text in file.warm_up],
     }
     _write_json(content, folder / PROMPTS)
     if configuration:

@@ -66,7 +66,8 @@ from runners.surroundings.layout import (
 )
 from runners.surroundings.machine import placement
 from runners.texts import prompts
-from runners.texts.prompts import messages_of, origin
+from runners.texts.conversations import messages_of
+from runners.texts.prompts import origin
 from runners.watching.watch import MachineSampler, Watch, watching
 from warehouse.errors import RunnerError
 
@@ -108,7 +109,9 @@ def bursts(study: Study, cell: PlannedCell) -> list[int]:
 
 def _bodies(study: Study, cell: PlannedCell, given: prompts.PromptFile) -> Iterator[dict[str, Any]]:
     texts = [*given.warm_up]
-    if not texts and not given.conversations:
+    if given.form == "session":  # As one request, as long as all that its user says.
+        texts = [" ".join(one["content"] for one in messages_of(text)) for text in texts]
+    if not texts and given.form == "prompt":
         for text in prompts.read(given.path):
             words = text.split()
             texts.append(" ".join(random.Random(text).sample(words, len(words))))
@@ -117,7 +120,8 @@ def _bodies(study: Study, cell: PlannedCell, given: prompts.PromptFile) -> Itera
     shared = {
         "model": served_model(study), "max_tokens": min(most, _MAX_TOKENS), **guidellm.sampling(study),
     }  # fmt: skip
-    chat, spoken = study.request.format == "chat_completions", given.conversations and given.warm_up
+    chat = study.request.format == "chat_completions"
+    spoken = given.form == "conversation" and given.warm_up
     for number in count():
         text = texts[number % len(texts)]
         first, *rest = messages_of(text) if spoken else [{"role": "user", "content": text}]

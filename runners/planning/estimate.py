@@ -339,7 +339,9 @@ def _cell_seconds(
     # Of an open load only the last request is waited for; a sweep's unknown rate is taken for one a
     # second.
     waves = math.ceil(cell.prompts / cell.concurrency) if cell.concurrency else 1
-    offered_s = 0.0
+    sessions = study.dataset(cell.dataset).sessions
+    # While one session thinks others are served; nobody is left to serve in the last one's pauses.
+    offered_s = (sessions.turns - 1) * sessions.think_time_s if sessions else 0.0
     if level.trace is not None:
         offered_s = trace_of(study, level).lasts_s
     elif level.profile in ("constant", "poisson"):

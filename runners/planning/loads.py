@@ -217,6 +217,21 @@ class Filter(StudyPart):
     )
 
 
+class Sessions(StudyPart):
+    """Conversations in which a turn waits for the server's answer to the one before it."""
+
+    turns: Annotated[int, Field(ge=2)] = Field(
+        description="So many turns of a user; conversations with fewer are left out"
+    )
+    think_time_s: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="At least so long after an answer the next turn is sent"
+    )
+
+
+#: What a text of a dataset is: a prompt, messages that are one request, or what a user says in one session.
+TextForm = Literal["prompt", "conversation", "session"]
+
+
 class Dataset(StudyPart):
     """Where the prompts come from, and what of the study they are used for."""
 
@@ -230,6 +245,10 @@ class Dataset(StudyPart):
     conversations: bool = Field(
         default=False,
         description="The field is a list of messages: each turn of a user is sent with all before it",
+    )
+    sessions: Sessions | None = Field(
+        default=None,
+        description="Each conversation is a session: its turns wait for the server's own answers",
     )
     filter: Filter = Filter()
     prompts_per_level: Positive | dict[Positive, Positive] = Field(
@@ -270,6 +289,8 @@ class Dataset(StudyPart):
         unique("categories", self.categories)
         if self.conversations and self.generator is not None:
             raise ValueError("a generator makes single prompts; leave conversations out")
+        if self.sessions and (self.conversations or self.category):
+            raise ValueError("sessions stand alone: leave conversations and category out")
         if self.categories and self.generator is not None:
             raise ValueError("the rows of a generator have no categories; leave categories out")
         if self.category is not None and self.generator is not None:
@@ -281,6 +302,16 @@ class Dataset(StudyPart):
         if self.length_bins != sorted(set(self.length_bins)):
             raise ValueError("length_bins must rise: the most characters of each bin")
         return self
+
+    @property
+    def form(self) -> TextForm:
+        """What each of its texts is."""
+        return "session" if self.sessions else "conversation" if self.conversations else "prompt"
+
+    @property
+    def turns(self) -> int:
+        """How many requests a text makes."""
+        return self.sessions.turns if self.sessions else 1
 
     def parts(self, prompt_tokens: Sequence[int] = ()) -> tuple["Dataset", ...]:
         """Return the datasets that are measured: this one, or one for each category and length.

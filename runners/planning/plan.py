@@ -208,7 +208,8 @@ def _facts(
         "tensor_parallel_size": size,
         "dataset": dataset.model_dump(
             mode="json", include={"hub", "file", "generator", "field", "filter", "shuffle_seed"}
-        ),
+        )
+        | ({"sessions": dataset.sessions.model_dump()} if dataset.sessions else {}),
         "prompts": requests_at(study, dataset, level),
         **load,
         "request": request,
@@ -239,7 +240,7 @@ def requests_at(study: Study, dataset: Dataset, level: LoadLevel) -> int:
     """Return how many requests a level sends. Raises StudyError where a trace cannot be read."""
     if level.trace is not None:
         return len(trace_of(study, level).arrivals)
-    return dataset.prompts_at(level)
+    return dataset.prompts_at(level) * dataset.turns
 
 
 def server_arguments(given: dict[str, Any]) -> dict[str, Any]:
@@ -421,8 +422,8 @@ LACKS_REPLAY = (
     "or offer rates instead"
 )
 LACKS_CONVERSATIONS = (
-    "GuideLLM {} sends no conversations; install 0.8.1 and name it under executables.guidellm of the "
-    "study, or leave conversations out of the dataset and name its first turn as field"
+    "GuideLLM {0} sends no {1}s; install 0.8.1 and name it under executables.guidellm of the "
+    "study, or leave {1}s out of the dataset and name its first turn as field"
 )
 
 
@@ -443,8 +444,8 @@ def refusals(plan: Plan, guidellm: str | None) -> list[str]:
             lasts_s = dataset.prompts_at(level) / level.rate
         if guidellm is not None:
             numbers = release_numbers(guidellm)
-            if dataset.conversations and numbers < CONVERSES:
-                sentences.append(f"{LACKS_CONVERSATIONS.format(guidellm)}.")
+            if dataset.form != "prompt" and numbers < CONVERSES:
+                sentences.append(f"{LACKS_CONVERSATIONS.format(guidellm, dataset.form)}.")
             elif level.trace and numbers < _REPLAYS:
                 sentences.append(f"{LACKS_REPLAY.format(guidellm)}.")
         if lasts_s > limit_s:

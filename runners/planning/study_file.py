@@ -386,16 +386,18 @@ class Study(StudyPart):
             raise ValueError("give the load as concurrency or as load, one of the two")
         unique("tensor parallel sizes", self.tensor_parallel_sizes)
         for dataset in self.datasets:
-            if dataset.conversations and (dataset.prompt_tokens or self.prompt_tokens):
+            if dataset.form != "prompt" and (dataset.prompt_tokens or self.prompt_tokens):
                 raise ValueError(
-                    f"dataset {dataset.name} holds conversations, and prompt_tokens cuts and fills single "
+                    f"dataset {dataset.name} holds {dataset.form}s, and prompt_tokens cuts and fills single "
                     "prompts; leave one of the two out"
                 )
-            if dataset.conversations and self.request.format != "chat_completions":
+            if dataset.form != "prompt" and self.request.format != "chat_completions":
                 raise ValueError(
-                    f"dataset {dataset.name} holds conversations, which only chats can be; write "
+                    f"dataset {dataset.name} holds {dataset.form}s, which only chats can be; write "
                     "request: {format: chat_completions}"
                 )
+            if dataset.sessions:
+                self._require_waiting(dataset)
             names = {v.name for v in self.variants} | {arm.name for arm in self.arms}
             for name in dataset.arms or ():
                 if name not in names:
@@ -406,6 +408,14 @@ class Study(StudyPart):
             if isinstance(dataset.prompts_per_level, dict):
                 self._require_numbers(dataset)
         return self
+
+    def _require_waiting(self, dataset: Dataset) -> None:
+        for level in self.levels(dataset):
+            if level.profile not in ("concurrent", "throughput"):
+                raise ValueError(
+                    f"dataset {dataset.name} is sent as sessions, whose turns wait for answers and come at no "
+                    f"rate of their own; give it requests at once (concurrency) instead of {level.words}"
+                )
 
     def _require_numbers(self, dataset: Dataset) -> None:
         for level in self.levels(dataset):

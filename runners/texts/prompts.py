@@ -21,56 +21,29 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from runners.planning.loads import Arrival, Dataset, LoadLevel
+from runners.planning.loads import Arrival, Dataset, LoadLevel, TextForm
 from runners.planning.plan import Plan, PlannedCell, requests_at, trace_of
 from runners.planning.study_file import MOST_WARM_UP, Study
 from runners.probes import interpreter
 from runners.surroundings.layout import Layout
 from runners.surroundings.models import commit_here
 from runners.texts import generators
-from warehouse.contract import flatten_messages, hash_text, prompt_set_hash
+from runners.texts.conversations import (
+    CATEGORY,
+    MOST,
+    PAUSE,
+    PROMPT,
+    WHEN,
+    columns_of,
+    ends_of,
+    messages_of,
+    prompt_hashes,
+    said_in,
+    turns,
+)
+from warehouse.contract import prompt_set_hash
 from warehouse.errors import RunnerError, StudyError
 from warehouse.storage.files import sha256_of
-
-# --- Conversations: each turn of a user is a request, with all that was said before it.
-#
-# The answers before it are those of the dataset and not the server's own: so every arm is sent the
-# same, and the requests pair. Among prompts such a request is one text, its messages as JSON.
-
-
-Message = dict[str, str]
-#: Who speaks, as datasets say it and as a server wants to hear it.
-_ROLES = {
-    "system": "system", "user": "user", "human": "user",
-    "assistant": "assistant", "gpt": "assistant", "chatgpt": "assistant",
-}  # fmt: skip
-
-
-def turns(talk: Any) -> Iterator[str]:
-    """Yield one text for each turn of a user in a list of messages, the turns before it included.
-
-    A message without words or of another speaker, and a speaker who speaks twice, end it: chat
-    templates of models refuse them. OpenAI's words are read and ShareGPT's (``from``, ``value``).
-    """
-    messages: list[Message] = []
-    for row in talk if isinstance(talk, list) else ():
-        if not isinstance(row, dict):
-            return
-        role = _ROLES.get(str(row.get("role", row.get("from"))))
-        content = row.get("content", row.get("value"))
-        twice = bool(messages) and messages[-1]["role"] == role
-        if role is None or twice or not isinstance(content, str) or not content.strip():
-            return
-        messages.append({"role": role, "content": content})
-        if role == "user":
-            yield json.dumps(messages)
-
-
-def messages_of(text: str) -> list[Message]:
-    """Return the messages of a text of ``turns``."""
-    messages: list[Message] = json.loads(text)
-    return messages
-
 
 # --- The rows of a dataset, wherever they lie, as dictionaries; only files that need no library here.
 #
@@ -205,13 +178,16 @@ def _usable(study: Study, dataset: Dataset) -> dict[str, str | None]:
     if generator is None:
         texts = _texts(dataset, rows(study, dataset))
     else:
-        lengths = generator.min_chars, generator.max_chars
-        texts = ((text, None) for text in generators.prompts(generator.kind, *lengths))
+        made = iter(generators.prompts(generator.kind, generator.min_chars, generator.max_chars))
+        texts = ((text, None) for text in made)
+        if dataset.sessions:
+            told = zip(*[made] * dataset.turns, strict=False)
+            texts = ((json.dumps(said_in([*each])), None) for each in told)
     usable: dict[str, str | None] = {}
     for text, kind in texts:
         said = (
             [message["content"] for message in messages_of(text)]
-            if dataset.conversations
+            if dataset.form != "prompt"
             else [text]
         )
         size = sum(map(len, said))
@@ -265,7 +241,7 @@ def value_at(row: Any, path: str) -> Any:
 
 
 def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[tuple[str, str | None]]:
-    seen, empty = 0, True
+    seen, empty, most = 0, True, 0
     for row in rows:
         seen += 1
         # CSV has only texts, so values are compared as texts as well.
@@ -276,16 +252,29 @@ def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[tuple[str, str | N
         ):
             continue
         value = value_at(row, dataset.field)
-        single = (value,) if isinstance(value, str) and value.strip() else ()
-        for text in turns(value) if dataset.conversations else single:
+        found: Iterable[str] = (value,) if isinstance(value, str) and value.strip() else ()
+        if dataset.sessions:
+            ends = ends_of(said := said_in(value))
+            most = max(most, len(ends))
+            found = (json.dumps(said[:end]) for end in ends[dataset.turns - 1 : dataset.turns])
+        for text in turns(value) if dataset.conversations else found:
             empty = False
             kind = None if dataset.category is None else value_at(row, dataset.category)
             yield text, None if kind in (None, "") else str(kind)
+    if empty and most:
+        fewer = (
+            "give conversations of at least two turns (a field with lists of messages, or of questions)"
+            if most == 1 else f"write sessions: {{turns: {most}}}"
+        )  # fmt: skip
+        raise StudyError(
+            f"Dataset {dataset.name}: no conversation of its {seen} rows has {dataset.turns} turns of a user, the "
+            f"longest has {most}; {fewer}, or leave sessions out."
+        )
     if empty:
         talk = "a conversation (messages with role and content)"
         raise StudyError(
             f"Dataset {dataset.name}: none of its {seen} rows passes the filter and has "
-            f"{talk if dataset.conversations else 'a text'} in the field {dataset.field}; look at "
+            f"{'a text' if dataset.form == 'prompt' else talk} in the field {dataset.field}; look at "
             "field and filter in the study."
         )
 
@@ -293,9 +282,6 @@ def _texts(dataset: Dataset, rows: Iterable[Row]) -> Iterator[tuple[str, str | N
 # --- One disjoint set of prompts for each load level.
 
 
-#: Columns of a level's file, by names that GuideLLM takes for nothing else.
-PROMPT, WHEN, MOST = "prompt", "relative_timestamp", "output_tokens_count"
-MESSAGES, CATEGORY = "messages", "category"
 #: Prompts for each request in flight, below which ramp and drain fill much of a level.
 ENOUGH = 5
 
@@ -306,7 +292,7 @@ class PromptSet:
 
     ``warm_up``: prompts of no level; fewer than asked for where the dataset has no more.
     ``arrivals`` of a trace: when each prompt is sent, and how long its answer may be.
-    ``conversations``: whether each text is a conversation, of which the messages are sent.
+    ``form``: what each text is; ``pause_s``: between the turns of a session.
     ``kinds``: the category of each text, empty where the dataset tells none.
     """
 
@@ -314,7 +300,8 @@ class PromptSet:
     warm_up: tuple[str, ...]
     hash: str
     arrivals: tuple[Arrival, ...] = ()
-    conversations: bool = False
+    form: TextForm = "prompt"
+    pause_s: float = 0.0
     kinds: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -333,7 +320,9 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
     kinds = _usable(study, dataset)
     texts = list(kinds)
     levels = {level.name: level for level in study.sent_levels(dataset)}
-    counts = {name: requests_at(study, dataset, level) for name, level in levels.items()}
+    counts = {
+        name: requests_at(study, dataset, level) // dataset.turns for name, level in levels.items()
+    }
     needed = sum(counts.values())
     Random(dataset.shuffle_seed).shuffle(texts)
     if dataset.prompt_tokens:
@@ -342,23 +331,25 @@ def prompt_sets(study: Study, dataset_name: str, kept: Kept | None = None) -> di
         texts = list(kinds)
     if len(texts) < needed and not (dataset.reuse and texts):
         raise StudyError(
-            f"Dataset {dataset.name} has {len(texts)} different prompts, but its levels need "
+            f"Dataset {dataset.name} has {len(texts)} different "
+            f"{'sessions' if dataset.sessions else 'prompts'}, but its levels need "
             f"{needed}, none twice; lower prompts_per_level, drop levels or loosen the filter."
         )
     texts *= math.ceil(needed / len(texts))  # more than once only where they are sent again
     starts = _starts(texts, counts, kept or {})
-    form, conversations = study.request.format, dataset.conversations
+    style, form = study.request.format, dataset.form
+    pause_s = dataset.sessions.think_time_s if dataset.sessions else 0.0
     used = max(start + counts[level] for level, start in starts.items())
     most = max(level.at_once or counts[name] for name, level in levels.items())
     warm_up = tuple(texts[used : used + study.window.warm_up_at(most)])
     sets = {}
     for name, level in levels.items():
         own, arrivals = texts[starts[name] :][: counts[name]], _arrivals(study, dataset, level)
-        hashed = prompt_set_hash([prompt_hash(text, form, conversations) for text in own])
+        hashed = prompt_set_hash([one for text in own for one in prompt_hashes(text, style, form)])
         assert hashed is not None  # a level sends at least one prompt
         of_own = {text: kind for text in own if (kind := kinds[text]) is not None}
         sets[name] = PromptSet(
-            arranged(own, arrivals), warm_up, hashed, arrivals, conversations, of_own
+            arranged(own, arrivals), warm_up, hashed, arrivals, form, pause_s, of_own
         )
     return sets
 
@@ -420,21 +411,14 @@ def arranged(prompts: Sequence[str], arrivals: Sequence[Arrival]) -> tuple[str, 
     return tuple(placed[number] for number in range(len(prompts)))
 
 
-def prompt_hash(text: str, request_format: str, conversation: bool = False) -> str:
-    """Return the hash of a prompt, which is that of the request as ingest finds it in a report."""
-    if not conversation and request_format != "chat_completions":
-        return hash_text(text)
-    messages = messages_of(text) if conversation else [{"role": "user", "content": text}]
-    return hash_text(flatten_messages([(each["role"], each["content"]) for each in messages]))
-
-
 def few_prompts(plan: Plan) -> list[str]:
     """Return one sentence for each dataset with too few prompts at some levels; empty where all is
     well. Loads without a concurrency fill themselves."""
     counts: dict[str, dict[int, int]] = {}
     for cell in plan.cells:
         if cell.concurrency is not None:
-            counts.setdefault(cell.dataset, {})[cell.concurrency] = cell.prompts
+            texts = cell.prompts // plan.study.dataset(cell.dataset).turns
+            counts.setdefault(cell.dataset, {})[cell.concurrency] = texts
     sentences = []
     for dataset, levels in counts.items():
         by_level = [(c, n, f"{n} prompts at concurrency {c}") for c, n in sorted(levels.items())]
@@ -451,6 +435,21 @@ def few_prompts(plan: Plan) -> list[str]:
     return sentences
 
 
+def sessions_of(plan: Plan) -> list[str]:
+    """Return one sentence for each dataset and load of sessions: how many requests they make. Raises
+    StudyError where a dataset that lies here has no such sessions."""
+    sentences = []
+    for dataset in (one for one in plan.study.measured_on if one.sessions):
+        if dataset.hub is None:
+            prompt_texts(plan.study, dataset.name)
+        for level in plan.study.levels(dataset):
+            n = requests_at(plan.study, dataset, level)
+            sentences.append(
+                f"{dataset.name} at {level.words}: {n // dataset.turns} sessions of {dataset.turns} turns, {n} requests"
+            )
+    return sentences
+
+
 # --- The prompt sets of a study as files, written once and read by GuideLLM for every arm.
 
 
@@ -464,12 +463,15 @@ def read(path: Path) -> tuple[str, ...]:
 
 def write(prompts: PromptSet, path: Path) -> None:
     """Write the set as JSONL, which is what GuideLLM reads: the column ``prompt``, of a conversation
-    its ``messages``, and of a trace when each is sent and how long its answer may be.
+    its ``messages``, of a session its turns and the pauses between them, and of a trace when each is sent and how long its answer may be.
     """
     says_lengths = any(arrival.output_tokens for arrival in prompts.arrivals)
     lines = []
     for prompt, arrival in zip_longest(prompts.prompts, prompts.arrivals):
-        row = columns_of(prompt, prompts.conversations)
+        row = columns_of(prompt, prompts.form)
+        if prompts.pause_s:
+            later = range(len(ends_of(messages_of(prompt))) - 1)
+            row |= {f"{PAUSE}_{turn}": prompts.pause_s for turn in later}
         row |= {CATEGORY: prompts.kinds.get(prompt, "")} if prompts.kinds else {}
         if arrival is not None:
             row[WHEN] = round(arrival.at, 6)
@@ -482,26 +484,22 @@ def write(prompts: PromptSet, path: Path) -> None:
     partial.replace(path)
 
 
-def columns_of(text: str, conversation: bool) -> dict[str, Any]:
-    """Return the columns of a file that say what is sent."""
-    return {PROMPT: text} | ({MESSAGES: messages_of(text)} if conversation else {})
-
-
 @dataclass(frozen=True)
 class PromptFile:
     """One level's prompts: the file, the hash of the set, the texts that warm up before it.
-    ``conversations``: whether each text is a conversation (``runners.texts.prompts``)."""
+    ``form``: what each text is (``runners.texts.prompts``)."""
 
     path: Path
     hash: str
     warm_up: tuple[str, ...]
-    conversations: bool = False
+    form: TextForm = "prompt"
 
     def kinds(self, request_format: str) -> dict[str, str]:
         """Return the category of each prompt by its hash, where the file tells any."""
         return {
-            prompt_hash(row[PROMPT], request_format, self.conversations): row[CATEGORY]
+            hashed: row[CATEGORY]
             for row in _parsed(self.path) if row.get(CATEGORY)
+            for hashed in prompt_hashes(row[PROMPT], request_format, self.form)
         }  # fmt: skip
 
 
@@ -524,7 +522,7 @@ class PromptFiles:
             for level, prompts in self._read(dataset).items():
                 path = self._layout.prompts(dataset, level).absolute()
                 write(prompts, path)
-                file = PromptFile(path, prompts.hash, prompts.warm_up, prompts.conversations)
+                file = PromptFile(path, prompts.hash, prompts.warm_up, prompts.form)
                 self._files[dataset, level] = file
         return self._files[dataset, cell.load]
 

@@ -29,6 +29,8 @@ from dashboard.views.compare import FIGURES, pair_rows
 from dashboard.views.printed import kept
 from tests.commands.asking import run
 from tests.commands.mixed import APART, MixedStudy, write
+from tests.commands.sessions import Talked
+from tests.commands.sessions import write as write_sessions
 from tests.dashboard.conftest import opened as shelved
 from tests.dashboard.opening import encoded, opened
 from warehouse import queries
@@ -628,7 +630,7 @@ def test_the_page_tells_each_kind_of_prompt_and_whether_one_k_fits_all(
     assert "One K does not fit all at 8 at once" in said
     assert charts(page) == 1
     (known,) = ask(open_shelf(), by_kind, CompareQuestion()).settings
-    matrix = kind_matrix(known.loads[0], "").to_dict()
+    matrix = kind_matrix(known.loads[0], "Kinds of prompts", "").to_dict()
     assert encoded(matrix) >= {"column", "place", "gain", "gain_short", "length"}
     shown = page.dataframe[0].value
     assert list(shown["kind of prompt"]) == ["coding", "coding", "writing", "writing"]
@@ -647,3 +649,16 @@ def test_the_page_says_what_to_do_where_no_kind_is_known(empty_place: Path, tmp_
     assert any(
         "\\-\\-categories" in one.value or "--categories" in one.value for one in page.markdown
     )
+
+
+def test_the_page_tells_each_turn_of_sessions(empty_place: Path, tmp_path: Path) -> None:
+    write_sessions(Talked(), tmp_path)
+    run("ingest", str(tmp_path), "--warehouse", str(empty_place))
+    page = opened("compare", chart="Turns of sessions")
+    (said,) = [one.value for one in page.subheader if "One K" in one.value]
+    assert "One K fits all turns at 4 at once" in said
+    assert charts(page) == 1
+    (rows,) = [one.value for one in page.dataframe if "turn" in one.value]
+    assert list(rows["turn"]) == ["turn 1", "turn 2", "turn 3"]
+    told = [" ".join(one.value.replace("\\", "").split()) for one in page.caption]
+    assert any("that the prefix cache held, over all turns: 50.0 %" in one for one in told)

@@ -15,7 +15,8 @@ from runners.planning.plan import make_plan
 from runners.planning.study_file import Study
 from runners.surroundings.layout import Layout
 from runners.texts import generators
-from runners.texts.prompts import PromptFiles, prompt_hash, prompt_texts, python_with, value_at
+from runners.texts.conversations import prompt_hashes
+from runners.texts.prompts import PromptFiles, prompt_texts, python_with, value_at
 from tests.runners.conftest import lab_executable
 from warehouse.contract import hash_text
 from warehouse.errors import StudyError
@@ -207,7 +208,7 @@ def test_each_turn_of_a_user_is_a_request_with_the_recorded_answers_before_it(
     assert first == second[:2]
     # What no chat template takes ends the conversation.
     assert other == openais[:1]
-    told = prompt_hash(json.dumps(second), "chat_completions", conversation=True)
+    (told,) = prompt_hashes(json.dumps(second), "chat_completions", "conversation")
     assert told == hash_text(flatten(second) or "")
 
 
@@ -258,7 +259,7 @@ def test_the_kind_of_each_prompt_goes_with_it_to_the_record(
     assert {line["prompt"].partition(" ")[0] == line["category"] for line in lines} == {True}
     kinds = files.of(cell).kinds("chat_completions")
     assert kinds == {
-        prompt_hash(one["prompt"], "chat_completions"): one["category"] for one in lines
+        prompt_hashes(one["prompt"], "chat_completions")[0]: one["category"] for one in lines
     }
     assert {*kinds.values()} == {"coding", "math"}
     # What kind a prompt is changes nothing of what is measured.

@@ -580,6 +580,11 @@ def test_answers_longer_than_the_server_holds_are_a_blocker(
     assert (finding.status, "vLLM refuses each request" in finding.said) == ("blocker", True)
     fits = study_of(target=target, request={"max_tokens": 512})
     assert list(run_check("lengths", situation(fits))) == []
+    talks = {"name": "talks", "generator": {"kind": "code"}, "sessions": {"turns": 3}}
+    long = study_of(target=target, request={"max_tokens": 200}, datasets=[talks])
+    assert (
+        "answers of up to 600 tokens a session" in only(run_check("lengths", situation(long))).said
+    )
 
 
 def test_a_prompt_longer_than_the_model_was_made_for_is_a_blocker_where_no_limit_is_stated(

@@ -9,7 +9,8 @@ import pytest
 
 from ingest.clean import Body, prompt_text
 from runners.planning.study_file import Study
-from runners.texts.prompts import prompt_hash, prompt_sets, write
+from runners.texts.conversations import prompt_hashes
+from runners.texts.prompts import prompt_sets, write
 from warehouse.contract import hash_text, prompt_set_hash
 from warehouse.errors import StudyError
 
@@ -67,13 +68,13 @@ def test_the_hash_of_a_chat_prompt_is_the_one_that_ingest_finds(
     said = prompt if content == "text" else [{"type": "text", "text": prompt}]
     asked = prompt_text(Body(messages=[{"role": "user", "content": said}]))
     assert asked is not None
-    assert prompt_hash(prompt, "chat_completions") == hash_text(asked)
+    assert prompt_hashes(prompt, "chat_completions") == [hash_text(asked)]
 
 
 def test_the_hash_of_a_completion_is_that_of_its_text(given: Callable[..., Study]) -> None:
     found = prompt_sets(given(40, request={"format": "text_completions"}), "asked")["c1"]
     hashes = [hash_text(prompt_text(Body(prompt=p)) or "") for p in found.prompts]
-    assert [prompt_hash(p, "text_completions") for p in found.prompts] == hashes
+    assert [prompt_hashes(p, "text_completions")[0] for p in found.prompts] == hashes
     assert found.hash == prompt_set_hash(list(reversed(hashes)))
 
 

@@ -120,6 +120,25 @@ def test_kept_texts_need_no_dataset(measured: Path, tmp_path: Path) -> None:
     assert len(found.warm_up) == 3
 
 
+def test_kept_sessions_are_asked_again_turn_by_turn(tmp_path: Path) -> None:
+    talks = [{"talk": [f"What is {number}?", "Sure?"]} for number in range(9)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, talks)) + "\n")
+    sessions = {"field": "talk", "sessions": {"turns": 2, "think_time_s": 0.5}}
+    path = tmp_path / "tiny.yaml"
+    path.write_text(yaml.safe_dump(MINIMAL | {"datasets": [DATASETS[0] | sessions]}))
+    kept = drop_of(path, tmp_path / "kept", texts=True)
+    (tmp_path / "rows.jsonl").unlink()
+    original = read_original(kept)
+    cell = plan_again(original, 1, tmp_path)[1][0]
+
+    found = prompts_again(original, cell, Layout(tmp_path / "new", "tiny")).of(cell)
+
+    files = (Layout(tmp_path / "kept", "tiny").prompts("numbers", "c4"), found.path)
+    then, now = ([json.loads(line) for line in file.read_text().splitlines()] for file in files)
+    assert (found.hash, now) == (original.prompts, then)
+    assert {*now[0]} == {"prompt", "turn_0", "turn_1", "requeue_delay_0"}
+
+
 def test_hashes_alone_are_kept_unless_texts_are_asked_for(measured: Path) -> None:
     said = (measured / "prompts.json").read_text()
     assert "Tell me" not in said

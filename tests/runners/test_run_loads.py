@@ -3,12 +3,16 @@
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from draftboard import cli
 from tests.runners.small_study import SmallStudy, small_study
+from warehouse import queries
+from warehouse.filters import Filters
+from warehouse.store import Reader
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]
 RATE = 5.0
@@ -114,3 +118,55 @@ def test_conversations_are_sent_with_the_recorded_answers_and_pair(tmp_path: Pat
     assert json.loads(taken)["rejected"] == [], taken
     compared = json.loads(asked(warehouse, "compare", "--json"))
     assert compared["unmatched"] == []
+
+
+def test_sessions_wait_for_the_servers_own_answers_and_are_told_turn_by_turn(
+    tmp_path: Path,
+) -> None:
+    talks = [[f"What is {number}?", "And then?", f"Sure of {number}?"] for number in range(10)]
+    (tmp_path / "talks.jsonl").write_text("".join(json.dumps({"talk": t}) + "\n" for t in talks))
+    sessions = {"turns": 3, "think_time_s": 0.2}
+    dataset = {"name": "talks", "file": "talks.jsonl", "field": "talk", "sessions": sessions,
+               "prompts_per_level": 8}  # fmt: skip
+    study = small_study(
+        tmp_path, datasets=[dataset], request={"format": "chat_completions", "max_tokens": 8}
+    )
+    done = study.run()
+    assert done.returncode == 0, done.stderr
+
+    for arm in ("baseline", "draft"):
+        cell = study.cell(f"{arm}/tp1/talks/c2-r0")
+        report = json.loads((cell / "guidellm.json").read_bytes())
+        talked: dict[str, list[dict[str, Any]]] = {}
+        for one in report["benchmarks"][0]["requests"]["successful"]:
+            talked.setdefault(one["info"]["conversation_id"], []).append(one)
+        assert len(talked) == 8
+        for turns in talked.values():
+            turns.sort(key=lambda one: one["info"]["turn_index"])
+            sent = [json.loads(one["request_args"])["body"]["messages"] for one in turns]
+            assert [len(one) for one in sent] == [1, 3, 5]
+            for before, after in pairwise(range(3)):
+                own = {"role": "assistant", "content": turns[before]["output"]}
+                assert sent[after] == [*sent[before], own, sent[after][-1]]
+                times = [turns[at]["info"]["timings"] for at in (before, after)]
+                assert times[1]["request_start"] - times[0]["request_end"] >= 0.2
+        kept = json.loads((cell / "prompts.json").read_text())
+        assert {name for row in kept["prompts"] for name in row} == {
+            "hash", "requeue_delay_0", "requeue_delay_1",
+        }  # fmt: skip
+
+    warehouse = tmp_path / "warehouse"
+    taken = asked(warehouse, "ingest", str(study.results), "--json")
+    assert json.loads(taken)["rejected"] == [], taken
+    assert json.loads(asked(warehouse, "compare", "--json"))["unmatched"] == []
+    (setting,) = json.loads(asked(warehouse, "compare", "--by", "turn", "--json"))["settings"]
+    assert [(one["kind"], one["requests"]) for one in setting["loads"][0]["arms"]] == [
+        ("turn 1", 8), ("turn 2", 8), ("turn 3", 8),
+    ]  # fmt: skip
+    # What ingest found in the report is what the runner asked for.
+    record = study.record(cell)
+    alone = tmp_path / "alone"
+    asked(alone, "ingest", str(cell / "guidellm.json"))
+    with Reader(alone) as reader:
+        (found,) = queries.cells(reader, Filters()).column("prompt_set_hash").to_pylist()
+    assert found == record["prompt_set_hash"]

@@ -85,6 +85,24 @@ def test_a_conversation_warms_up_as_one(study_of: StudyOf, tmp_path: Path, serve
     study = study_of(datasets=data, concurrency=[1])
     cell = make_plan(study).cells[0]
 
-    warm_up(url, study, cell, PromptFile(tmp_path / "none", "", (json.dumps(talk),), True))
+    warm_up(
+        url, study, cell, PromptFile(tmp_path / "none", "", (json.dumps(talk),), "conversation")
+    )
     begun = [body["messages"][0]["content"].partition(":")[0] for body in heard]
     assert begun == [f"talks c1 {number}" for number in range(4)]
+
+
+def test_a_session_warms_up_as_one_request_as_long_as_its_users_words(
+    study_of: StudyOf, tmp_path: Path, server: Heard
+) -> None:
+    url, heard = server
+    said = ["Tell me of the sea, and do it at length.", "And of the shore?"]
+    text = json.dumps([{"role": "user", "content": one} for one in said])
+    data = [{"name": "talks", "file": "t.jsonl", "sessions": {"turns": 2}}]
+    study = study_of(datasets=data, concurrency=[1])
+
+    warm_up(
+        url, study, make_plan(study).cells[0], PromptFile(tmp_path / "none", "", (text,), "session")
+    )
+    assert {len(body["messages"]) for body in heard} == {1}
+    assert {len(body["messages"][0]["content"]) for body in heard} == {len(" ".join(said))}

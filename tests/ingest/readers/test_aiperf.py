@@ -163,6 +163,16 @@ def test_the_histogram_of_its_drafts_becomes_acceptance(tmp_path: Path) -> None:
     assert accepted.by_position == (0.6, 0.3, 0.1)
 
 
+def test_turns_of_its_sessions_are_kept_and_single_prompts_have_none(tmp_path: Path) -> None:
+    assert {*cell(REAL / SUMMARY).requests.column("turn").to_pylist()} == {None}
+    lines = rows()
+    for number, line in enumerate(lines):
+        line["metadata"]["turn_index"] = number % 2
+    found = cell(put(tmp_path, said(), lines))
+    assert sorted(found.requests.column("turn").to_pylist()) == [1] * 12 + [2] * 12
+    assert ("ttft_later_turns", "p50") in values(found, "canonical")
+
+
 def test_the_histogram_of_each_request_is_kept_with_it(tmp_path: Path) -> None:
     lines = rows()
     lines[1]["spec_decode_acceptance"] = {

@@ -13,6 +13,7 @@ select
     request.drafts,
     request.draft_tokens,
     request.accepted_tokens,
+    request.ttft,
     request.itl,
     request.tpot
 from read_parquet($files::varchar[]) as request
