@@ -299,8 +299,9 @@ def break_even(found: BreakEven, here: PaysFrom, note: str) -> Chart:
         .encode(x=x, y=y, stroke=colour(rows, "stroke"), tooltip=tips),
     ]  # fmt: skip
     names = (
-        f"From how many tokens a step on it pays{note}",
-        f"{found.place.dataset}, K = {here.k}; shaded: {BAND}; points: what real drafts yield",
+        f"Where it pays{note}",
+        f"tokens a step; {found.place.dataset}, K = {here.k}; shaded: {BAND}; points: what real drafts "
+        "yield",
     )
     return alt.layer(*(layers if len(there) else layers[:3] + layers[4:])).properties(
         title=title(*names), height=HEIGHT + 60
