@@ -93,9 +93,11 @@ def test_what_a_chat_has_around_a_prompt_counts_too(given: Callable[..., Study])
 
 def test_a_level_that_goes_leaves_the_others_their_prompts(given: Callable[..., Study]) -> None:
     every = prompt_sets(given(prompt_tokens=[40]), "asked-40t")
-    kept = {"c1": every["c1"].prompts}
-    alone = prompt_sets(given({"concurrency": [1]}, prompt_tokens=[40]), "asked-40t", kept)
-    assert alone["c1"].hash == every["c1"].hash
+    for at_once in (1, 4):
+        name = f"c{at_once}"
+        fewer = given({"concurrency": [at_once]}, prompt_tokens=[40])
+        alone = prompt_sets(fewer, "asked-40t", {name: every[name].prompts})
+        assert alone[name].hash == every[name].hash
 
 
 @pytest.mark.parametrize(
