@@ -229,7 +229,9 @@ def _reach(arm: str, contexts: Sequence[PromptContext]) -> ArmReach:
 
 
 def _sentence(found: SubjectContexts) -> str:
-    on = f"{words.at_load(found.one.operating)}, on {found.one.traffic.name}"
+    alike = len({round(one.share, 6) for one in found.contexts}) == 1
+    mix = "equal shares of all lengths" if alike else found.one.traffic.name
+    on = f"{words.at_load(found.one.operating)}, on {mix}"
     if found.servers == "one":
         most = percent(EQUIVALENCE, sign=False)
         return f"One server suffices {on}: {_with(found.arm)}, nothing else is better by more than {most} at any length."
