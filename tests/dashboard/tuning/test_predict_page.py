@@ -92,12 +92,12 @@ def test_the_page_predicts_what_the_command_predicts(tuned_warehouse: Path) -> N
 
 
 def test_prompts_and_acceptance_can_be_others(tuned_warehouse: Path) -> None:
-    asked = ("--k", "2", "--concurrency", "16", "--prompt-tokens", "600", "--output-tokens", "300")
+    asked = ("--k", "2", "--concurrency", "16", "--prompt-tokens", "500", "--output-tokens", "300")
     found = told(tuned_warehouse, *asked, "--acceptance-rate", "0.9")["forecasts"]
     (expected,) = [forecast for forecast in found if forecast["dataset"] == "chat"]
 
     page = opened("predict", 
-        whatif_dataset="chat", k="2", load="16", prompt="600", output="300", own_rate="true",
+        whatif_dataset="chat", k="2", load="16", prompt="500", output="300", own_rate="true",
         rate="0.9", **NUMBERS,
     )  # fmt: skip
 
