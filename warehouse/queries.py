@@ -207,8 +207,7 @@ def kinds(
         ) from error
     if not files:
         return pa.schema([REQUEST_SCHEMA.field(name) for name in names]).empty_table()
-    query = "kinds" if by == "category" else "turns"
-    return reader.query(query, files=files, cell_ids=list(cell_ids))
+    return reader.query("kinds", files=files, cell_ids=list(cell_ids), by=by)
 
 
 def request_distribution(reader: Reader, cell_id: str, metric: str) -> pa.Table:

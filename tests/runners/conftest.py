@@ -9,10 +9,21 @@ from pathlib import Path
 import pytest
 import yaml
 
+from runners.executors import PROGRAM
 from runners.planning.study_file import Study, read_study
 
 ROOT = Path(__file__).parents[2]
 LAB = ROOT / ".lab"
+
+
+def told(warehouse: Path, *words: str) -> str:
+    """What a command of ours prints that works on that warehouse."""
+    done = subprocess.run(
+        [*PROGRAM, *words], capture_output=True, text=True, cwd=ROOT, check=False,
+        env=os.environ | {"DRAFTBOARD_WAREHOUSE": str(warehouse)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
 def lab_executable(name: str, environment: str) -> Path:

@@ -1,17 +1,14 @@
 """Several kinds of prompts in one run, nothing faked: each is accepted as in a run of its own."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from runners.executors import PROGRAM
 from runners.texts import generators
-from tests.runners.conftest import ROOT, lab_executable
+from tests.runners.conftest import lab_executable, told
 from tests.runners.test_run_vllm import study
 from warehouse import queries
 from warehouse.filters import Filters
@@ -45,15 +42,6 @@ def mixed(folder: Path) -> Path:
     path = folder / "study.yaml"
     path.write_text(yaml.safe_dump(said))
     return path
-
-
-def told(warehouse: Path, *words: str) -> str:
-    done = subprocess.run(
-        [*PROGRAM, *words], capture_output=True, text=True, cwd=ROOT, check=False,
-        env=os.environ | {"DRAFTBOARD_WAREHOUSE": str(warehouse)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
 
 
 def test_a_mixed_run_accepts_of_each_kind_what_a_run_of_that_kind_does(tmp_path: Path) -> None:

@@ -1,15 +1,12 @@
 """Sessions on the lab, nothing faked: later turns find in the prefix cache what was said before, and wait less for it."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runners.executors import PROGRAM
-from tests.runners.conftest import ROOT, lab_executable
+from tests.runners.conftest import ROOT, lab_executable, told
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -17,15 +14,6 @@ from warehouse.store import Reader
 pytestmark = pytest.mark.long
 STUDY = ROOT / "studies" / "lab-sessions.yaml"
 NAMES = ("ttft_first_turn", "ttft_later_turns", "prefix_cache_hit_rate")
-
-
-def told(warehouse: Path, *words: str) -> str:
-    done = subprocess.run(
-        [*PROGRAM, *words], capture_output=True, text=True, cwd=ROOT, check=False,
-        env=os.environ | {"DRAFTBOARD_WAREHOUSE": str(warehouse)},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
 
 
 def test_later_turns_find_what_was_said_before_in_the_prefix_cache(tmp_path: Path) -> None:

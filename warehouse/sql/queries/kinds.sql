@@ -1,13 +1,14 @@
--- One row per completed request in the measured window of the cells asked for: its kind of prompt, what was drafted
--- for it, how fast it was.
--- Parameters: $files, $cell_ids.
+-- One row per completed request in the measured window of the cells asked for: its kind of prompt (or its turn of
+-- a session), what was drafted for it, how fast it was.
+-- Parameters: $files, all with the column $by (category or turn), $cell_ids.
 with asked as (
     select distinct unnest($cell_ids::varchar[]) as cell_id
 )
 
 select
     request.cell_id::varchar as cell_id,
-    request.category,
+    case $by when 'turn' then 'turn ' else '' end
+        || columns(lambda name: name = $by)::varchar as category,
     request.prompt_hash,
     request.output_tokens,
     request.drafts,
