@@ -5,6 +5,7 @@ from functools import partial
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from analysis.prediction.reach import DECODE_CAPS
 from answers.predict import values as book
@@ -148,6 +149,12 @@ def _measured(
         hidden = offer.why_hidden(name) if name is not None and family is None else None
         top.header(plain(hidden or _GONE))
         return
+    _forecast(shelf, filters, family, dataset, top)
+
+
+def _forecast(
+    shelf: Shelf, filters: Filters, family: DraftFamily, dataset: str, top: DeltaGenerator
+) -> None:
     place = ForecastPlace(filters, family.system, family.family, dataset)
     given = _controls(_known(shelf, place).offer)
     with st.spinner("Predicting each measured point from the others"):
@@ -172,7 +179,8 @@ def _measured(
         "Dotted rules: where measuring ends; dashed beyond them. Diamond: your question."
     )
     drafts = acceptance_of_family(ask(shelf, accepted, filters), family)
-    charts_menu("predict", titled([*drawings, *([_draft(drafts, family, note)] if drafts else [])]))
+    of_drafts = [_draft(drafts, family, note)] if drafts else []
+    charts_menu("predict", titled([*drawings, *of_drafts]))
     fold("In numbers", "fold_numbers", lambda: _text(numbers(forecasts), "rows", _MODEL))
     fold("How good must a draft be?", "fold_break_even",
          partial(_break_even, shelf, place, given, note))  # fmt: skip

@@ -316,16 +316,13 @@ class Dataset(StudyPart):
     def parts(self, prompt_tokens: Sequence[int] = ()) -> tuple["Dataset", ...]:
         """Return the datasets that are measured: this one, or one for each category and length.
         ``prompt_tokens``: the study's lengths, where the dataset has none of its own."""
-        lengths = self.prompt_tokens or prompt_tokens
-        return (
-            tuple(
-                part.model_copy(
-                    update={"name": f"{part.name}-{tokens}t", "prompt_tokens": [tokens]}
-                )
-                for part in self._by_kind()
-                for tokens in lengths
-            )
-            or self._by_kind()
+        parts, lengths = self._by_kind(), self.prompt_tokens or prompt_tokens
+        if not lengths:
+            return parts
+        return tuple(
+            part.model_copy(update={"name": f"{part.name}-{tokens}t", "prompt_tokens": [tokens]})
+            for part in parts
+            for tokens in lengths
         )
 
     def _by_kind(self) -> tuple["Dataset", ...]:

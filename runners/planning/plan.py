@@ -464,10 +464,8 @@ def _too_long(plan: Plan) -> Iterator[str]:
     stated = (study.engine_arguments(one).get("max-model-len") for one in study.variants)
     held = min(filter(None, map(token_count, stated)), default=inf)
     for dataset in study.measured_on:
-        answer, prompt = (
-            dataset.max_tokens or study.request.max_tokens or 1,
-            sum(dataset.prompt_tokens),
-        )
+        answer = dataset.max_tokens or study.request.max_tokens or 1
+        prompt = sum(dataset.prompt_tokens)
         if prompt and prompt + answer > held:
             yield (
                 f"{dataset.name}: a prompt of {prompt:,} tokens and an answer of up to {answer:,} do not fit "
