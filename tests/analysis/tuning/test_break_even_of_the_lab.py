@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from analysis.prediction.reach import Question
 from analysis.prediction.rows import Points, Positions
 from analysis.prediction.whatif import build
 from answers.predict.break_even import PaysFrom, Verdict
@@ -91,7 +92,8 @@ def asked(run: str) -> list[Asked]:
     plain = of_arm["baseline"].set_index(["dataset", "concurrency"])["output_throughput"]
     found = []
     for (dataset, k), mine in of_arm["real"].groupby(["dataset", "k"]):
-        bands = build(steps, counted, str(dataset)).break_even(int(k), LOADS)
+        questions = [Question(int(k), load) for load in LOADS]
+        bands = build(steps, counted, str(dataset)).break_even(questions)
         for load, *ends in zip(LOADS, bands.middle, bands.low, bands.high, strict=True):
             (cell,) = mine[mine["concurrency"] == load].itertuples()
             gain = cell.output_throughput / plain[dataset, load] - 1
