@@ -302,9 +302,12 @@ def _only_studies(dates: Filters, cells: pd.DataFrame) -> Filters:
     return replace(dates, study=tuple(sorted(cells["study"].unique())))
 
 
-def deciding_cells(reader: Reader, cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells without those that decide nothing."""
-    return cells[~among(cells["cell_id"], excluded_cells(cells, _flags_of(reader, cells)))]
+def deciding_cells(
+    reader: Reader, cells: pd.DataFrame, barred: frozenset[str] = DECIDES_NOTHING
+) -> pd.DataFrame:
+    """Return the cells without those that decide nothing. ``barred``: the flags that say so."""
+    excluded = excluded_cells(cells, _flags_of(reader, cells), barred)
+    return cells[~among(cells["cell_id"], excluded)]
 
 
 def excluded_cells(

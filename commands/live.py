@@ -111,6 +111,12 @@ def _answered(
 
     with Reader(root) as reader:
         replicas, models = _watch(urls, seconds)
+        counted = (looks[-1].counters for looks in replicas)
+        if len({None if one is None else len(one.by_position) for one in counted}) > 1:
+            raise InvalidInput(
+                "These servers do not all draft as many tokens, so they are no replicas of one; look at those "
+                "that do, by themselves."
+            )
         return held(reader, LiveQuestion(question, models, watched(replicas)))
 
 

@@ -171,7 +171,7 @@ def _question(
             )
         k = own[0] if k is None else k
         concurrency = own[1] if concurrency is None else concurrency
-        told = f"K = {k} at {concurrency} at once; what was not given is what draftboard verdict decides on."
+        told = f"K = {k} at {concurrency} at once; what was not given is that of the arm that draftboard verdict names."
     rate, length = given["acceptance_rate"], given["mean_acceptance_length"]
     if rate is not None and length is not None:
         raise InvalidInput("--acceptance-rate and --mean-acceptance-length say the same; give one.")

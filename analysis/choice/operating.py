@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
+from math import inf, isclose
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from warehouse.loads import Axis, Load
 #: What may be written.
 EXAMPLES = "16 (requests at once), 16/s, or shares of the output tokens such as 1=0.2,8=0.5,64=0.3"
 _RATE = "/s"
+#: A load is written with six digits.
+_WRITTEN = 1e-5
 
 
 @dataclass(frozen=True)
@@ -133,10 +135,15 @@ def spot_of(judged: Judged, asked: Wish | None) -> Spot:
     kind, name = (
         (like.kind, like.name) if alike else ("constant" if asked.rate else "concurrency", None)
     )
-    by_value = {judged.loads[at].value: at for at in reversed(measured) if alike}
-    missing = tuple(Load(kind, value, name) for value, _ in asked.shares if value not in by_value)
+    places = {
+        value: next((at for at in measured if alike and is_load(judged.loads[at], value)), None)
+        for value, _ in asked.shares
+    }
+    missing = tuple(Load(kind, value, name) for value, at in places.items() if at is None)
     if not missing:
-        shares = tuple((by_value[value], share) for value, share in asked.shares)
+        shares = tuple(
+            (at, share) for value, share in asked.shares if (at := places[value]) is not None
+        )
         return Spot(_named(judged, shares), shares)
     everyone = range(len(judged.gains))
     value = asked.value if alike else None
@@ -146,6 +153,12 @@ def spot_of(judged: Judged, asked: Wish | None) -> Spot:
         measured, key=lambda at: abs(np.log((judged.loads[at].value or 1.0) / asked.shares[-1][0]))
     )
     return Spot(judged.loads[nearest], ((nearest, 1.0),), unknown=True, missing=missing)
+
+
+def is_load(load: Load, value: float) -> bool:
+    """Return whether a load is the one that a reader writes: of a rate such as 3.348912307 nobody writes
+    more digits than are shown."""
+    return load.value is not None and isclose(load.value, value, rel_tol=_WRITTEN)
 
 
 def _named(judged: Judged, shares: tuple[tuple[int, float], ...]) -> Load:

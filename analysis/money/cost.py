@@ -317,12 +317,13 @@ def worse_from(
     arm: Sequence[tuple[float, float]],
 ) -> int | None:
     """Return the number of requests at once from which the baseline, which has room for ``fit[0]`` of them,
-    makes more than an arm that queues all beyond ``fit[1]`` and makes what it makes there; None where it
-    never does while it has room, or where nothing tells. Measurements as in ``at_once``."""
+    makes more than an arm that queues all beyond ``fit[1]`` and makes what it makes there: ``fit[1]`` where it
+    does before any has to wait; None where it never does while it has room, or where nothing tells.
+    Measurements as in ``at_once``."""
     most = at_once(fit[1], arm)
     if most is None:
         return None
-    for load in range(fit[1] + 1, fit[0] + 1):
+    for load in range(fit[1], fit[0] + 1):
         served = at_once(load, baseline)
         if served is not None and served > most:
             return load

@@ -304,26 +304,28 @@ class Model:
         fits = zip(self.scales, (self.step_time, self.first_token, self.pace), strict=True)
         return Times(*(scale.of(fit.at(rows, noise).spread()) for scale, fit in fits))
 
-    def break_even(self, k: int, loads: Sequence[int]) -> Bands:
-        """Return the tokens of a step at which K just matches the baseline's throughput, at each
-        load, with what the times of both arms' requests leave open; NaN where no number would do.
+    def break_even(self, questions: Sequence[Question]) -> Bands:
+        """Return the tokens of a step at which each question's K just matches the baseline's throughput, with
+        what the times of both arms' requests leave open; NaN where no number would do.
 
         With R for the time of a request and ₀ for the baseline, L* = T·(O - 1) / (R₀ - TTFT): the
         first token waits however much is accepted. The doubt about R is all of it one about the
         share of R that L shortens. A step takes in more prompts the more it yields, so T is that of
         steps that yield L*. Raises InvalidInput where it cannot be said."""
-        questions = [Question(each, load, 1.0) for each in (k, 0) for load in loads]
-        for question in reversed(questions):
+        k = np.array([float(question.k) for question in questions])
+        both = [*questions, *(replace(question, k=0) for question in questions)]
+        for question in reversed(both):
             why = (*self.reach.warnings(question), self.why_no_band(question))[0]
             if why is not None:
                 raise InvalidInput(f"{_CANNOT} {why}")
         if self.reach.k.values < ARMS:
             raise InvalidInput(
                 f"{_CANNOT} {ARMS} draft lengths K of one draft tell what its steps cost, and "
-                f"{self.reach.k.values} was measured; measure more of them, with acceptance set by hand "
-                "(synthetic_acceptance_rates) or as it is."
+                f"{self.reach.k.values} {'was' if self.reach.k.values == 1 else 'were'} measured; measure more "
+                "of them, with acceptance set by hand (synthetic_acceptance_rates) or as it is."
             )
-        (rows, asked), many = self._asked(questions), len(loads)
+        stated = [replace(question, mean_length=1.0) for question in both]
+        (rows, asked), many = self._asked(stated), len(questions)
         for _ in range(_REFINED):
             times = self._times(rows, _LEFT)
             found = timing(times, rows, asked)
@@ -331,7 +333,8 @@ class Model:
             first = found.ttft.middle[:many] / 1000
             room = np.where(plain > first, plain - first, np.nan)
             length = (drafted - first) / room
-            yields = np.append(np.nan_to_num(length, nan=k + 1).clip(1, k + 1), np.ones(many))
+            yields = np.where(np.isnan(length), k + 1, length).clip(1, k + 1)
+            yields = np.append(yields, np.ones(many))
             rows = replace(rows, length=yields)
         (down, under), (up, over) = (
             each.reshape(2, many) * plain / room
@@ -459,20 +462,6 @@ class Forecast:
             return None
         before, now = getattr(self.baseline, metric), getattr(self.prediction, metric)
         return improvement(before, now, METRICS[metric].better)
-
-    @property
-    def break_even_length(self) -> float | None:
-        """The mean acceptance length at which this K would just match the baseline's throughput.
-
-        Steps and first tokens take the time that they are predicted to take, whatever is accepted:
-        T / L* = ITL₀ + (TTFT₀ - TTFT) / (O - 1), with ₀ for the baseline. None without a baseline,
-        for K = 0, and where no length would do.
-        """
-        if self.baseline is None or self.prediction.question.k == 0:
-            return None
-        gaps = (self.prediction.request_latency * 1000 - self.prediction.ttft) / self.prediction.itl
-        room = self.baseline.itl + (self.baseline.ttft - self.prediction.ttft) / max(gaps, 1.0)
-        return self.prediction.step / room if room > 0 else None
 
 
 def forecast(model: Model, question: Question) -> Forecast:

@@ -1,8 +1,9 @@
 """What speculation gives each kind of prompt that one load mixes, or each turn of its sessions, arm by arm, and whether
 one K fits all of them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import pandas as pd
@@ -23,8 +24,9 @@ from analysis.evidence.kinds import (
     speeds,
     token_shares,
 )
-from analysis.evidence.words import EQUIVALENCE, GAIN, Word
-from analysis.frames import plain, records
+from analysis.evidence.words import EQUIVALENCE, GAIN, LOSS, Word
+from analysis.frames import listed, plain, records
+from analysis.matching.names import arm_names
 from answers.compare.answer import compare_on
 from answers.compare.values import (
     CAPPED,
@@ -158,6 +160,8 @@ _NO_COUNTS = (
 )
 _FEW_PROMPTS = f"fewer than {LEAST} prompts tell it"
 _FEW_REQUESTS = f"fewer than {LEAST} requests in a launch, of the arm or of the reference, tell it"
+#: An arm that may wait so much less (ratio) was hardly measured: the figure says nothing.
+_VAGUE = 0.5
 #: What every face says beside the numbers.
 HOW: dict[By, str] = {
     "category": "One server serves all kinds at once, so how fast a kind is, is the time between tokens of its own "
@@ -203,8 +207,15 @@ class _Kinds:
         at = ["setting", "load"]
         sides = [met[[*at, side]].set_axis([*at, "cell_id"], axis=1) for side in MET[-2:]]
         shares = token_shares(requests, pd.concat(sides))
-        self._one = one_for_all(levels, shares.dropna(subset=["category"]))
-        rivals = gains(known.found, against_one(met, self._one), measured, cells, SPEEDS[:1])
+        self._breaks = {
+            (setting, arm.arm_id)
+            for setting, arms in known.broken.items()
+            for arm in arms
+            if arm.settled
+        }
+        self._one = one_for_all(self._sound(levels), shares.dropna(subset=["category"]))
+        others = against_one(self._sound(met), self._one)
+        rivals = gains(known.found, others, measured, cells, SPEEDS[:1])
         self._gains = {
             (r["setting"], r["load"], r["arm_id"], r["category"], r["metric"]): r
             for r in records(levels)
@@ -217,6 +228,11 @@ class _Kinds:
         hits = pairs[(pairs["metric"] == "prefix_cache_hit_rate") & (pairs["load"] >= 0)]
         held = hits.groupby([*at, "arm_id"])[["baseline", "speculative"]].mean()
         self._hits = {key: row for key, *row in held.itertuples(name=None)}
+
+    def _sound(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows of arms whose answers are not settled to break: the others are no candidates."""
+        places = listed(rows, "setting", "arm_id")
+        return rows.loc[[place not in self._breaks for place in places]]
 
     def settings(self, shown: Sequence[ComparedSetting]) -> Iterator[KindsOfSetting]:
         """Yield the settings that are shown and of which a kind is known."""
@@ -269,18 +285,35 @@ class _Kinds:
             _FEW_REQUESTS if itl is None else None,
         )  # fmt: skip
 
-    def _name(self, setting: int, arm: int) -> str:
-        if arm == PLAIN:
-            return self._reference
-        return str(self._known.found.keys["arm_label"].loc[(setting, arm)])
+    @cached_property
+    def _names(self) -> dict[Any, str]:
+        keys = self._known.found.keys
+        first = keys[~keys.index.get_level_values("arm_id").duplicated()].droplevel("setting")
+        names: dict[Any, str] = arm_names(first).to_dict()
+        return names | {PLAIN: self._reference}
+
+    def _beside(
+        self, at: tuple[int, int], one: int | None, kinds: Sequence[str], broken: Iterable[int]
+    ) -> Iterator[str]:
+        """Yield which arms are no candidates, and which turns wait longer for their first token with the best arm."""
+        out = sorted(self._names[arm] for arm in broken)
+        if out:
+            yield f"No candidate, since its answers break: {named(out)}."
+        first = {kind: self._gains.get((*at, one, kind, "ttft"), {}).get("word") for kind in kinds}
+        later = [kind for kind, word in first.items() if word == LOSS]
+        if later and one is not None:
+            yield f"The first token of {named(later)} comes later with {self._names[one]} than with {self._reference}."
 
     def _fit(self, at: tuple[int, int], load: Load | None, kinds: Sequence[str]) -> OneForAll:
         """Say whether the arm that is best over all kinds is, for each of them, as good as any other."""
         rows = sorted(self._rivals.get(at, []), key=lambda row: -row["improvement"])
-        rows = [row | {"name": self._name(at[0], row["arm_id"])} for row in rows]
+        rows = [row | {"name": self._names[row["arm_id"]]} for row in rows]
         where, one = load_name(load), self._one.get(at)
         noun, every = ("", "kinds") if self._by == "category" else ("turns ", "turns")
-        name = None if one is None else self._name(at[0], one)
+        name = None if one is None else self._names[one]
+        arms = {row["arm_id"] for row in self._counts[at]}
+        sound = {arm for arm in arms if (at[0], arm) not in self._breaks}
+        end = " ".join([".", *self._beside(at, one, kinds, arms - sound)])
         better: dict[str, dict[str, Any]] = {}
         for row in rows:
             if row["word"] == GAIN and row["improvement"] > EQUIVALENCE:
@@ -291,17 +324,21 @@ class _Kinds:
                 f"({directed(row['low'], row['high'], better=True)})"
                 for kind, row in better.items()
             ]  # fmt: skip
-            sentence = f"One K does not fit all {noun}at {where}: {named(told)} than with {name}, the best over all {every}."
+            sentence = f"One K does not fit all {noun}at {where}: {named(told)} than with {name}, the best over all {every}{end}"
             return OneForAll("no", name, sentence)
-        why = _why_open(rows, kinds, f"{name}, the best over all {every}")
+        held = {(row["arm_id"], row["category"]) for row in rows}
+        lacking = [k for k in kinds if {(arm, k) for arm in {*sound, PLAIN} - {one}} - held]
+        why: str | None = "the answers of every arm break"
+        if sound:
+            why = _why_open(rows, kinds, lacking, f"{name}, the best over all {every}")
         if why is not None:
-            sentence = f"Whether one K fits all {noun}at {where} is unknown: {why}."
+            sentence = f"Whether one K fits all {noun}at {where} is unknown: {why}{end}"
             return OneForAll("unknown", name, sentence)
         most = percent(EQUIVALENCE, sign=False)
         return OneForAll(
             "yes", name,
             f"One K fits all {noun}at {where}: with {name} no {_NOUN[self._by]} waits more than {most} longer between "
-            "tokens than with any other arm.",
+            f"tokens than with any other arm{end}",
         )  # fmt: skip
 
 
@@ -319,25 +356,27 @@ def _gain(row: dict[str, Any] | None) -> KindGain | None:
     return KindGain(row["improvement"], low, high, least, most, row["word"], int(row["launches"]))
 
 
-def _why_open(rows: Sequence[dict[str, Any]], kinds: Sequence[str], best: str) -> str | None:
+def _why_open(
+    rows: Sequence[dict[str, Any]], kinds: Sequence[str], lacking: Sequence[str], best: str
+) -> str | None:
     """Return why no arm is known to fit all; None where the best over all does. ``rows``: what the others do
-    against it."""
+    against it; ``lacking``: kinds of which one of them was not compared."""
     if len(kinds) < 2:
-        return "all prompts are of one kind"
-    lacking = [kind for kind in kinds if kind not in {row["category"] for row in rows}]
+        return f"all requests are of {named([*kinds])}"
     if lacking:
-        return f"of {named(lacking)} {_FEW_REQUESTS}"
+        return f"of {named([*lacking])} {_FEW_REQUESTS}"
     if any(plain(row["adjusted_high"]) is None for row in rows):
         return "an arm has one launch, and what one launch says of another is not known"
     if not all(row["independent"] for row in rows):
         return CAPPED.rstrip(".")
     most = max(rows, key=lambda row: row["adjusted_high"])
-    if most["adjusted_high"] <= EQUIVALENCE:
+    size = most["adjusted_high"]
+    if size <= EQUIVALENCE:
         return None
-    return (
-        f"{most['category']} may wait up to {percent(most['adjusted_high'], sign=False)} less with {most['name']} than "
-        f"with {best}"
-    )
+    than = f"less with {most['name']} than with {best}"
+    if size > _VAGUE:
+        return f"{most['category']} may wait {than}, and {most['launches']:.0f} launches do not tell by how much"
+    return f"{most['category']} may wait up to {percent(size, sign=False)} {than}"
 
 
 # --- As JSON, and as lines of text.

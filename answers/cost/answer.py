@@ -26,7 +26,6 @@ from answers.cost.values import (
     SavedAmount,
     Terms,
 )
-from answers.decide.overview import system
 from answers.decide.values import ArmAtLoad, Decision, Decisions
 from answers.wording import UNKNOWN, known
 from warehouse import queries
@@ -87,7 +86,7 @@ def with_energy(reader: Reader, costs: Costs) -> Costs:
     by_cell = dict(_used(reader, Filters(model=tuple(models)), wanted)) if wanted else {}
     used = [tuple(_pooled(by_cell, ids) for ids in pair) for pair in cells]
     # The baseline of one subject and load is one, whatever is compared with it.
-    places = [(system(row.decision.subject), row.load) for row in costs.rows]
+    places = [(row.decision.subject, row.load) for row in costs.rows]
     arms = [
         ((*place, BASELINE), (*place, row.arm))
         for place, row in zip(places, costs.rows, strict=True)
@@ -254,7 +253,8 @@ def _room(
     baseline, arm = ([(one[0], one[side]) for one in whole] for side in (1, 2))
     made = money.at_once(fit[0], baseline), money.at_once(fit[1], arm)
     if made[0] is None or made[1] is None:
-        where = "nowhere" if not whole else f"up to {whole[-1][0]:,.0f} at once"
+        ends = dict.fromkeys(f"{one[0]:,.0f}" for one in (whole[:1] + whole[-1:]))
+        where = f"at {' to '.join(ends)} at once" if whole else "nowhere"
         return replace(found, why_unknown=f"throughput was measured {where}")
     usd = (
         None

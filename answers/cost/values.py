@@ -60,7 +60,8 @@ class CacheRoom:
     requests of ``request_tokens`` (prompt and answer) at once: ``fit``, computed. ``throughput``: output tokens/s
     of the baseline with ``fit[0]`` at once and of the arm with ``fit[1]``, between measured loads, and
     ``usd_per_million`` of these; ``worse_from``: the requests at once from which the baseline makes more,
-    since the arm queues; None: it never does, or, with ``why_unknown``, nothing tells."""
+    since the arm queues (``fit[1]``: before it does); None: it never does, or, with ``why_unknown``, nothing
+    tells."""
 
     tokens: tuple[float, float]
     request_tokens: float

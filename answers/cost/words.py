@@ -69,7 +69,7 @@ def missing(decision: Decision) -> str | None:
             "measured, so no cost of output tokens can be said."
         )
     if not level.drafts:
-        nothing = f"{_at(decision)} drafting nothing is best, so nothing is saved."
+        nothing = f"{_at(decision)} nothing is drafted, so nothing is saved."
         return f"{nothing} {left_on(level.difference)}".strip()
     if decision.saving is None:
         return (
@@ -411,6 +411,8 @@ def room(arm: str, memory: CacheRoom) -> str:
         return f"{text}none fits either."
     if fit[0] == fit[1]:
         return f"{text}none has to wait for it."
+    if fit[1] == 0:
+        return f"{text}it serves none of them."
     if memory.why_unknown is not None or memory.throughput is None:
         return (
             f"{text}from {fit[1] + 1:,} on it queues what the baseline would still serve; what that costs is "
@@ -421,7 +423,9 @@ def room(arm: str, memory: CacheRoom) -> str:
     digits = 0 if memory.usd_per_million is None else 3
     figures = f"{ends[1]:,.{digits}f} {unit} with it, {ends[0]:,.{digits}f} without, with {fit[0]:,} at once"
     if memory.worse_from is None:
-        return f"{text}from {fit[1] + 1:,} on it queues, and pays all the same ({figures}; between measured loads)."
+        return f"{text}from {fit[1] + 1:,} on it queues, and makes more all the same ({figures}; between measured loads)."
+    if memory.worse_from <= fit[1]:
+        return f"{text}it makes less before any has to wait ({figures}; between measured loads)."
     return (
         f"{text}from {memory.worse_from:,} at once queueing costs more than the draft saves ({figures}; between "
         "measured loads)."

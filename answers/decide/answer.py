@@ -87,12 +87,20 @@ def decide_on(
 ) -> Decisions:
     """Decide as ``decide`` does, on results that were read already. ``running``: what is served now, which
     the decisions are held against, with what its drafts yield where that is told."""
+    return judged_on(known, question, running).decisions()
+
+
+def judged_on(
+    known: Ground, question: DecideQuestion, running: RunningServer | None = None
+) -> "Deciding":
+    """Judge all that is asked about, once for every mix and load that is decided on then. ``running``: as in
+    ``decide_on``."""
     slo = None if question.slo is None else parse(question.slo)
     asked = {int(setting) for setting in known.shown_pairs["setting"].unique()}
-    systems = _systems(known.found)[1]
-    wanted = {systems[one] for one in asked}
+    looked = _LookedUp(known.found)
+    wanted = {looked.systems[one] for one in asked}
     # The others cost time and say nothing of what is asked.
-    settings = frozenset(one for one, number in systems.items() if number in wanted)
+    settings = frozenset(one for one, number in looked.systems.items() if number in wanted)
     found, sure = only(settings, known.found, known.sure)
     arms = frozenset(question.filters.arm) - {"baseline"}
     terms = JudgingTerms(question.objective == "latency", slo, arms)
@@ -100,17 +108,7 @@ def decide_on(
     judged = {setting: _as_measured(known, setting, one) for setting, one in every.items()}
     if running is not None and running.lengths:
         judged = {at: one.yielding(running.family, running.lengths) for at, one in judged.items()}
-    deciding = _Deciding(known, question, judged, slo, wish(question.load), running)
-    shown = sorted(asked & set(judged))
-    single = [one for setting in shown for one in deciding.on_dataset(setting)]
-    blends = list(deciding.on_mixes(shown))
-    if not single:
-        return Decisions((), _why_none(known, asked))
-    order = list(dict.fromkeys(system(one.subject) for one in single))
-    # The sort is stable: a mix stands before the datasets of its own subject.
-    return Decisions(
-        tuple(sorted((*blends, *single), key=lambda one: order.index(system(one.subject))))
-    )
+    return Deciding(known, question, judged, slo, wish(question.load), looked, running)
 
 
 def _as_measured(known: Ground, setting: int, judged: Judged) -> Judged:
@@ -143,7 +141,46 @@ def _why_none(known: Ground, asked: set[int]) -> str:
 
 
 @dataclass(frozen=True)
-class _Deciding:
+class _LookedUp:
+    """What every decision on a comparison looks up."""
+
+    found: Comparison
+
+    @cached_property
+    def systems(self) -> dict[int, int]:
+        keys = _first_keys(self.found)
+        settings = keys.index.get_level_values(0).tolist()
+        return dict(zip(settings, numbered(keys, SYSTEM).tolist(), strict=True))
+
+    @cached_property
+    def datasets(self) -> dict[int, Any]:
+        return dict(zip(self.systems, _first_keys(self.found)["dataset"].tolist(), strict=True))
+
+    @cached_property
+    def speeds(self) -> Speeds:
+        return speeds(self.found)
+
+    @cached_property
+    def pairs(self) -> CellPairs:
+        once = self.found.pairs.drop_duplicates("speculative_id")
+        names = ("setting", "arm_id", "load", "baseline_id", "speculative_id")
+        made: CellPairs = {}
+        for setting, arm, load, old, new in listed(once[once["load"] >= 0], *names):
+            place = (setting, arm, self.found.loads[load])
+            made.setdefault(place, []).append((old, new))
+        return made
+
+    @cached_property
+    def configurations(self) -> dict[int, str]:
+        return configurations(self.found.keys)
+
+
+def _first_keys(comparison: Comparison) -> pd.DataFrame:
+    return comparison.keys[~comparison.keys.index.get_level_values(0).duplicated()]
+
+
+@dataclass(frozen=True)
+class Deciding:
     """A question with what it is answered from: the comparison, the judged settings, the service level,
     the load that the reader speaks about, and what is served now."""
 
@@ -152,7 +189,32 @@ class _Deciding:
     judged: dict[int, Judged]
     slo: Slo | None
     load: Wish | None
+    looked: _LookedUp
     running: RunningServer | None = None
+
+    def decisions(self) -> Decisions:
+        """Return the decisions that the filters show."""
+        asked = {int(setting) for setting in self.known.shown_pairs["setting"].unique()}
+        shown = sorted(asked & set(self.judged))
+        single = [one for setting in shown for one in self.on_dataset(setting)]
+        blends = list(self.on_mixes(shown))
+        if not single:
+            return Decisions((), _why_none(self.known, asked))
+        order = list(dict.fromkeys(system(one.subject) for one in single))
+        # The sort is stable: a mix stands before the datasets of its own subject.
+        return Decisions(
+            tuple(sorted((*blends, *single), key=lambda one: order.index(system(one.subject))))
+        )
+
+    def on_mix(
+        self, setting: int, mix: tuple[tuple[str, float], ...], load: str | float | None,
+        running: RunningServer | None,
+    ) -> Decision | None:  # fmt: skip
+        """Return the decision on another mix of the datasets beside a setting, at another load; None where
+        they share none."""
+        question = replace(self.question, mix=mix, load=load)
+        other = replace(self, question=question, load=wish(load), running=running)
+        return next(other.on_mixes([setting]), None)
 
     def on_dataset(self, setting: int) -> Iterator[Decision]:
         dataset = self._keys(setting).get("dataset")
@@ -162,7 +224,7 @@ class _Deciding:
 
     def on_mixes(self, shown: list[int]) -> Iterator[Decision]:
         mix = self.question.mix
-        for named in _mixes_of(self.known.found, self.judged, shown):
+        for named in _mixes_of(self.looked, self.judged, shown):
             weights = dict(sorted(mix_weights(list(named), mix).items()))
             settings = tuple(named[name] for name in weights)
             # Who filters to some of the datasets asks about these alone.
@@ -186,24 +248,6 @@ class _Deciding:
         for axis in [meant] if meant in there else list(there):
             yield said.LOADS_OF[axis] if len(there) > 1 else "", _of_axis(judged, axis)
 
-    @cached_property
-    def _speeds(self) -> Speeds:
-        return speeds(self.known.found)
-
-    @cached_property
-    def _pairs(self) -> CellPairs:
-        once = self.known.found.pairs.drop_duplicates("speculative_id")
-        names = ("setting", "arm_id", "load", "baseline_id", "speculative_id")
-        made: CellPairs = {}
-        for setting, arm, load, old, new in listed(once[once["load"] >= 0], *names):
-            place = (setting, arm, self.known.found.loads[load])
-            made.setdefault(place, []).append((old, new))
-        return made
-
-    @cached_property
-    def _configurations(self) -> dict[int, str]:
-        return configurations(self.known.found.keys)
-
     def _keys(self, setting: int) -> dict[str, Any]:
         table = self.known.found.keys
         row = table.loc[setting].iloc[0] if setting in table.index else pd.Series(dtype=object)
@@ -217,7 +261,7 @@ class _Deciding:
         ``parts``: the datasets of a mix."""
         made = choice(judged, spot_of(judged, self.load))
         sources = self._sources(settings, judged, traffic)
-        case = DecisionCase(made, settings, self._pairs, self._speeds, sources)
+        case = DecisionCase(made, settings, self.looked.pairs, self.looked.speeds, sources)
         known, keys, operating = self.known, self._keys(settings[0]), case.operating
         # The arm that names the decision: the one taken at the operating load, else the best there.
         column, place = (judged, made.best) if made.column is None else (made.column, made.row)
@@ -230,7 +274,7 @@ class _Deciding:
         lost = tuple(_forgone(parts, made))
         others = dict.fromkeys(doubts(known, case, lost, parts, bool(engines)))
         decision = Decision(
-            subject=subject_of(keys, self._configurations.get(settings[0])), traffic=traffic,
+            subject=subject_of(keys, self.looked.configurations.get(settings[0])), traffic=traffic,
             objective=self.question.objective, answer=answer, arm=operating.arm, method=method,
             num_speculative_tokens=named.k, k_kind="table" if table is not None else k_kind(named),
             table=None if table is None else table.entries, operating=operating, levels=case.levels,
@@ -339,7 +383,10 @@ def _answer(case: DecisionCase, nowhere_worse: float | None) -> DecisionAnswer:
 def _no_arm_gains(made: Choice) -> bool:
     judged, columns = made.column, [0]
     if judged is None:
-        judged, columns = made.judged, [at for at, _ in made.spot.shares] or [made.figures]
+        judged, columns = made.judged, [at for at, _ in made.spot.shares]
+        value = made.spot.load.value or 0.0
+        for place in range(len(judged.gains)) if made.spot.beside else ():
+            columns += neighbours(judged, place, value)
     may = (judged.grounds.open_to & judged.there)[:, columns]
     small = judged.adjusted[1][:, columns] < EQUIVALENCE
     return made.server.arm is None and not bool((may & ~small).any())
@@ -359,11 +406,15 @@ def _beaten(made: Choice, arm: str) -> Iterator[tuple[Load, str | None]]:
     for at in loads if place is not None or arm == BASELINE else ():
         if place is not None and not judged.there[place, at]:
             continue
-        other = judged.better(Server(place, (place,) * len(judged.loads)), at)
+        # Of an arm that may not be taken, whatever its speed, the one is better that is.
+        may = place is None or bool(judged.grounds.open_to[place, at])
+        server = Server(place, (place,) * len(judged.loads))
+        other = judged.better(server, at) if may else taken(judged.grounds, at)
         if other is not None:
             yield judged.loads[at], labels[other]
         else:
             loses = place is not None and judged.words[place, at] in (LOSS, LIKELY_LOSS)
+            loses = loses or not may and bool(judged.baseline[at])
             yield judged.loads[at], BASELINE if loses else None
 
 
@@ -382,23 +433,15 @@ def _saving(operating: MapLevel) -> Saving | None:
 
 
 def _mixes_of(
-    comparison: Comparison, judged: dict[int, Judged], shown: Sequence[int]
+    looked: _LookedUp, judged: dict[int, Judged], shown: Sequence[int]
 ) -> Iterator[dict[str, int]]:
     """Yield dataset -> setting for each model on one hardware that has several datasets with one
     setting each, where one of them is ``shown``."""
-    keys, systems = _systems(comparison)
-    datasets = dict(zip(systems, keys["dataset"].tolist(), strict=True))
-    for number in sorted({systems[one] for one in shown}):
-        parts = [one for one in sorted(judged) if systems[one] == number]
-        named = {d: one for one in parts if isinstance(d := datasets[one], str)}
+    for number in sorted({looked.systems[one] for one in shown}):
+        parts = [one for one in sorted(judged) if looked.systems[one] == number]
+        named = {d: one for one in parts if isinstance(d := looked.datasets[one], str)}
         if len(named) > 1 and len(named) == len(parts):
             yield named
-
-
-def _systems(comparison: Comparison) -> tuple[pd.DataFrame, dict[int, int]]:
-    keys = comparison.keys[~comparison.keys.index.get_level_values(0).duplicated()]
-    settings = keys.index.get_level_values(0).tolist()
-    return keys, dict(zip(settings, numbered(keys, SYSTEM).tolist(), strict=True))
 
 
 def mix_weights(names: Sequence[str], mix: Sequence[tuple[str, float]]) -> dict[str, float]:

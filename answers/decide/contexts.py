@@ -5,8 +5,9 @@ the answer is a split of the traffic.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from math import isfinite, nan
 from statistics import median
@@ -14,12 +15,12 @@ from typing import Any, Literal
 
 from msgspec import to_builtins
 
+from analysis.choice.operating import is_load, wish
 from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
 from analysis.frames import listed as rows_listed
 from analysis.matching.arms import BASELINE
 from analysis.prediction.step_time import LENGTHS_APART
 from answers.decide import answer, tables, values, words
-from answers.ground import Ground
 from answers.wording import UNKNOWN, listed, percent
 from warehouse.store import Reader
 
@@ -95,26 +96,31 @@ def by_context(
     """Return what is known by length of prompt, each decision standing on its whole study, or why nothing is.
     Raises as ``decide``."""
     known, wanted = answer.grounds(reader, question), dict(question.mix)
-    every = answer.decide_on(known, replace(question, mix=()))
-    pairs = known.found.pairs
+    deciding = answer.judged_on(known, replace(question, mix=()))
+    every, pairs = deciding.decisions(), known.found.pairs
     rows = pairs[(pairs["metric"] == "prompt_tokens") & (pairs["statistic"] == "mean")]
     prompts = dict(rows_listed(rows, "baseline_id", "baseline"))
+    setting_of = dict(rows_listed(pairs, "speculative_id", "setting"))
     lengths: dict[values.DecisionSubject, dict[str, float]] = {}
-    # The cells of one dataset ask for its system; of each more another decision would be made.
-    cells: dict[values.DecisionSubject, frozenset[str]] = {}
+    settings: dict[values.DecisionSubject, int] = {}
     for one in every.decisions:
         name, met = one.traffic.dataset, [pair for arm in one.arms for pair in arm.pairs]
         told = [prompts[old] for old, _ in met if old in prompts]
         if told and name is not None and (not wanted or name in wanted):
             lengths.setdefault(one.subject, {})[name] = median(told)
-            cells[one.subject] = frozenset(new for _, new in met)
+            settings[one.subject] = setting_of[met[0][1]]
     found = [
-        _of_subject(replace(known, shown=cells[about]), question, of)
+        _of_subject(partial(deciding.on_mix, settings[about]), question, of)
         for about, of in lengths.items()
     ]
-    there = sorted({f"{length:,.0f} tokens" for of in lengths.values() for length in of.values()})
+    there = sorted({_tokens(length) for of in lengths.values() for length in of.values()})
     none = _ONE_LENGTH.format(listed(there or [UNKNOWN]))
-    return tuple(one for one in found if one is not None) or every.why_none or none
+    why = next((one for one in found if isinstance(one, str)), none)
+    return tuple(x for x in found if isinstance(x, SubjectContexts)) or every.why_none or why
+
+
+def _taken(decision: values.Decision) -> str:
+    return decision.operating.arm if decision.operating.drafts else BASELINE
 
 
 def _contexts_of(lengths: Mapping[str, float]) -> list[list[str]]:
@@ -129,44 +135,53 @@ def _contexts_of(lengths: Mapping[str, float]) -> list[list[str]]:
 
 
 def _of_subject(
-    known: Ground, question: values.DecideQuestion, lengths: Mapping[str, float]
-) -> SubjectContexts | None:
+    on_mix: Callable[..., values.Decision | None], question: values.DecideQuestion,
+    lengths: Mapping[str, float],
+) -> SubjectContexts | str | None:  # fmt: skip
     """Decide for all datasets together, then at each length, held against that; None where there is one length, or no
-    arm was measured at one load with all of them."""
+    arm was measured at one load with all of them. A sentence where that is not so at the load that is asked for."""
     shares = answer.mix_weights(list(lengths), question.mix)
 
     def decided(
         names: Sequence[str], load: str | float | None, running: values.RunningServer | None = None
     ) -> values.Decision | None:
         mix = tuple((name, shares[name] / sum(shares[n] for n in names)) for name in names)
-        found = answer.decide_on(known, replace(question, mix=mix, load=load), running).decisions
-        return next((one for one in found if one.traffic.mix), None)
+        return on_mix(mix, load, running)
 
     groups, one = _contexts_of(lengths), decided(list(lengths), question.load)
     if len(groups) < 2 or one is None:
         return None
-    arm, load = one.operating.arm if one.operating.drafts else BASELINE, one.operating.load
+    arm, load = _taken(one), one.operating.load
+    if not _is_asked(question.load, one.operating):
+        loads = words.loads_listed([level.load for level in one.levels])
+        return f"{question.load} is no load at which all lengths were measured; these are: {loads}."
     # At the load that all lengths share.
-    asked = f"{load.value:g}{'/s' if load.is_rate else ''}" if load.value else question.load
+    asked = f"{load.value}{'/s' if load.is_rate else ''}" if load.value else question.load
     contexts = []
     for names in groups:
         decision = decided(names, asked, values.RunningServer(arm))
         if decision is None:
             return None
         ends = [lengths[name] for name in names]
-        called = (
-            f"{' to '.join(dict.fromkeys(f'{end:,.0f}' for end in (ends[0], ends[-1])))} tokens"
-        )
+        called = " to ".join(dict.fromkeys((f"{ends[0]:,.0f}", f"{ends[-1]:,.0f}"))) + " tokens"
         context = PromptContext(
             called, ends[0], ends[-1], tuple(names), sum(shares[name] for name in names),
             replace(decision, traffic=values.DecidedTraffic(called)),
             next((other for at, other in decision.beaten if at == load), None), None,
         )  # fmt: skip
-        same = not decision.operating.drafts
+        same = _taken(decision) == arm
         if arm != BASELINE:
-            same = tables.arm_at(decision) == arm and _state(context.of(arm)) == "pays"
+            same = same and _state(context.of(arm)) == "pays"
         contexts.append(replace(context, at_stake=decision.at_stake if same else None))
     return _told(one, arm, tuple(contexts))
+
+
+def _is_asked(text: str | float | None, level: values.MapLevel) -> bool:
+    """Return whether a level is what a reader asked for, and was measured."""
+    asked = wish(text)
+    if asked is None or asked.value is None or level.stands_for is not None:
+        return asked is None
+    return is_load(level.load, asked.value) and (level.load.is_rate or not asked.rate)
 
 
 # --- In words: up to which length each arm pays, and whether one server suffices.
@@ -174,12 +189,15 @@ def _of_subject(
 
 def _told(one: values.Decision, arm: str, contexts: tuple[PromptContext, ...]) -> SubjectContexts:
     arms = sorted({x.arm for each in contexts for x in each.decision.arms})
-    split = tuple(each.better or arm for each in contexts)
+    split, apart = (arm,) * len(contexts), tuple(_taken(each.decision) for each in contexts)
+    # Each server of a split takes what is decided for its own traffic.
+    if any(each.better for each in contexts) and len({*apart}) > 1:
+        split = apart
     most = max(1.0 if each.at_stake is None else each.at_stake for each in contexts)
     enough: Servers = "one" if most <= EQUIVALENCE else "unknown"
     both = tuple(
         1 / sum(each.share / _rate(each, name) for each, name in zip(contexts, served, strict=True))
-        for served in ([arm] * len(split), split)
+        for served in ((arm,) * len(split), split)
     )
     stems = [
         {re.sub(r"[-_.]?\d+[kKtc]?$", "", name) for name in each.datasets} for each in contexts
@@ -192,7 +210,8 @@ def _told(one: values.Decision, arm: str, contexts: tuple[PromptContext, ...]) -
     found = SubjectContexts(
         one, arm, contexts, tuple(_reach(name, contexts) for name in arms),
         "split" if len({*split}) > 1 else enough, split,
-        (both[0], both[1]) if isfinite(sum(both)) else None, "",
+        # As measured, what is expected to be better may have made less.
+        (both[0], both[1]) if isfinite(sum(both)) and both[1] >= both[0] else None, "",
         () if all(stem == stems[0] for stem in stems) else (doubt,),
     )  # fmt: skip
     return replace(found, sentence=_sentence(found))
@@ -209,6 +228,8 @@ def _rate(one: PromptContext, arm: str) -> float:
 def _state(cell: values.ArmAtLoad | None) -> str:
     if cell is None:
         return "was not measured"
+    if cell.broken:
+        return "breaks answers"
     told = cell.difference
     small = told.adjusted_high is not None and told.adjusted_high < EQUIVALENCE
     lost = "does not pay" if small or told.word in (LOSS, LIKELY_LOSS) else "is open"
@@ -219,7 +240,11 @@ def _reach(arm: str, contexts: Sequence[PromptContext]) -> ArmReach:
     parts, paid, since = list[str](), False, None
     for state, group in groupby(contexts, lambda one: _state(one.of(arm))):
         part = list(group)
-        where = f"from {part[0].name} on" if parts else f"up to {part[-1].name}"
+        where = (
+            f"from {_tokens(part[0].shortest)} on"
+            if parts
+            else f"up to {_tokens(part[-1].longest)}"
+        )
         if state == "does not pay" and paid:
             state, since = "no longer pays", since or part[0].shortest
         elif state == "pays":
@@ -247,7 +272,7 @@ def _sentence(found: SubjectContexts) -> str:
     told, last = [], found.contexts[-1]
     for arm, group in groupby(zip(found.contexts, found.split, strict=True), lambda pair: pair[1]):
         end = [one for one, _ in group][-1]
-        told.append(f"{'above' if end is last else f'up to {end.name}'} {_with(arm)}")
+        told.append(f"{'above' if end is last else f'up to {_tokens(end.longest)}'} {_with(arm)}")
     worth = "what that is worth in tokens is unknown"
     if found.tokens_per_s is not None:
         old, new = found.tokens_per_s
@@ -257,6 +282,10 @@ def _sentence(found: SubjectContexts) -> str:
         )
     several = len({*found.split})
     return f"{'Two' if several == 2 else several} servers, {', '.join(told)} {on}: {worth}."
+
+
+def _tokens(length: float) -> str:
+    return f"{length:,.0f} tokens"
 
 
 def _with(arm: str) -> str:

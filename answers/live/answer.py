@@ -310,8 +310,10 @@ class _Watching:
         return self._fewer(yields) if drafts.moved == "fewer" else self._more(yields)
 
     def _fewer(self, yields: str) -> _Told:
-        now = f"about {percent(self._gain(self.seen))}" if self.seen is not None else "less"
-        left = f"of the {percent(self._gain(self.here))} measured at {self.level[1].text}, {now} is left"
+        gain, left = self._gain(self.here), "what it gains at this load was not measured"
+        if gain is not None:
+            now = f"about {percent(self._gain(self.seen))}" if self.seen is not None else "less"
+            left = f"of the {percent(gain)} measured at {self.level[1].text}, {now} is left"
         instead = _MEASURE
         if self.like is not None:
             instead = f"Acceptance is that of {self.like.traffic.name}, where {_takes(self.like)}."
@@ -349,12 +351,15 @@ class _Watching:
             return CANNOT_SAY, f"{runs} was not measured {where}; {takes}", _MEASURE_LOAD
         if beaten:
             other = "drafting nothing" if beaten[0][1] == BASELINE else beaten[0][1]
+            under = "" if self.whole.slo is None else f" under {self.whole.slo}"
+            broken = self._runs is not None and self._runs.broken
+            better = f"{other} is better than {runs}{', whose answers break' if broken else under}"
             if len(beaten) == len(here.beaten):
-                return NO_LONGER, f"{where} {other} is better than {runs}", f"Then {takes}."
-            at = f"at {beaten[0][0].text} {other} is better than {runs}"
+                return NO_LONGER, f"{where} {better}", f"Then {takes}."
+            at = f"at {beaten[0][0].text} {better}"
             return CANNOT_SAY, f"{where} lies between measured loads, and {at}", _MEASURE_LOAD
         if self.arm != BASELINE and not here.operating.drafts:
-            return CANNOT_SAY, f"{where} it is open whether {runs} pays; {takes}", ""
+            return CANNOT_SAY, f"{where} {runs} is not shown to pay; {takes}", ""
         same = _taken(here) == self.arm
         is_what = "what the decision takes" if same else f"not shown to be beaten; {takes}"
         gain = self._gain(here)

@@ -13,10 +13,12 @@ from analysis.drafts.acceptance_tables import (
     opinions,
 )
 from analysis.evidence.words import EQUIVALENCE
+from analysis.flags.validity import DECIDES_NOTHING, SHOWN_DEFECT
 from analysis.frames import plain, records, records_by
-from analysis.matching.arms import about, place_arms
+from analysis.matching.arms import ENGINE_CHOOSES, about, choosers, place_arms
 from answers.decide.tables import TextRows
 from answers.decide.values import Decision
+from answers.ground import deciding_cells
 from answers.wording import UNKNOWN, listed
 from warehouse import queries
 from warehouse.filters import Filters
@@ -57,9 +59,14 @@ class DraftAcceptance:
         return None if value is None else str(value)
 
 
-def accepted(reader: Reader, filters: Filters) -> tuple[DraftAcceptance, ...]:
-    """Return the acceptance of every arm that the filters keep."""
+def accepted(reader: Reader, filters: Filters, own: bool = False) -> tuple[DraftAcceptance, ...]:
+    """Return the acceptance of every arm that the filters keep. ``own``: what is a draft's own with its K
+    alone, and not of cells that decide nothing, in which a defect of the engine shows, or whose engine
+    chooses K."""
     cells = queries.cells(reader, filters).to_pandas()
+    if own:
+        cells = deciding_cells(reader, cells, DECIDES_NOTHING | {SHOWN_DEFECT})
+        cells = cells[~choosers(cells).isin(ENGINE_CHOOSES)]
     counts = queries.acceptance(reader, filters).to_pandas()
     if cells.empty or counts.empty:
         return ()

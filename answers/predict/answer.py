@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.drafts.acceptance_tables import position_counts
 from analysis.flags.validity import DECIDES_NOTHING
-from analysis.frames import among, listed, records
+from analysis.frames import among, listed, plain, records
 from analysis.matching.arms import (
     BASELINE,
     METRICS_READ,
@@ -182,22 +182,25 @@ def _badges(place: ForecastPlace) -> tuple[str, ...]:
     return badges(place.evidence, bool(place.synthetic_acceptance))
 
 
+def draft_of(family: str) -> str:
+    """Return what a family drafts with: of a path the end, which tells most."""
+    return family.rstrip(")").partition(" (")[2].rpartition("/")[2] or "not stated"
+
+
 def _names_apart(firsts: Sequence[ForecastSubject]) -> list[str]:
     """Return a name for each family, ``eagle3, model, TP 1, H200``; families of one name get their
     drafts where these differ, the facts of their systems that differ (a server's arguments one by one;
     the first facts say most), or a number, so that no two are called the same."""
-    plain, systems = [], []
+    names, systems = [], []
     for one in firsts:
         place, size = one.place, f"TP {known(one.place.tensor_parallel_size)}"
-        method, _, draft = place.family.rstrip(")").partition(" (")
-        plain.append(", ".join([method, known(place.model), size, known(place.gpu)]))
-        # Of a path its end tells most.
-        end = draft.rpartition("/")[2] or "not stated"
-        systems.append({"draft": end} | flat(dict(one.facts)))
+        method = place.family.partition(" (")[0]
+        names.append(", ".join([method, known(place.model), size, known(place.gpu)]))
+        systems.append({"draft": draft_of(place.family)} | flat(dict(one.facts)))
     seen: Counter[str] = Counter()
     found = []
-    for name, system in zip(plain, systems, strict=True):
-        same = [other for at, other in zip(plain, systems, strict=True) if at == name]
+    for name, system in zip(names, systems, strict=True):
+        same = [other for at, other in zip(names, systems, strict=True) if at == name]
         facts = list(dict.fromkeys(fact for other in same for fact in other))
         stated = pd.DataFrame([{fact: str(other.get(fact)) for fact in facts} for other in same])
         for fact in telling(stated, facts):
@@ -273,10 +276,18 @@ def forecast_answer(
     fit, checks = (pace.residual, pace.worst), tuple(_checks(fitted_place.withheld))
     return ForecastAnswer(
         fitted_place.place, question, forecast_headline(question, figures[0]), figures, answer.prediction.mean_length,
-        answer.break_even_length, answer.prediction.warnings,
+        _pays_from(model, inner), answer.prediction.warnings,
         trust(checks, pace.choices, fit, model.why_no_band(inner)),
         pace.choices, *fit, checks, fitted_place.withheld, _cost(fitted_place.place, figures[0], paying),
     )  # fmt: skip
+
+
+def _pays_from(model: Model, question: Question) -> float | None:
+    """Return the tokens of a step from which the question's K pays; None where that cannot be said."""
+    try:
+        return plain(model.break_even([question]).middle[0]) if question.k else None
+    except InvalidInput:
+        return None
 
 
 def _cost(

@@ -11,9 +11,10 @@ from statistics import fmean
 from typing import Any, Literal
 
 from analysis.matching.arms import BY_HAND
+from analysis.prediction.reach import Question
 from analysis.prediction.step_time import LEVEL
 from answers.predict.acceptance import DraftAcceptance, accepted
-from answers.predict.answer import fitted, subjects
+from answers.predict.answer import draft_of, fitted, subjects
 from answers.predict.values import (
     BAND,
     FittedPlace,
@@ -69,16 +70,23 @@ class BreakEven:
         """Say which arms tell what a step costs."""
         how = BY_HAND if self.place.synthetic_acceptance else "measured acceptance"
         ks = listed([str(k) for k in self.ks], len(self.ks))
-        return f"It stands on the baseline and arms with {how}, K = {ks}; in brackets the {BAND}."
+        return (
+            f"It stands on the baseline and arms with {how}, K = {ks}, and on requests as measured; in "
+            f"brackets the {BAND}."
+        )
 
     def yields(self, step: PaysFrom) -> dict[str, float]:
-        """Return the tokens of a step of real drafts with that K by where they were measured: at that
-        load, else over all loads."""
+        """Return the tokens of a step of real drafts with that K by where they were measured, and by
+        draft where there are several: at that load, else over all loads."""
         found: dict[str, list[DraftAcceptance]] = {}
+        several = len({one.family for one in self.real}) > 1
         for one in self.real:
             if one.k == step.k:
-                gpu = "" if one.fact("gpu") == self.place.gpu else f" ({known(one.fact('gpu'))})"
-                found.setdefault(f"{known(one.dataset)}{gpu}", []).append(one)
+                gpu = None if one.fact("gpu") == self.place.gpu else known(one.fact("gpu"))
+                draft = draft_of(one.family) if several else None
+                beside = ", ".join(text for text in (gpu, draft) if text is not None)
+                where = f"{known(one.dataset)}{f' ({beside})' if beside else ''}"
+                found.setdefault(where, []).append(one)
         return {
             where: fmean(
                 one.length or 1.0
@@ -95,8 +103,9 @@ class BreakEven:
                 f"{at} no {draft}: its first token alone takes as long as a request without drafts."
             )
         needed = f"{_number(step.length)} tokens a step ({between(step.low, step.high, _number)})"
+        most = f"{step.k + 1} at most"
         if step.low > step.k + 1:
-            return f"{at} no {draft}: it would take {needed}, which yields {step.k + 1} at most."
+            return f"{at} no {draft}: it would take {needed}, which yields {most}."
         told: dict[Verdict, list[str]] = {}
         for where, length in self.yields(step).items():
             told.setdefault(step.of(length), []).append(f"{_number(length)} on {where}")
@@ -104,6 +113,8 @@ class BreakEven:
         yours = (
             f"yours yields {'; '.join(said)}" if said else "no real draft with that K was measured"
         )
+        if step.length > step.k + 1:
+            return f"{at} hardly any {draft}: it takes {needed}, which yields {most}; {yours}."
         return f"{at} a draft of this size pays from {needed} with K = {step.k}; {yours}."
 
 
@@ -112,35 +123,45 @@ def break_evens(
 ) -> Iterator[BreakEven | RefusedForecast]:
     """Yield from which acceptance on each draft pays on each dataset that the filters keep, or why
     that cannot be said; of every K and load that was measured unless one is asked for."""
-    acceptance = accepted(reader, Filters())
+    acceptance = real_drafts(reader)
     for subject in subjects(reader, filters):
         try:
-            yield break_even(fitted(subject), acceptance, k, load)
+            found = fitted(subject)
+            yield break_even(
+                found, acceptance, k, found.model.reach.loads if load is None else (load,)
+            )
         except InvalidInput as error:
             yield RefusedForecast(subject.place, str(error))
 
 
-def break_even(
-    found: FittedPlace, acceptance: Sequence[DraftAcceptance], k: int | None = None,
-    load: int | None = None,
-) -> BreakEven:  # fmt: skip
-    """Return from which acceptance on a fitted draft pays, of every K that was measured unless one is
-    asked for, and at every load, beside one that is asked for. Raises InvalidInput where that cannot
-    be said."""
-    place, reach, steps = found.place, found.model.reach, list[PaysFrom]()
-    loads = reach.loads if load is None else (load,)
-    drafted = tuple(each for each in reach.ks if each)
-    for each in drafted if k is None else (k,):
-        bands = found.model.break_even(each, loads)
-        for at, *ends in zip(loads, bands.middle, bands.low, bands.high, strict=True):
-            steps.append(PaysFrom(each, at, *(None if isnan(end) else float(end) for end in ends)))
-    method = place.family.partition(" (")[0]
-    real = (
-        one for one in acceptance
+def real_drafts(reader: Reader) -> tuple[DraftAcceptance, ...]:
+    """Return what real drafts were measured to yield, wherever: nothing that was set by hand."""
+    return tuple(
+        one for one in accepted(reader, Filters(), own=True)
         if BY_HAND not in one.family and one.evidence not in _UNREAL and one.length is not None
-        and (one.family.partition(" (")[0], one.fact("model")) == (method, place.model)
     )  # fmt: skip
-    return BreakEven(place, drafted, tuple(steps), tuple(real))
+
+
+def break_even(
+    found: FittedPlace, acceptance: Sequence[DraftAcceptance], k: int | None, loads: Sequence[int]
+) -> BreakEven:
+    """Return from which acceptance on a fitted draft pays at these loads, of every K that was measured
+    unless one is asked for. ``acceptance``: of ``real_drafts``. Raises InvalidInput where that cannot be
+    said."""
+    place = found.place
+    drafted = tuple(each for each in found.model.reach.ks if each)
+    asked = [Question(each, at) for each in (drafted if k is None else (k,)) for at in loads]
+    bands = found.model.break_even(asked)
+    steps = tuple(
+        PaysFrom(one.k, one.concurrency, *(None if isnan(end) else float(end) for end in ends))
+        for one, *ends in zip(asked, bands.middle, bands.low, bands.high, strict=True)
+    )
+    method = place.family.partition(" (")[0]
+    real = tuple(
+        one for one in acceptance
+        if (one.family.partition(" (")[0], one.fact("model")) == (method, place.model)
+    )  # fmt: skip
+    return BreakEven(place, drafted, steps, real)
 
 
 # --- As rows of text and as JSON.

@@ -15,11 +15,13 @@ from analysis.evidence.words import LOSS, SETTLED, Word
 from analysis.frames import among, listed, plain, records
 from analysis.matching.arms import BASELINE
 from analysis.matching.comparison import Comparison, compare
+from analysis.matching.fields import loads_of
 from analysis.nightly.regressions import FINE, OPEN, REGRESSION, Budgets, Status, worst
-from answers.compare.values import metric_name, number
+from answers.compare.values import load_name, metric_name, number
 from answers.decide.tables import TextRows, greedy
-from answers.ground import Ground, deciding_cells, rows_of
-from answers.wording import badges, bracketed, directed, percent, size
+from answers.decide.values import ExcludedCell
+from answers.ground import Ground, excluded_cells, rows_of
+from answers.wording import badges, bracketed, directed, known, percent, size
 from answers.wording import listed as joined
 from warehouse import queries
 from warehouse.catalogue import METRICS
@@ -135,9 +137,11 @@ def upgrade(
     has a partner of the other.
     """
     budgets = budgets or Budgets()
-    every = deciding_cells(reader, queries.cells(reader, filters).to_pandas())
-    cells = by_release(every, before, after)
-    rows = rows_of(reader, cells, filters, COMPARED)
+    whole = queries.cells(reader, filters).to_pandas()
+    whole = whole[whole["engine_version"].isin([before, after])].reset_index(drop=True)
+    rows = rows_of(reader, whole, filters, COMPARED)
+    excluded = excluded_cells(whole, rows.flags)
+    cells = by_release(whole[~among(whole["cell_id"], excluded)], before, after)
     lines = pd.MultiIndex.from_frame(rows.measurements[["metric", "statistic"]].astype(str))
     measured = rows.measurements[
         lines.isin(COMPARED) & among(rows.measurements["cell_id"], cells["cell_id"])
@@ -157,13 +161,14 @@ def upgrade(
     engine = str(cells["engine"].iloc[0] or "The engine")
     name = {"vllm": "vLLM", "sglang": "SGLang"}.get(engine, engine)
     launches, outputs = int(told["launches"].min()), tuple(_outputs(reader, comparison))
-    status = worst(line.status for line in table)
+    lost = tuple(_lost(whole, comparison.pairs, excluded))
+    status = worst((*(line.status for line in table), OPEN if lost else FINE))
     marks = bracketed(*dict.fromkeys(
         text for facts in listed(cells.drop_duplicates(["evidence", "synthetic_acceptance"]),
                                  "evidence", "synthetic_acceptance")
         for text in badges(facts[0], bool(facts[1]))
     ))  # fmt: skip
-    headline = f"{name} {after} against {before}{marks}: {_headline(table, status)}"
+    headline = f"{name} {after} against {before}{marks}: {_headline(table, status, lost)}"
     return Upgrade(
         engine, before, after, status, launches, headline,
         " ".join((headline, f"Launches of each arm with either: {launches}.", *_sentences(table), *outputs)),
@@ -203,7 +208,27 @@ def _lines(
         )  # fmt: skip
 
 
-def _headline(lines: tuple[UpgradeLine, ...], status: Status) -> str:
+def _lost(
+    cells: pd.DataFrame, pairs: pd.DataFrame, excluded: dict[str, ExcludedCell]
+) -> Iterator[str]:
+    """Yield each arm, dataset and load that was measured with both releases and cannot be compared, since its
+    cells of one decide nothing, and why."""
+    met = {*pairs[IDS[0]].astype(object), *pairs[IDS[1]].astype(object)}
+    places: dict[str, list[tuple[str, str]]] = {}
+    told = listed(cells, "cell_id", "engine_version", "arm_label", "dataset")
+    for (cell, version, arm, dataset), load in zip(told, loads_of(cells), strict=True):
+        name = f"{known(arm)} ({known(dataset)}, {load_name(load)})"
+        places.setdefault(name, []).append((str(cell), str(version)))
+    for name, here in places.items():
+        why = [excluded[cell].why for cell, _ in here if cell in excluded]
+        # What decides nothing with either release, such as acceptance set by hand, was not asked about.
+        left = {version for cell, version in here if cell not in excluded}
+        both = len({version for _, version in here}) > 1
+        if both and why and len(left) == 1 and not met & {cell for cell, _ in here}:
+            yield f"{name}: {why[0].rstrip('.')}"
+
+
+def _headline(lines: tuple[UpgradeLine, ...], status: Status, lost: tuple[str, ...]) -> str:
     if status == REGRESSION:
         bad = [line for line in lines if line.status == REGRESSION]
         first = next((line for line in bad if (line.metric, line.statistic) == _MAIN), bad[0])
@@ -212,10 +237,12 @@ def _headline(lines: tuple[UpgradeLine, ...], status: Status) -> str:
     if status == FINE:
         return f"fine. A loss beyond the budget is excluded in all {len(lines):,} figures."
     left = sum(line.status == OPEN for line in lines)
-    return (
-        f"no regression is shown, but {left:,} of {len(lines):,} figures are not settled: more "
-        "--repeats settle them."
-    )
+    parts = [f"nothing is known of {joined([*lost])}"] if lost else []
+    if left:
+        parts.insert(
+            0, f"{left:,} of {len(lines):,} figures are not settled: more --repeats settle them"
+        )
+    return f"no regression is shown, but {'; '.join(parts)}."
 
 
 def _said(line: UpgradeLine) -> str:

@@ -263,8 +263,7 @@ def break_even(found: BreakEven, here: PaysFrom, note: str) -> Chart:
     """Draw from how many tokens a step on one K pays, over the load, and what real drafts yield; a
     diamond: ``here``. ``note`` (the badges) ends the title."""
     arm = arm_name(found.place.family, here.k)
-    rows = pd.DataFrame([vars(step) for step in (*found.steps, here)])
-    rows = rows.drop_duplicates("concurrency").sort_values("concurrency", ignore_index=True)
+    rows = pd.DataFrame([vars(step) for step in found.steps])
     rows = rows.assign(arm=arm, end_y=rows["length"], end_label="")
     rows.loc[len(rows) - 1, "end_label"] = "pays above"
     there = pd.DataFrame(

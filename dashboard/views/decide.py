@@ -292,8 +292,10 @@ def _by_length(shelf: Shelf, decision: ChosenDecision) -> None:
     if isinstance(found, str):
         st.markdown(plain(found))
         return
-    for one in (one for one in found if system(one.one.subject) == decision.overview.about):
-        st.markdown(plain(one.sentence))
+    mine = [one for one in found if system(one.one.subject) == decision.overview.about]
+    for one in mine:
+        place = f"{decision.overview.place(one.one)}: " if len(mine) > 1 else ""
+        st.markdown(plain(f"{place}{one.sentence}"))
         bullets([*(reach.sentence for reach in one.arms), *one.doubts])
         lengths = tuple(each.decision for each in one.contexts)
         overview = Overview(decision.overview.name, one.sentence, lengths, lengths)

@@ -29,7 +29,7 @@ from answers.predict.answer import (
     measured,
     subjects,
 )
-from answers.predict.break_even import break_even
+from answers.predict.break_even import break_even, real_drafts
 from answers.predict.values import (
     BAND,
     AskableQuestions,
@@ -296,14 +296,14 @@ def _trust(forecasts: ForecastAnswer, sheet: forecast.ForecastSheet) -> None:
 
 def _break_even(shelf: Shelf, place: ForecastPlace, given: ForecastQuestion, note: str) -> None:
     """Draw from which acceptance on the arm pays with the chosen K, over the measured loads."""
-    known, real = _known(shelf, place), ask(shelf, accepted, Filters())
-    k = given.k or known.offer.start[0]
+    known = _known(shelf, place)
+    loads = sorted({*known.model.reach.loads, given.load})
     try:
-        (here,) = break_even(known, real, k, given.load).steps
+        found = break_even(known, ask(shelf, real_drafts), given.k or known.offer.start[0], loads)
     except InvalidInput as error:
         st.info(plain(str(error)))
         return
-    found = break_even(known, real, k)
+    here = next(step for step in found.steps if step.concurrency == given.load)
     said = found.sentence(here)
     st.markdown(plain(said))
     st.vega_lite_chart(specification(forecast.break_even(found, here, note)), alt=said)

@@ -165,6 +165,38 @@ def test_a_real_draft_of_another_machine_and_text_is_held_against_it(tmp_path: P
     assert "2.39 on chat (A100): does not pay" in row[-1]
 
 
+def test_two_drafts_are_told_apart_and_never_averaged(tmp_path: Path) -> None:
+    fill(tmp_path)
+    for draft, gpu in (("org/small", "A100"), ("org/large", "A100")):
+        fill_study(tmp_path, ks=(4,), gpu=gpu, evidence="gpu", draft_model=draft)
+    found = next(one for one in told(tmp_path) if isinstance(one, BreakEven))
+    assert {*found.yields(at(found, 4, 64))} == {
+        f"{dataset} (A100, {draft})" for dataset in ("chat", "code") for draft in ("small", "large")
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["synthetic_acceptance", "lossy_verification", "known_defect_shown", "table"]
+)
+def test_acceptance_that_is_no_draft_s_own_is_not_held_against_it(
+    tmp_path: Path, name: str
+) -> None:
+    fill(tmp_path)
+    origin, flag = source(name), Flag(name, "error", "It is not the draft's own.")
+    table = {"num_speculative_tokens_per_batch_size": [[1, 8, 4], [9, 64, 2]]}
+    known = Facts(
+        model="lab/target", engine="vllm", engine_version="0.32.0", gpu="A100", dataset="code",
+        evidence="gpu", load_profile="concurrent", concurrency=16, **arm(4),
+        speculative_config=table if name == "table" else None,
+    )  # fmt: skip
+    with open_writer(tmp_path) as writer:
+        one = tuned_cell(origin.source_id, 0, known, 1.0)
+        writer.add(origin, iter([one if name == "table" else replace(one, flags=(flag,))]))
+        writer.commit()
+    found = next(one for one in told(tmp_path) if isinstance(one, BreakEven))
+    assert found.real == ()
+
+
 @pytest.mark.parametrize("evidence", ["mock", "dummy_weights"])
 def test_what_no_draft_accepted_is_not_held_against_it(tmp_path: Path, evidence: str) -> None:
     fill(tmp_path)
@@ -197,6 +229,11 @@ def test_where_a_step_would_have_to_yield_more_than_it_can_no_draft_pays(by_hand
         "At 128 at once no draft of this size pays with K = 4: it would take 6.20 tokens a step "
         "(5.90 to 6.50), which yields 5 at most."
     )
+    dear = replace(found, steps=(PaysFrom(4, 128, 5.4, 4.6, 6.3),))
+    assert dear.sentence(dear.steps[0]).startswith(
+        "At 128 at once hardly any draft of this size pays with K = 4: it takes 5.40 tokens a step "
+        "(4.60 to 6.30), which yields 5 at most; "
+    )
     hopeless = replace(found, steps=(PaysFrom(4, 128, None, None, None),))
     assert "its first token alone takes as long as" in hopeless.sentence(hopeless.steps[0])
     assert hopeless.steps[0].of(5.0) == "does not pay"
@@ -207,7 +244,7 @@ def test_where_a_step_would_have_to_yield_more_than_it_can_no_draft_pays(by_hand
     ("ks", "loads", "asked", "words"),
     [
         ((1, 2, 4), LOADS, (None, None), "No baseline was measured"),
-        ((0, 1, 2), LOADS, (None, None), "3 draft lengths K of one draft tell what its steps cost, and 2"),
+        ((0, 1, 2), LOADS, (None, None), "3 draft lengths K of one draft tell what its steps cost, and 2 were measured"),
         ((0, 1, 2, 4), LOADS, (2, 256), "Concurrency of 256 is outside what was measured (1 to 128)."),
         ((0, 1, 2, 4), LOADS, (5, 16), "K of 5 is outside what was measured (1 to 4)."),
         ((0, 1, 2, 4), LOADS, (9, 16), "K of 9 is too far from what was measured"),

@@ -265,7 +265,7 @@ def test_where_drafting_nothing_is_best_that_is_said() -> None:
     found = money(decision(difference(-0.1, -0.2, -0.05, LOSS), operating=level, saving=None))
 
     assert (
-        "drafting nothing is best, so nothing is saved. Left on there, an output token would"
+        "nothing is drafted, so nothing is saved. Left on there, an output token would"
         in found.headline
     )
 

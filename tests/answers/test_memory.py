@@ -99,20 +99,20 @@ def test_what_queues_and_costs_more_is_said_with_its_load(
     assert old < new
 
 
-def test_an_arm_that_makes_more_although_it_queues_pays_all_the_same(
+def test_an_arm_that_makes_more_although_it_queues_is_said_to(
     measured: Callable[..., DecisionCost],
 ) -> None:
     row = measured((1_050_000.0, 1_000_000.0))
 
     assert row.memory is not None
     assert row.memory.worse_from is None
-    assert "from 101 on it queues, and pays all the same" in room(row.arm, row.memory)
+    assert "from 101 on it queues, and makes more all the same" in room(row.arm, row.memory)
 
 
 @pytest.mark.parametrize(
     ("caches", "asked", "why"),
     [
-        ((9_000_000.0, 4_000_000.0), None, "throughput was measured up to 256 at once"),
+        ((9_000_000.0, 4_000_000.0), None, "throughput was measured at 64 to 256 at once"),
         (
             (2_000_000.0, 1_000_000.0),
             1000,
@@ -132,6 +132,23 @@ def test_what_was_not_measured_is_unknown(
         why,
     )
     assert f"what that costs is unknown, since {why}." in room(row.arm, row.memory)
+
+
+def test_an_arm_that_makes_less_before_it_queues_is_not_said_to_save() -> None:
+    slow = [(load, 0.7 * made) for load, made in BASELINE]
+    assert worse_from((200, 100), BASELINE, slow) == 100
+    said = room("k", CacheRoom((2e6, 1e6), 1e4, (200, 100), (2500.0, 1000.0), 100))
+    assert "it makes less before any has to wait (1,000 output tokens/s with it, 2,500" in said
+    assert "saves" not in said
+
+
+def test_requests_that_one_server_alone_has_room_for_are_said_to_be_served_by_it_alone(
+    measured: Callable[..., DecisionCost],
+) -> None:
+    row = measured((2_000_000.0, 1_000_000.0), 1_500_000)
+    assert row.memory is not None
+    said = room(row.arm, row.memory)
+    assert said.endswith("0 fit at once instead of 1 (computed): it serves none of them.")
 
 
 def test_a_server_that_does_not_tell_its_cache_has_no_room_to_speak_of(

@@ -8,6 +8,7 @@ import pytest
 
 from analysis.money.paying import Paying, Refusal
 from answers.predict.answer import fitted, forecast_answer, forecast_lines, predict, subjects
+from answers.predict.break_even import break_even
 from answers.predict.values import (
     FittedPlace,
     ForecastAnswer,
@@ -159,6 +160,20 @@ def test_lines_lead_through_the_answer(studied: Path) -> None:
         assert here.figures[0].high == pytest.approx(alone.figures[0].high, rel=1e-3)
     assert {step.k for step in drawn.baseline} == {0}
     assert [step.load for step in drawn.over_load if step.beyond] == [256]
+
+
+def test_a_forecast_and_the_question_of_a_draft_tell_one_length_from_which_it_pays(
+    studied: Path,
+) -> None:
+    found = of_code(studied)
+    for k, load in ((1, 64), (3, 32), (4, 128)):
+        (step,) = break_even(found, (), k, (load,)).steps
+        alone = forecast_answer(found, ForecastQuestion(k, load))
+        assert alone.break_even_length == step.length
+        assert step.length is not None
+        even = forecast_answer(found, ForecastQuestion(k, load, length=step.length))
+        assert even.figures[0].improvement == pytest.approx(0, abs=0.02)
+    assert forecast_answer(found, ForecastQuestion(0, 32)).break_even_length is None
 
 
 def test_without_a_baseline_nothing_is_compared(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -140,7 +141,70 @@ def test_one_launch_and_one_kind_leave_it_unknown(kept: Kept) -> None:
     assert "one launch" in found["once"]["one"]["sentence"]
     assert of(found["once"], "coding", 5)["itl"]["low"] is None
     assert of(found["once"], "coding", 5)["itl"]["improvement"] > 0.5
-    assert "all prompts are of one kind" in found["single"]["one"]["sentence"]
+    assert "all requests are of coding" in found["single"]["one"]["sentence"]
+
+
+def edited(results: Path, arm: str, change: Callable[[dict[str, Any], list[Any]], None]) -> None:
+    """Change the record, and the requests, of every launch of an arm."""
+    for record in results.glob(f"*/{arm}-*/record.json"):
+        said, report = json.loads(record.read_text()), record.with_name("guidellm.json")
+        told = json.loads(report.read_text())
+        change(said, told["benchmarks"][0]["requests"])
+        record.write_text(json.dumps(said))
+        report.write_text(json.dumps(told))
+
+
+def test_two_launches_that_differ_leave_no_figure_of_a_hundred_percent(kept: Kept) -> None:
+    kept.take_in(MixedStudy("two", EVEN, 3, launches=2, arms=(0, 5), of_launch=0.05))
+    sentence = kept.kinds()["two"]["one"]["sentence"]
+    assert "may wait less with" in sentence
+    assert "and 2 launches do not tell by how much." in sentence
+    assert "100.0" not in sentence
+
+
+def test_an_arm_that_was_not_compared_for_a_kind_leaves_it_unknown(kept: Kept) -> None:
+    """Two answers of one arm have one token, so that seven of a kind have a time between tokens."""
+    write(MixedStudy("ended", ALIKE, prompts={"coding": 200, "math": 9}), kept.results)
+
+    def end(_: dict[str, Any], requests: Any) -> None:
+        for one in [x for x in requests["successful"] if "math question" in x["request_args"]][:2]:
+            one["output_tokens"] = 1
+            times = one["info"]["timings"]
+            times |= {"last_token_iteration": times["first_token_iteration"], "token_iterations": 1}
+
+    edited(kept.results, "k1", end)
+    kept.ingest()
+    one = kept.kinds()["ended"]["one"]
+    assert one["answer"] == "unknown"
+    assert "of math fewer than 8 requests in a launch" in one["sentence"]
+
+
+def test_two_drafts_of_one_label_are_told_apart_in_the_sentence(kept: Kept) -> None:
+    write(MixedStudy("drafts", APART), kept.results)
+
+    def other(said: dict[str, Any], _: Any) -> None:
+        said |= {"draft_model": "acme/other", "num_speculative_tokens": 5}
+
+    edited(kept.results, "k1", other)
+    kept.ingest()
+    sentence = kept.kinds()["drafts"]["one"]["sentence"]
+    assert "with draft_model K=5 (acme/other)" in sentence
+    assert "than with draft_model K=5 (acme/draft), the best over all kinds" in sentence
+
+
+def test_an_arm_whose_answers_break_is_no_candidate(kept: Kept) -> None:
+    write(MixedStudy("broken", ALIKE, prompts={"coding": 80, "math": 80}), kept.results)
+
+    def shorten(_: dict[str, Any], requests: Any) -> None:
+        for one in requests["successful"][::8]:
+            one["output_tokens"] = 1
+
+    edited(kept.results, "k5", shorten)
+    kept.ingest()
+    one = kept.kinds()["broken"]["one"]
+    (decided,) = told("verdict", *kept.root)["decisions"]
+    assert one["arm"] == decided["arm"] == "draft_model K=1"
+    assert one["sentence"].endswith("No candidate, since its answers break: draft_model K=5.")
 
 
 def test_without_counts_of_each_request_acceptance_is_unknown_and_the_gain_is_known(

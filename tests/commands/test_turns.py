@@ -69,6 +69,18 @@ def test_the_words_say_what_of_a_turn_is_the_same_and_what_was_cached(kept: Kept
     assert "tok/s" not in said
 
 
+def test_a_first_token_that_comes_later_is_said_beside_the_k_that_fits(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(FIRST, 3, (0.10, 0.30, 0.10))
+    kept.take_in(Talked())
+    sentence = kept.turns()["one"]["sentence"]
+    assert sentence.startswith("One K fits all turns at 4 at once: with draft_model K=3 no turn")
+    assert sentence.endswith(
+        "The first token of turn 2 comes later with draft_model K=3 than with baseline."
+    )
+
+
 def test_without_counters_what_was_cached_is_unknown(kept: Kept) -> None:
     kept.take_in(Talked(hits=None))
     assert kept.turns()["prefix_hits"] == {}

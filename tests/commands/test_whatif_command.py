@@ -92,7 +92,8 @@ def test_the_textbook_models_need_no_warehouse_and_say_what_they_are() -> None:
 def test_what_is_not_given_is_what_the_decision_takes(recorded: tuple[str, str]) -> None:
     printed = run("whatif", *recorded, "--dataset", "code").stdout
     assert (
-        "K = 3 at 16 at once; what was not given is what draftboard verdict decides on." in printed
+        "K = 3 at 16 at once; what was not given is that of the arm that draftboard verdict names."
+        in printed
     )
     assert "K = 3 at concurrency 16" in printed
 

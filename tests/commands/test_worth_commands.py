@@ -126,17 +126,20 @@ def test_recorded_power_becomes_energy(
 def test_prompts_of_two_lengths_tell_prefill_from_decode(
     warehouse_path: Path, make_source: Callable[..., Source], make_cell: Callable[..., Cell]
 ) -> None:
-    """Made of 0.02 J a prompt token and 0.2 J a step; the arm makes two tokens of a step."""
+    """Made of 0.02 J a prompt token and 0.2 J a step; the arm makes two tokens of a step. What two GPUs take
+    tells nothing of one."""
     start = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
     counts = Acceptance("counters", 1000, 3000, 1000, 1 / 3, 2.0, ())
     arms = (("none", None, 1.0, ()), ("eagle3", 3, 2.0, (counts,)))
+    sizes = (("short", 1000.0, 1, 1.0), ("long", 9000.0, 1, 1.0), ("other", 30000.0, 2, 3.0))
     with open_writer(warehouse_path) as writer:
-        for dataset, prompts in (("short", 1000.0), ("long", 9000.0)):
+        for dataset, prompts, size, dearer in sizes:
             for method, k, length, acceptance in arms:
                 source = make_source(f"{dataset} {method}")
-                watts = 0.02 * prompts + 0.2 * 1000 / length
+                watts = dearer * (0.02 * prompts + 0.2 * 1000 / length)
                 power = tuple(Sample(start + s, "gpu_power_watts", watts) for s in range(-1, 62))
-                facts = {"spec_method": method, "num_speculative_tokens": k, "dataset": dataset}
+                facts = {"spec_method": method, "num_speculative_tokens": k, "dataset": dataset,
+                         "tensor_parallel_size": size, "gpu_count": size}  # fmt: skip
                 rates = (("output_throughput", 1000.0), ("total_throughput", 1000.0 + prompts))
                 writer.add(source, [make_cell(
                     source, 0, facts=facts, samples=power, acceptance=acceptance, flags=(),

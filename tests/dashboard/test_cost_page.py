@@ -200,9 +200,7 @@ def test_within_a_target_that_no_arm_meets_nothing_is_saved(link: dict[str, str]
     page = page_of("cost", CODE, **link).run()
 
     assert not page.exception
-    assert title(page).startswith(
-        "At 16 at once on code drafting nothing is best, so nothing is saved"
-    )
+    assert title(page).startswith("At 16 at once on code nothing is drafted, so nothing is saved")
 
 
 @pytest.mark.usefixtures("warehouse")

@@ -114,6 +114,16 @@ def test_a_server_without_drafts_is_told_whether_to_turn_them_on(warehouse: Path
     assert annotations.standings(warehouse) == ()
 
 
+def test_servers_of_which_one_drafts_nothing_are_no_replicas(warehouse: Path) -> None:
+    plain = [
+        "\n".join(x for x in one.splitlines() if "spec_decode" not in x) for one in texts(SAME)
+    ]
+    with showing(texts(SAME)) as one, showing(plain) as other:
+        status, out, err = live(one, warehouse, other)
+    assert (status, out) == (2, "")
+    assert "These servers do not all draft as many tokens, so they are no replicas of one" in err
+
+
 @pytest.mark.slow
 def test_too_few_drafts_cannot_be_told(warehouse: Path) -> None:
     with showing([texts(SAME)[0]] * 70) as idle:

@@ -10,6 +10,7 @@ from itertools import cycle, islice
 
 import numpy as np
 
+from analysis.prediction.reach import Question
 from analysis.prediction.rows import Points, Positions
 from analysis.prediction.whatif import ARMS, build
 from answers.predict.break_even import PaysFrom, Verdict
@@ -71,7 +72,7 @@ def _asked(kind: str, known: Study, chance: np.random.Generator, width: float) -
     length = float(np.clip(pays * np.exp(chance.uniform(-ABOUT, ABOUT)), 1.0, k + 1))
     arms = len(known.ks) - 1
     try:
-        band = model.break_even(k, [load])
+        band = model.break_even([Question(k, load)])
     except InvalidInput:
         return Verdicts(kind, arms, None, False, False, 0.0)
     middle, low, high = (float(ends[0]) for ends in (band.middle, band.low, band.high))

@@ -90,6 +90,16 @@ def test_between_two_loads_the_arm_is_taken_that_is_better_at_both(
     assert "not measured" in one.paragraph
 
 
+def test_between_a_load_that_gains_and_one_that_loses_it_is_open_and_no_no() -> None:
+    (one,) = decided(study((1, 16, 64), {EAGLE: (60, 30, -20)}), load=32)
+
+    assert one.answer == "open"
+    assert one.headline.startswith("Open at 32 at once (not measured: ")
+    assert one.headline.endswith("which is best there is open.")
+    (loses,) = decided(study((1, 16, 64), {EAGLE: (60, -10, -20)}), load=32)
+    assert loses.answer == "no"
+
+
 def test_beyond_all_loads_nothing_is_known() -> None:
     (one,) = decided(study((1, 8, 32, 64, 128), LOW_AND_HIGH), load=512)
 

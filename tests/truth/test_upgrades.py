@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.nightly.regressions import REGRESSION, Budgets
+from analysis.nightly.regressions import OPEN, REGRESSION, Budgets
 from answers.trend.upgrade import Upgrade, both_measured, upgrade, upgrade_json
 from commands.keeping.ingest import take_in
 from tests.truth.row import table
@@ -54,6 +54,28 @@ def test_a_slower_release_is_said_in_one_paragraph(tmp_path: Path) -> None:
     assert (told["schema_version"], told["status"]) == (1, "regression")
     first = next(line for line in told["lines"] if line["metric"] == "output_throughput")
     assert first["after"] / first["before"] == pytest.approx(1 + first["improvement"])
+
+
+def test_an_arm_that_drafts_nothing_with_the_newer_release_is_never_fine(tmp_path: Path) -> None:
+    write_study("quiet", {}, 0, tmp_path / "drops")
+    names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
+    for record in (tmp_path / "drops").glob("*/record.json"):
+        said = json.loads(record.read_text())
+        if (said["engine_version"], said["spec_method"]) == (AFTER, "draft_model"):
+            zero = "".join(f'vllm:spec_decode_{name}_total{{engine="0"}} 0.0\n' for name in names)
+            for when in ("before", "after"):
+                record.with_name(f"metrics-{when}.prom").write_text(zero)
+    root = tmp_path / "warehouse"
+    assert not take_in([tmp_path / "drops"], root).rejected
+    with Reader(root) as reader:
+        found = upgrade(reader, Filters(), BEFORE, AFTER, Budgets(0.5))
+    assert found is not None
+    assert {line.arm for line in found.lines} == {"baseline", "ngram K=3"}
+    assert found.status == OPEN
+    assert (
+        "nothing is known of draft_model K=3 (prose, 1 at once): The draft_model arm never drafted"
+        in found.headline
+    )
 
 
 def test_a_release_that_makes_the_baseline_alone_faster_is_a_regression_of_the_gains(

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from analysis.prediction.reach import Question
 from analysis.prediction.rows import Points, Positions
 from analysis.prediction.whatif import build
 from answers.predict.break_even import PaysFrom, Verdict
@@ -94,7 +95,8 @@ def asked(launches: tuple[int, ...]) -> list[Asked]:
     plain = of_arm["baseline"].set_index(["dataset", "concurrency"])["output_throughput"]
     found = []
     for (dataset, k), mine in of_arm["real"].groupby(["dataset", "k"]):
-        bands = build(steps, counted, str(dataset)).break_even(int(k), loads)
+        questions = [Question(int(k), load) for load in loads]
+        bands = build(steps, counted, str(dataset)).break_even(questions)
         for load, *ends in zip(loads, bands.middle, bands.low, bands.high, strict=True):
             (cell,) = mine[mine["concurrency"] == load].itertuples()
             gain = cell.output_throughput / plain[dataset, load] - 1

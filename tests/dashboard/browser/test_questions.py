@@ -165,7 +165,7 @@ def test_what_is_sent_to_a_manager_is_one_click_and_one_file(
 
 #: Link of the first page -> what then stands there, in the heading or in the address.
 LINKS = {
-    "How so?": r"At 128 at once on code drafting nothing is best",
+    "How so?": r"At 128 at once on code nothing is drafted",
     "Every run": r"385 cells measured in",
     "11 of 51 figures do not follow from their own rows": r"Published: EAGLE-3 with 3 draft tokens",
     "See it": r"Yes at 16 at once: serve with a draft model",

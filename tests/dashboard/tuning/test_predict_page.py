@@ -22,7 +22,7 @@ from answers.predict.answer import (
     forecast_lines,
     subjects,
 )
-from answers.predict.break_even import break_even
+from answers.predict.break_even import break_even, real_drafts
 from answers.predict.values import ForecastLines, ForecastQuestion, TextbookParameters
 from dashboard.charts import forecast
 from dashboard.charts.forecast import ForecastSheet, acceptance, textbook, withheld
@@ -393,7 +393,7 @@ def test_a_fold_on_real_arms_says_so_and_beyond_the_measured_loads_says_nothing(
 def test_every_encoded_field_is_a_column() -> None:
     sheet, drawn = _drawn(ForecastQuestion(3, 16), "itl")
     line = AcceptanceLine("code", ((1, 0.5), (2, 0.25)))
-    pays = break_even(sheet.known, ask(open_shelf(), accepted, Filters()), 3)
+    pays = break_even(sheet.known, ask(open_shelf(), real_drafts), 3, sheet.known.model.reach.loads)
     charts = [
         forecast.over_load(sheet, drawn),
         forecast.over_k(sheet, drawn),
