@@ -72,8 +72,10 @@ def grounds(reader: Reader, question: DecideQuestion) -> Ground:
     """Return what the decisions on a question stand on, for ``decide_on``. Raises as ``decide``."""
     slo = None if question.slo is None else parse(question.slo)
     also = () if slo is None else tuple((one.metric, one.statistic) for one in slo.bounds)
-    found = ground(reader, question.filters, question.allow, also)
-    return replace(found, server_of=partial(_server_of, reader))
+    return replace(
+        ground(reader, question.filters, question.allow, also),
+        server_of=partial(_server_of, reader),
+    )
 
 
 def _server_of(reader: Reader, cell_id: str) -> dict[str, Any]:
@@ -360,11 +362,9 @@ def _beaten(made: Choice, arm: str) -> Iterator[tuple[Load, str | None]]:
         if place is not None and not judged.there[place, at]:
             continue
         other = judged.better(Server(place, (place,) * len(judged.loads)), at)
-        if other is not None:
-            yield judged.loads[at], labels[other]
-        else:
-            loses = place is not None and judged.words[place, at] in (LOSS, LIKELY_LOSS)
-            yield judged.loads[at], BASELINE if loses else None
+        loses = place is not None and judged.words[place, at] in (LOSS, LIKELY_LOSS)
+        beside = BASELINE if loses else None
+        yield judged.loads[at], beside if other is None else labels[other]
 
 
 def _saving(operating: MapLevel) -> Saving | None:

@@ -137,7 +137,7 @@ def break_even(
     method = place.family.partition(" (")[0]
     real = (
         one for one in acceptance
-        if BY_HAND not in one.family and one.evidence not in _UNREAL and one.length is not None
+        if BY_HAND not in one.family and one.fact("evidence") not in _UNREAL and one.length is not None
         and (one.family.partition(" (")[0], one.fact("model")) == (method, place.model)
     )  # fmt: skip
     return BreakEven(place, drafted, tuple(steps), tuple(real))

@@ -265,8 +265,9 @@ def break_even(found: BreakEven, here: PaysFrom, note: str) -> Chart:
     arm = arm_name(found.place.family, here.k)
     rows = pd.DataFrame([vars(step) for step in (*found.steps, here)])
     rows = rows.drop_duplicates("concurrency").sort_values("concurrency", ignore_index=True)
-    rows = rows.assign(arm=arm, end_y=rows["length"], end_label="")
-    rows.loc[len(rows) - 1, "end_label"] = "pays above"
+    rows = rows.assign(
+        arm=arm, end_y=rows["length"], end_label=[*[""] * (len(rows) - 1), "pays above"]
+    )
     there = pd.DataFrame(
         [(known(one.dataset), known(one.fact("gpu")), one.concurrency, one.length, arm)
          for one in found.real if one.k == here.k],
@@ -298,13 +299,13 @@ def break_even(found: BreakEven, here: PaysFrom, note: str) -> Chart:
         .mark_point(shape="diamond", size=190, strokeWidth=2.5)
         .encode(x=x, y=y, stroke=colour(rows, "stroke"), tooltip=tips),
     ]  # fmt: skip
-    names = (
-        f"Where it pays{note}",
-        f"tokens a step; {found.place.dataset}, K = {here.k}; shaded: {BAND}; points: what real drafts "
-        "yield",
-    )
     return alt.layer(*(layers if len(there) else layers[:3] + layers[4:])).properties(
-        title=title(*names), height=HEIGHT + 60
+        title=title(
+            f"Where it pays{note}",
+            f"tokens a step; {found.place.dataset}, K = {here.k}; shaded: {BAND}; points: what real drafts "
+            "yield",
+        ),
+        height=HEIGHT + 60,
     )
 
 
