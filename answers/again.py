@@ -1,8 +1,8 @@
 """A cell that was measured again, held against its original by the rules of every decision."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -65,17 +65,6 @@ class Again:
     differs: tuple[DifferingSetting, ...]
     outputs: tuple[str, ...]
     doubts: tuple[str, ...]
-
-
-# --- A repetition as JSON. Unknown is null.
-
-
-SCHEMA_VERSION = 1
-
-
-def as_json(found: Again) -> dict[str, Any]:
-    """Return all that the answer holds, and ``schema_version``."""
-    return {"schema_version": SCHEMA_VERSION, **asdict(found)}
 
 
 # --- A repetition in words and lines of text.

@@ -79,7 +79,6 @@ def live(
 
     question, root = question_from(given), warehouse_path(warehouse)
     places = [url.rstrip("/").removesuffix("/metrics").removesuffix("/v1") for url in urls]
-    status = 2
     with ended_by_signals("stopped"):
         while True:
             began = time.monotonic()
@@ -181,16 +180,9 @@ def _look(url: str) -> "tuple[ServerLook, set[str]]":
     found = parse_exposition(text.splitlines())
     if found.broken:
         raise InvalidInput(f"A counter of drafts at {where} has no number; look at its /metrics.")
-    values = (
-        "generation_tokens",
-        "num_preemptions",
-        "num_requests_running",
-        "num_requests_waiting",
-    )
-    look = ServerLook(
-        time.time(), found.counters, *(found.values.get(name, 0.0) for name in values)
-    )
-    return look, set(_MODEL.findall(text))
+    names = "generation_tokens", "num_preemptions", "num_requests_running", "num_requests_waiting"
+    told = (found.values.get(name, 0.0) for name in names)
+    return ServerLook(time.time(), found.counters, *told), set(_MODEL.findall(text))
 
 
 def _shown(url: str) -> str:
@@ -214,9 +206,9 @@ def _show(answer: "LiveAnswer", as_json: bool) -> None:
 
 def _record(root: Path, answer: "LiveAnswer") -> None:
     from answers.live.values import recorded
-    from warehouse import annotations
+    from warehouse.annotations import STANDINGS_FILE, append_lines
 
     if answer.acceptance is None:
         show("Nothing is recorded: no drafts were held against what was measured.", err=True)
         return
-    annotations.record_standing(root, recorded(answer))
+    append_lines(root, STANDINGS_FILE, recorded(answer))

@@ -74,11 +74,10 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     from answers.predict import break_even, values
     from answers.predict.answer import predict
 
-    paying, filters, found = paying_from(given), filters_from(given), list[Any]()
+    paying, filters, found, told = paying_from(given), filters_from(given), list[Any](), ""
     with reading(warehouse) as reader:
         if given["break_even"]:
-            asked, told = _asked_of_all(given), None
-            found += break_even.break_evens(reader, filters, *asked)
+            found += break_even.break_evens(reader, filters, *_asked_of_all(given))
         else:
             question, told = _question(given, reader, filters)
             found += predict(reader, filters, question, paying)
@@ -103,13 +102,12 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
             if isinstance(answer, break_even.BreakEven):
                 _show(answer)
                 continue
-            numbers, cost = values.numbers(answer), answer.cost
             show(
                 values.title(answer.place, answer.asked),
-                Table(numbers.header, numbers.rows),
+                Table(*values.numbers(answer)),
                 *(f"warning: {sentence}" for sentence in answer.warnings),
                 *answer.trust,
-                None if cost is None else cost.sentence,
+                None if answer.cost is None else answer.cost.sentence,
                 "",
             )
 
@@ -128,11 +126,11 @@ def _asked_of_all(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
 def _show(answer: "BreakEven") -> None:
     from answers.predict import break_even, values
 
-    told, largest = break_even.table(answer), answer.steps[-1].concurrency
+    largest = answer.steps[-1].concurrency
     show(
         values.title(answer.place),
         *(answer.sentence(step) for step in answer.steps if step.concurrency == largest),
-        Table(told.header, told.rows),
+        Table(*break_even.table(answer)),
         answer.stands_on,
         "",
     )
@@ -150,8 +148,7 @@ def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
     if as_json:
         show_json(parameters.found().as_json())
     else:
-        told = values.table(parameters)
-        show(Table(told.header, told.rows), values.NOT_MEASURED)
+        show(Table(*values.table(parameters)), values.NOT_MEASURED)
 
 
 def _question(

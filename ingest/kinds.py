@@ -34,8 +34,7 @@ _LONGEST, _NAMED = 200, 12
 def read_kinds(path: Path) -> dict[str, str]:
     """Return prompt hash -> category. Raises UnknownKey with one sentence: what, where, what to do."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        rows = list(_rows(text, path.suffix.lower()))
+        rows = list(_rows(path.read_text(encoding="utf-8-sig"), path.suffix.lower()))
     except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise UnknownKey(
             f"--categories {path} cannot be read as CSV, JSON or JSONL ({error}); give a file of hash "

@@ -353,8 +353,7 @@ def _drop(
     else:
         facts = drop.facts() | options.settings
         parsed = _parsed(content, Context(partial(str, ids[-1]), facts, options.keep_text))
-        told = kinds.told(drops.with_drop(parsed.cells, drop))
-        parsed = replace(parsed, cells=told)
+        parsed = replace(parsed, cells=kinds.told(drops.with_drop(parsed.cells, drop)))
     source = replace(
         _source(unit, ids[-1], content, parsed, options, kinds),
         format=drops.NAME,

@@ -384,11 +384,6 @@ class RecordedStanding:
     gain: float | None
 
 
-def record_standing(root: Path, standing: RecordedStanding) -> None:
-    """Write how a decision stands behind the others; raises what ``append_lines`` raises."""
-    append_lines(root, STANDINGS_FILE, standing)
-
-
 def standings(root: Path) -> tuple[RecordedStanding, ...]:
     """Return what was recorded, oldest first; a line that is only half written is passed over."""
     return tuple(read_lines(root / STANDINGS_FILE, RecordedStanding))

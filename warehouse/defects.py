@@ -7,13 +7,11 @@ from functools import cache
 from importlib import resources
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
 
-#: Versions as tuples of numbers, without zeros at the end: "0.17.0rc1" is (0, 17).
-Release = tuple[int, ...]
 Values = dict[str, list[bool | int | str]]
 
 
@@ -49,9 +47,9 @@ class KnownDefect(BaseModel):
             return False
         before = release_of(self.since) <= release
         after = self.until is not None and release >= release_of(self.until)
-        drafts = not self.methods or method in self.methods
         # vLLM names a model's own: qwen3_next_mtp.
-        drafts |= "mtp" in self.methods and str(method).endswith("_mtp")
+        own = "mtp" in self.methods and str(method).endswith("_mtp")
+        drafts = not self.methods or method in self.methods or own
         settings = _settings(facts)
         return (
             before and not after and drafts
@@ -61,8 +59,9 @@ class KnownDefect(BaseModel):
         )  # fmt: skip
 
 
-def release_of(version: str | None) -> Release:
-    """Return a version as numbers; empty where there are none."""
+def release_of(version: str | None) -> tuple[int, ...]:
+    """Return a version as numbers without zeros at the end, "0.17.0rc1" as (0, 17); empty where there are
+    none."""
     found = re.search(r"\d+(?:\.\d+)*", version or "")
     numbers = [int(part) for part in found[0].split(".")] if found else []
     while numbers and numbers[-1] == 0:
@@ -93,15 +92,13 @@ def known_defects() -> tuple[KnownDefect, ...]:
 
 def rows_of(text: str) -> tuple[KnownDefect, ...]:
     """Return the rows that a text in TOML holds. Raises InvalidInput for one that is not whole."""
-    rows = []
-    for number, row in enumerate(tomllib.loads(text)["defect"], start=1):
-        try:
-            rows.append(KnownDefect.model_validate(row))
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise InvalidInput(
-                f"defects.toml: row {number} ({row.get('source', 'no source')}), {where}: "
-                f"{first['msg']}."
-            ) from error
-    return tuple(rows)
+    stated = tomllib.loads(text)["defect"]
+    try:
+        return TypeAdapter(tuple[KnownDefect, ...]).validate_python(stated)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place, *where = first["loc"]
+        raise InvalidInput(
+            f"defects.toml: row {int(place) + 1} ({stated[place].get('source', 'no source')}), "
+            f"{'.'.join(map(str, where))}: {first['msg']}."
+        ) from error

@@ -195,11 +195,9 @@ def kinds(
     unreadable."""
     names = ("cell_id", "category", "prompt_hash", "output_tokens", "drafts", "draft_tokens",
              "accepted_tokens", "ttft", "itl", "tpot")  # fmt: skip
-    files = []
     try:
-        for path in reader.request_files(cell_ids):
-            if by in pq.read_schema(path).names:
-                files.append(str(path))
+        there = reader.request_files(cell_ids)
+        files = [str(path) for path in there if by in pq.read_schema(path).names]
     except (OSError, pa.ArrowInvalid) as error:
         raise WarehouseDamaged(
             f"A file of requests cannot be read ({said_of(reader.root, error)}); run draftboard "

@@ -148,8 +148,7 @@ class Judged:
         """Return the judgement where a step of a family's arms yields ``lengths`` tokens with K = 1, 2, …
         and takes as long as it was measured to. Of all other arms nothing is known there, and none may be
         taken. First tokens stay as they are."""
-        arms = self.field.candidates
-        ks = [one.k or 0 if one.family == family else 0 for one in arms]
+        ks = [one.k or 0 if one.family == family else 0 for one in self.field.candidates]
         now = np.array([lengths[k - 1] if 0 < k <= len(lengths) else np.nan for k in ks])
         shift = np.log(now[:, None] / self.field.length)
         first = np.array([metric == "ttft" for metric, _ in self.lines], dtype=np.bool_)

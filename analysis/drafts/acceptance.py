@@ -23,19 +23,24 @@ class Counters:
     by_position: tuple[float, ...] = ()
 
 
-def from_counters(before: Counters, after: Counters) -> Acceptance | None:
-    """Return the acceptance between two snapshots; None where a counter fell: the server
-    restarted."""
-    grown = [b - a for a, b in zip_longest(before.by_position, after.by_position, fillvalue=0.0)]
-    difference = Counters(
+def grown(before: Counters, after: Counters) -> Counters:
+    """Return what was counted between two moments."""
+    both = zip_longest(before.by_position, after.by_position, fillvalue=0.0)
+    return Counters(
         after.drafts - before.drafts,
         after.draft_tokens - before.draft_tokens,
         after.accepted_tokens - before.accepted_tokens,
-        tuple(grown),
+        tuple(b - a for a, b in both),
     )
-    if min(difference.drafts, difference.draft_tokens, difference.accepted_tokens, *grown) < 0:
+
+
+def from_counters(before: Counters, after: Counters) -> Acceptance | None:
+    """Return the acceptance between two snapshots; None where a counter fell: the server
+    restarted."""
+    counts = grown(before, after)
+    if min(counts.drafts, counts.draft_tokens, counts.accepted_tokens, *counts.by_position) < 0:
         return None
-    return _acceptance("counters", difference)
+    return _acceptance("counters", counts)
 
 
 def from_requests(

@@ -21,7 +21,7 @@ from math import exp, log, sqrt
 import numpy as np
 from scipy.special import stdtrit
 
-from analysis.drafts.acceptance import Counters
+from analysis.drafts.acceptance import Counters, grown
 
 #: A window is cut into so many blocks of equal time: enough to see their scatter, long enough for several
 #: requests each.
@@ -48,8 +48,7 @@ class ServerLook:
     @property
     def totals(self) -> tuple[float, ...]:
         """All that only grows while a server lives."""
-        counted = self.counters or Counters(0, 0, 0)
-        *sums, positions = astuple(counted)
+        *sums, positions = astuple(self.counters or Counters(0, 0, 0))
         return (self.generated, self.preempted, *sums, *positions)
 
 
@@ -63,16 +62,6 @@ def since_restart(looks: Sequence[ServerLook]) -> tuple[Sequence[ServerLook], in
         or any(b < a - 0.5 for a, b in zip_longest(before.totals, after.totals, fillvalue=0.0))
     ]
     return looks[starts[-1] if starts else 0 :], len(starts)
-
-
-def _grown(before: Counters | None, after: Counters | None) -> Counters:
-    if before is None or after is None:
-        return Counters(0, 0, 0)
-    both = zip_longest(before.by_position, after.by_position, fillvalue=0.0)
-    return Counters(
-        after.drafts - before.drafts, after.draft_tokens - before.draft_tokens,
-        after.accepted_tokens - before.accepted_tokens, tuple(b - a for a, b in both),
-    )  # fmt: skip
 
 
 def summed(counted: Iterable[Counters], weight: float = 1.0) -> Counters:
@@ -130,7 +119,10 @@ def watched(replicas: Sequence[Sequence[ServerLook]]) -> WatchedTraffic:
     edges = np.linspace(start, end, BLOCKS + 1)[1:-1]
     block = np.searchsorted(edges, [(a.at + b.at) / 2 for a, b in steps])
     blocks = (
-        summed(_grown(a.counters, b.counters) for (a, b), at in zip(steps, block, strict=True) if at == one)
+        summed(
+            grown(a.counters, b.counters) for (a, b), at in zip(steps, block, strict=True)
+            if at == one and a.counters and b.counters
+        )
         for one in range(BLOCKS)
     )  # fmt: skip
     tokens = np.array([b.generated - a.generated for a, b in steps])
@@ -159,10 +151,9 @@ def scaled(parts: Sequence[tuple[float, Sequence[Counters]]]) -> list[Counters]:
     sums = [(share, summed(counted)) for share, counted in parts]
     if not all(one.drafts > 0 for _, one in sums):
         return []
-    steps = [share / (1 + one.accepted_tokens / one.drafts) for share, one in sums]
-    most = min(one.drafts / step for step, (_, one) in zip(steps, sums, strict=True))
-    each = zip(steps, sums, strict=True)
-    return [summed(summed([one], step * most / one.drafts) for step, (_, one) in each)]
+    steps = [(share / (1 + one.accepted_tokens / one.drafts), one) for share, one in sums]
+    most = min(one.drafts / step for step, one in steps)
+    return [summed(summed([one], step * most / one.drafts) for step, one in steps)]
 
 
 @dataclass(frozen=True)
@@ -193,8 +184,7 @@ def length_change(now: Sequence[Counters], measured: Sequence[Counters]) -> Leng
     error += max(dispersion * plain[1], spread[1]) / lengths[1] ** 2
     reach = float(stdtrit(len(now) - 1, (1 + _LEVEL) / 2)) * sqrt(error)
     ratio = log(lengths[0] / lengths[1])
-    ends = exp(ratio - reach), exp(ratio + reach)
-    return LengthChange(lengths[0], lengths[1], exp(ratio), *ends)
+    return LengthChange(lengths[0], lengths[1], exp(ratio), exp(ratio - reach), exp(ratio + reach))
 
 
 def _length(counted: Sequence[Counters]) -> tuple[float, float, float]:

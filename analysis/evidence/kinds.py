@@ -40,18 +40,13 @@ def speeds(requests: pd.DataFrame) -> pd.DataFrame:
     tokens = rows["output_tokens"].astype("float64")
     each = tokens.notna().astype("float64")
     weights = {"ttft": each, "itl": (tokens - 1).clip(lower=0), "tpot": tokens}
-    told: dict[str, pd.Series] = {"requests": rows["itl"].notna().astype("int64")}
+    by = [rows["cell_id"], rows["category"]]
+    told: dict[str, pd.Series] = {"requests": rows["itl"].notna().astype("int64").groupby(by).sum()}
     for name, weight in weights.items():
         there = rows[name].notna() & (weight > 0)
-        told |= {
-            name: (rows[name] * weight).where(there, 0.0),
-            f"{name}_of": weight.where(there, 0.0),
-        }
-    sums = rows[["cell_id", "category"]].assign(**told)
-    sums = sums.groupby(["cell_id", "category"], sort=True).sum().reset_index()
-    for name in weights:
-        sums[name] = sums[name] / sums[f"{name}_of"].where(sums[f"{name}_of"] > 0)
-    return pd.DataFrame(sums[["cell_id", "category", *_TOLD]])
+        of = weight.where(there, 0.0).groupby(by).sum()
+        told[name] = (rows[name] * weight).where(there, 0.0).groupby(by).sum() / of.where(of > 0)
+    return pd.DataFrame(told).reset_index()
 
 
 def gains(
@@ -65,8 +60,8 @@ def gains(
     sides = [measured.rename(columns={n: f"{n}_{side}" for n in _TOLD}) for side in IDS]
     rows = met.merge(sides[0], left_on=IDS[0], right_on="cell_id").drop(columns="cell_id")
     rows = rows.merge(sides[1], left_on=[IDS[1], "category"], right_on=["cell_id", "category"])
-    rows = rows[(rows[[f"requests_{side}" for side in IDS]] >= LEAST).all(axis=1)]
-    rows = rows.reset_index(drop=True)
+    enough = (rows[[f"requests_{side}" for side in IDS]] >= LEAST).all(axis=1)
+    rows = rows[enough].reset_index(drop=True)
     code = numbered(rows, ["setting", "category", "one"])
     named = {side: rows[side].astype(str) + "/" + rows["category"].astype(str) for side in IDS}
     parts = [
@@ -77,8 +72,9 @@ def gains(
         for line in lines
     ]  # fmt: skip
     places = rows.assign(code=code).drop_duplicates("code").set_index("code")
-    pairs = pd.concat(parts, ignore_index=True)
-    kinds = replace(found, pairs=pairs, keys=_keys(found, places["setting"]))
+    kinds = replace(
+        found, pairs=pd.concat(parts, ignore_index=True), keys=_keys(found, places["setting"])
+    )
     levels = effects(kinds, _cells(cells, rows, named)).levels
     codes = levels["setting"]
     return levels.assign(
@@ -112,8 +108,7 @@ def first_tokens(met: pd.DataFrame, measured: pd.DataFrame, side: str) -> pd.Ser
     of ``met``."""
     by = [*_AT, "arm_id", "category"]
     cells = met[[*by[:-1], side]].drop_duplicates()
-    rows = cells.merge(measured, left_on=side, right_on="cell_id")
-    return rows.groupby(by)["ttft"].mean()
+    return cells.merge(measured, left_on=side, right_on="cell_id").groupby(by)["ttft"].mean()
 
 
 # --- The one arm for all kinds: which it would be, and what each other arm does against it.
@@ -129,14 +124,10 @@ def one_for_all(levels: pd.DataFrame, shares: pd.DataFrame) -> dict[tuple[int, i
     # Of the time that they take with the reference, tokens of a kind save what its ITL does.
     rows = rows.assign(weighed=-np.expm1(-rows["log"]) * rows["share"])
     sums = rows.groupby([*_AT, "arm_id"]).agg(gain=("weighed", "sum"), kinds=("log", "size"))
-    found: dict[tuple[int, int], tuple[int, float, int]] = {}
-    for setting, load, arm, gain, kinds in listed(
-        sums.reset_index(), *_AT, "arm_id", "gain", "kinds"
-    ):
-        most = found.get((setting, load), (0, 0.0, PLAIN))
-        plain = (kinds, 0.0, PLAIN)
-        found[setting, load] = max(most, plain, (kinds, gain, arm), key=lambda one: one[:2])
-    return {at: arm for at, (_, _, arm) in found.items()}
+    whole = sums[sums["kinds"] == sums.groupby(_AT)["kinds"].transform("max")].reset_index()
+    best = whole.sort_values("gain", ascending=False, kind="stable").drop_duplicates(_AT)
+    arms = best["arm_id"].where(best["gain"] > 0, PLAIN)
+    return dict(zip(listed(best, *_AT), arms.tolist(), strict=True))
 
 
 def against_one(met: pd.DataFrame, one: Mapping[tuple[int, int], int]) -> pd.DataFrame:
@@ -144,16 +135,15 @@ def against_one(met: pd.DataFrame, one: Mapping[tuple[int, int], int]) -> pd.Dat
     them as PLAIN. ``met``: MET; the result has ``one`` too."""
     chosen = pd.Series([one.get(at) for at in listed(met, *_AT)], index=met.index, dtype=object)
     known = met.assign(one=chosen)[chosen.notna()].astype({"one": "int64"})
-    plain = known[known["one"] == PLAIN]
-    own = known[known["one"] == known["arm_id"]]
-    others = known[(known["one"] != PLAIN) & (known["one"] != known["arm_id"])]
-    partner = own[[*_AT, "baseline_id", "speculative_id"]].rename(
-        columns={"speculative_id": "with"}
+    # The former reference is an arm as well, which stands beside the others with its own cells.
+    itself = known.assign(arm_id=PLAIN, speculative_id=known["baseline_id"])
+    every = pd.concat([known, itself], ignore_index=True)
+    is_one = every["one"] == every["arm_id"]
+    partner = (
+        every.loc[is_one, [*_AT, *IDS]].drop_duplicates().set_axis([*_AT, IDS[0], "with"], axis=1)
     )
-    joined = others.merge(partner, on=[*_AT, "baseline_id"])
-    joined = joined.drop(columns="baseline_id").rename(columns={"with": "baseline_id"})
-    turned = own.rename(columns=dict(zip(IDS, reversed(IDS), strict=True))).assign(arm_id=PLAIN)
-    rows = pd.concat([plain, joined, turned], ignore_index=True)
+    rows = every[~is_one].merge(partner, on=[*_AT, IDS[0]])
+    rows = rows.drop(columns=IDS[0]).rename(columns={"with": IDS[0]})
     # A cell meets one partner, as everywhere.
     return rows.drop_duplicates([*_AT, "arm_id", "speculative_id"])[[*MET, "one"]]
 

@@ -14,9 +14,6 @@ from warehouse.catalogue import METRICS
 
 #: The lines in which two releases are compared.
 COMPARED: tuple[tuple[str, str], ...] = (*STUDY_TABLE, ("mean_acceptance_length", "mean"))
-#: The name under which the arm of a cell stands among its server's arguments.
-_ARM = "arm"
-_LINE = ["load", "metric", "statistic"]
 
 
 def by_release(cells: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
@@ -29,11 +26,12 @@ def by_release(cells: pd.DataFrame, before: str, after: str) -> pd.DataFrame:
     rows = cells[cells["engine_version"].isin([before, after])]
     older = (rows["engine_version"] == before).to_numpy()
     arguments = [
-        json.dumps({**config_of(stated), _ARM: f"{label} {config}"})
+        json.dumps({**config_of(stated), "arm": f"{label} {config}"})
         for stated, label, config in listed(rows, "server_args", "arm_label", "speculative_config")
     ]
-    method = np.where(older, "none", "the newer release")
-    return rows.assign(spec_method=method, server_args=arguments)
+    return rows.assign(
+        spec_method=np.where(older, "none", "the newer release"), server_args=arguments
+    )
 
 
 def gain_changes(rows: pd.DataFrame, keys: pd.DataFrame) -> pd.DataFrame:
@@ -51,7 +49,7 @@ def gain_changes(rows: pd.DataFrame, keys: pd.DataFrame) -> pd.DataFrame:
         place=place.loc[at].to_numpy(), own=(keys["arm_label"] == BASELINE).loc[at].to_numpy()
     )
     both = rows[~rows["own"]].merge(
-        rows[rows["own"]], on=["place", *_LINE], suffixes=("", "_baseline")
+        rows[rows["own"]], on=["place", "load", "metric", "statistic"], suffixes=("", "_baseline")
     )
     arm, baseline = (both[f"variance{end}"] * both[f"weight{end}"] for end in ("", "_baseline"))
     total = arm + baseline

@@ -111,14 +111,9 @@ def _lossy(why: str) -> Flag:
 def defects(cell: Cell, known: Iterable[KnownDefect]) -> Flags:
     """Yield a flag for each of the ``known`` defects of engines that the arm has, by whether what shows
     it was measured, too."""
-    facts = cell.facts
-    rates = (
-        m for m in cell.measurements if (m.origin, m.metric) == ("canonical", "acceptance_rate")
-    )
-    rate = next((m.value for m in rates), None)
-    for one in known:
-        if not one.concerns(facts):
-            continue
+    facts, shown = cell.facts, ("canonical", "acceptance_rate")
+    rate = next((m.value for m in cell.measurements if (m.origin, m.metric) == shown), None)
+    for one in (each for each in known if each.concerns(facts)):
         name, when = BREAKING_DEFECT if one.breaks_answers else "known_defect", f"({one.when})"
         if rate is not None and rate < one.acceptance_below:
             name = SHOWN_DEFECT

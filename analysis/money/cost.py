@@ -323,8 +323,5 @@ def worse_from(
     most = at_once(fit[1], arm)
     if most is None:
         return None
-    for load in range(fit[1], fit[0] + 1):
-        served = at_once(load, baseline)
-        if served is not None and served > most:
-            return load
-    return None
+    served = ((load, at_once(load, baseline)) for load in range(fit[1], fit[0] + 1))
+    return next((load for load, made in served if made is not None and made > most), None)

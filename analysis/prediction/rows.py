@@ -82,7 +82,8 @@ def points_of(frame: pd.DataFrame) -> Points:
 
 @dataclass(frozen=True, eq=False)
 class Positions(Columns):
-    """Draft tokens accepted at a position and drafts that reached it."""
+    """Draft tokens accepted at a position and drafts that reached it, of the frame of
+    ``acceptance_tables.position_counts``."""
 
     dataset: NDArray[np.object_]
     concurrency: Floats
@@ -90,8 +91,3 @@ class Positions(Columns):
     position: NDArray[np.int64]
     accepted: Floats
     reached: Floats
-
-
-def positions_of(frame: pd.DataFrame) -> Positions:
-    """Return the frame of ``acceptance_tables.position_counts`` as arrays."""
-    return Positions.of_frame(frame)

@@ -25,7 +25,8 @@ from analysis.evidence.kinds import (
     token_shares,
 )
 from analysis.evidence.words import EQUIVALENCE, GAIN, LOSS, Word
-from analysis.frames import listed, plain, records
+from analysis.frames import listed as rows_listed
+from analysis.frames import plain, records, records_by
 from analysis.matching.names import arm_names
 from answers.compare.answer import compare_on
 from answers.compare.values import (
@@ -41,8 +42,7 @@ from answers.compare.values import (
 )
 from answers.decide.values import DecisionSubject
 from answers.ground import Ground, ground
-from answers.wording import UNKNOWN, directed, interval, percent
-from answers.wording import listed as named
+from answers.wording import UNKNOWN, directed, interval, listed, percent
 from warehouse import queries
 from warehouse.loads import Load
 from warehouse.store import Reader
@@ -140,10 +140,6 @@ class KindComparison:
     by: By
     why_none: str | None = None
 
-    def of(self, setting: str) -> KindsOfSetting | None:
-        """Return the setting of that name; None where nothing is known of its kinds."""
-        return next((one for one in self.settings if one.name == setting), None)
-
 
 UNTOLD: dict[By, str] = {
     "category": "No request of these results says its kind of prompt: name the dataset's column in the study "
@@ -182,11 +178,14 @@ def by_kind(reader: Reader, question: CompareQuestion, by: By = "category") -> K
     shown = compare_on(ground_of, question)
     if not shown.settings:
         return KindComparison((), question.reference, by, shown.why_none)
-    met = ground_of.found.pairs[MET].astype({"baseline_id": object, "speculative_id": object})
-    met = met.drop_duplicates(ignore_index=True)
+    met = (
+        ground_of.found.pairs[MET]
+        .astype(dict.fromkeys(IDS, object))
+        .drop_duplicates(ignore_index=True)
+    )
     requests = queries.kinds(reader, {*met["baseline_id"], *met["speculative_id"]}, by).to_pandas()
-    told = set(requests.loc[requests["category"].notna(), "cell_id"].astype(object))
-    met = met[met["speculative_id"].isin(told)]
+    told = requests.loc[requests["category"].notna(), "cell_id"].astype(object)
+    met = met[met["speculative_id"].isin(set(told))]
     if met.empty:
         return KindComparison((), question.reference, by, UNTOLD[by])
     kinds = _Kinds(ground_of, met, requests, question.reference, by)
@@ -201,9 +200,8 @@ class _Kinds:
         self, known: Ground, met: pd.DataFrame, requests: pd.DataFrame, reference: str, by: By
     ) -> None:
         self._known, self._met, self._reference, self._by = known, met, reference, by
-        cells = known.cells
         measured = speeds(requests)
-        levels = gains(known.found, met.assign(one=PLAIN), measured, cells, _JUDGED[by])
+        levels = gains(known.found, met.assign(one=PLAIN), measured, known.cells, _JUDGED[by])
         at = ["setting", "load"]
         sides = [met[[*at, side]].set_axis([*at, "cell_id"], axis=1) for side in MET[-2:]]
         shares = token_shares(requests, pd.concat(sides))
@@ -215,14 +213,15 @@ class _Kinds:
         }
         self._one = one_for_all(self._sound(levels), shares.dropna(subset=["category"]))
         others = against_one(self._sound(met), self._one)
-        rivals = gains(known.found, others, measured, cells, SPEEDS[:1])
+        rivals = gains(known.found, others, measured, known.cells, SPEEDS[:1])
         self._gains = {
             (r["setting"], r["load"], r["arm_id"], r["category"], r["metric"]): r
             for r in records(levels)
         }
-        self._rivals = _by_place(rivals)
-        self._counts = _by_place(accepted(requests, met))
-        self._shares = _by_place(shares)
+        self._rivals, self._counts, self._shares = (
+            records_by(rows, at, list(map(str, rows)))
+            for rows in (rivals, accepted(requests, met), shares)
+        )
         self._first = [first_tokens(met, measured, side) for side in IDS]
         pairs = known.found.pairs
         hits = pairs[(pairs["metric"] == "prefix_cache_hit_rate") & (pairs["load"] >= 0)]
@@ -231,7 +230,7 @@ class _Kinds:
 
     def _sound(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of arms whose answers are not settled to break: the others are no candidates."""
-        places = listed(rows, "setting", "arm_id")
+        places = rows_listed(rows, "setting", "arm_id")
         return rows.loc[[place not in self._breaks for place in places]]
 
     def settings(self, shown: Sequence[ComparedSetting]) -> Iterator[KindsOfSetting]:
@@ -257,16 +256,18 @@ class _Kinds:
             ),
         )  # fmt: skip
         order = {one.kind: rank for rank, one in enumerate(shares)}
-        rows = [row for row in self._counts[at] if (at[0], row["arm_id"]) in names]
-        arms = [self._of_arm(at, row, names[at[0], row["arm_id"]]) for row in rows]
+        arms = [
+            self._of_arm(at, row, names[at[0], row["arm_id"]])
+            for row in self._counts[at] if (at[0], row["arm_id"]) in names
+        ]  # fmt: skip
         arms.sort(key=lambda one: (order[one.kind], one.arm))
         load = self._known.found.loads[at[1]] if at[1] >= 0 else None
         kinds = [one.kind for one in shares if one.kind is not None]
-        hits: dict[str, float] = {}
-        for (setting, arm), name in names.items():
-            if setting == at[0]:
-                both = self._hits.get((*at, arm), ())
-                hits |= dict(zip((self._reference, name), both, strict=False))
+        hits = {
+            side: share
+            for (setting, arm), name in names.items() if setting == at[0]
+            for side, share in zip((self._reference, name), self._hits.get((*at, arm), ()), strict=False)
+        }  # fmt: skip
         return KindsAtLoad(load, tuple(shares), tuple(arms), self._fit(at, load, kinds), hits)
 
     def _of_arm(self, at: tuple[int, int], row: dict[str, Any], arm: str) -> KindOfArm:
@@ -298,11 +299,11 @@ class _Kinds:
         """Yield which arms are no candidates, and which turns wait longer for their first token with the best arm."""
         out = sorted(self._names[arm] for arm in broken)
         if out:
-            yield f"No candidate, since its answers break: {named(out)}."
+            yield f"No candidate, since its answers break: {listed(out)}."
         first = {kind: self._gains.get((*at, one, kind, "ttft"), {}).get("word") for kind in kinds}
         later = [kind for kind, word in first.items() if word == LOSS]
         if later and one is not None:
-            yield f"The first token of {named(later)} comes later with {self._names[one]} than with {self._reference}."
+            yield f"The first token of {listed(later)} comes later with {self._names[one]} than with {self._reference}."
 
     def _fit(self, at: tuple[int, int], load: Load | None, kinds: Sequence[str]) -> OneForAll:
         """Say whether the arm that is best over all kinds is, for each of them, as good as any other."""
@@ -324,7 +325,7 @@ class _Kinds:
                 f"({directed(row['low'], row['high'], better=True)})"
                 for kind, row in better.items()
             ]  # fmt: skip
-            sentence = f"One K does not fit all {noun}at {where}: {named(told)} than with {name}, the best over all {every}{end}"
+            sentence = f"One K does not fit all {noun}at {where}: {listed(told)} than with {name}, the best over all {every}{end}"
             return OneForAll("no", name, sentence)
         held = {(row["arm_id"], row["category"]) for row in rows}
         lacking = [k for k in kinds if {(arm, k) for arm in {*sound, PLAIN} - {one}} - held]
@@ -342,18 +343,13 @@ class _Kinds:
         )  # fmt: skip
 
 
-def _by_place(rows: pd.DataFrame) -> dict[tuple[int, int], list[dict[str, Any]]]:
-    found: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    for row in records(rows):
-        found.setdefault((int(row["setting"]), int(row["load"])), []).append(row)
-    return found
-
-
 def _gain(row: dict[str, Any] | None) -> KindGain | None:
     if row is None:
         return None
-    low, high, least, most = (plain(row[end]) for end in ENDS)
-    return KindGain(row["improvement"], low, high, least, most, row["word"], int(row["launches"]))
+    return KindGain(
+        improvement=row["improvement"], **{end: plain(row[end]) for end in ENDS}, word=row["word"],
+        launches=int(row["launches"]),
+    )  # fmt: skip
 
 
 def _why_open(
@@ -362,9 +358,9 @@ def _why_open(
     """Return why no arm is known to fit all; None where the best over all does. ``rows``: what the others do
     against it; ``lacking``: kinds of which one of them was not compared."""
     if len(kinds) < 2:
-        return f"all requests are of {named([*kinds])}"
+        return f"all requests are of {listed([*kinds])}"
     if lacking:
-        return f"of {named([*lacking])} {_FEW_REQUESTS}"
+        return f"of {listed([*lacking])} {_FEW_REQUESTS}"
     if any(plain(row["adjusted_high"]) is None for row in rows):
         return "an arm has one launch, and what one launch says of another is not known"
     if not all(row["independent"] for row in rows):
@@ -430,10 +426,9 @@ def kind_rows(at: KindsAtLoad, by: By) -> list[TextRow]:
 def _gain_words(gain: KindGain | None) -> tuple[str, str, str, str]:
     if gain is None:
         return UNKNOWN, "", "", UNKNOWN
-    sure = ONE_LAUNCH if gain.low is None else interval(gain.low, gain.high)
     return (
         percent(gain.improvement),
-        sure,
+        ONE_LAUNCH if gain.low is None else interval(gain.low, gain.high),
         interval(gain.adjusted_low, gain.adjusted_high),
         gain.word,
     )
@@ -444,7 +439,7 @@ def reasons(at: KindsAtLoad, by: By) -> Iterator[str]:
     that it is true of, and the arms where it is not true of all."""
     if by == "turn":
         hits = [f"{percent(share, sign=False)} with {arm}" for arm, share in at.prefix_hits.items()]
-        said = named(hits, len(hits)) if hits else f"{UNKNOWN}, the server counts none"
+        said = listed(hits, len(hits)) if hits else f"{UNKNOWN}, the server counts none"
         yield f"Share of prompt tokens that the prefix cache held, over all turns: {said}."
     found: dict[str, dict[str, list[str]]] = {}
     for one in at.arms:
@@ -454,8 +449,8 @@ def reasons(at: KindsAtLoad, by: By) -> Iterator[str]:
                 whose.setdefault(one.kind, []).append(one.arm)
     arms = len({one.arm for one in at.arms})
     for why, kinds in found.items():
-        told = [k if len(of) == arms else f"{k} with {named(of)}" for k, of in kinds.items()]
-        yield f"{named(told, len(told))}: {why}"
+        told = [k if len(of) == arms else f"{k} with {listed(of)}" for k, of in kinds.items()]
+        yield f"{listed(told, len(told))}: {why}"
     untold = sum(one.share for one in at.shares if one.kind is None)
     if untold and by == "category":
         yield f"{percent(untold, sign=False)} of the output tokens are of no stated kind."

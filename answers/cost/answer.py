@@ -4,12 +4,13 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import exp, inf, isnan, log, nan
 from statistics import fmean
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN, Word
 from analysis.flags.lints import CAPPED
-from analysis.frames import listed, records
+from analysis.frames import listed, plain, records
 from analysis.matching import fields
 from analysis.matching.arms import BASELINE, config_of
 from analysis.money import cost as money
@@ -60,20 +61,12 @@ class _Used:
 
     def energy(self, apart: tuple[float, float] | None) -> ArmEnergy:
         """Return it per token. ``apart``: joules of a prompt token and of a step."""
-        told = ArmEnergy(
-            self.joules / self.output, _known(self.joules / self.total), self.joules / self.seconds,
-            self.samples, _known(self.limit_watts), _known(self.limited / self.seconds),
+        prefill, step = apart or (None, None)
+        return ArmEnergy(
+            self.joules / self.output, plain(self.joules / self.total), self.joules / self.seconds,
+            self.samples, plain(self.limit_watts), plain(self.limited / self.seconds),
+            prefill, None if step is None else step * self.steps / self.output,
         )  # fmt: skip
-        if apart is None:
-            return told
-        prefill, step = apart
-        return replace(
-            told, joules_of_prefill=prefill, joules_of_decode=step * self.steps / self.output
-        )
-
-
-def _known(value: float) -> float | None:
-    return None if isnan(value) else value
 
 
 def with_energy(reader: Reader, costs: Costs) -> Costs:
@@ -86,15 +79,13 @@ def with_energy(reader: Reader, costs: Costs) -> Costs:
     by_cell = dict(_used(reader, Filters(model=tuple(models)), wanted)) if wanted else {}
     used = [tuple(_pooled(by_cell, ids) for ids in pair) for pair in cells]
     # The baseline of one subject and load is one, whatever is compared with it.
-    places = [(row.decision.subject, row.load) for row in costs.rows]
     arms = [
-        ((*place, BASELINE), (*place, row.arm))
-        for place, row in zip(places, costs.rows, strict=True)
+        [(system(row.decision.subject), row.load, arm) for arm in (BASELINE, row.arm)]
+        for row in costs.rows
     ]
     beside: dict[object, list[tuple[float, float, float]]] = defaultdict(list)
-    for keys, pair in zip(arms, used, strict=True):
-        for key, one in zip(keys, pair, strict=True):
-            beside[key] += [(one.total - one.output, one.steps, one.joules)] if one else []
+    for key, one in zip(chain(*arms), chain(*used), strict=True):
+        beside[key] += [(one.total - one.output, one.steps, one.joules)] if one else []
     apart = {key: money.prefill_and_decode(those) for key, those in beside.items()}
     rows = []
     for row, keys, pair in zip(costs.rows, arms, used, strict=True):
@@ -177,30 +168,26 @@ _ALIKE_LONG = 1.5
 def with_memory(reader: Reader, costs: Costs) -> Costs:
     """Add to each cost what fits into the KV caches of the baseline and of the arm; None where one of the
     servers did not tell its size."""
-    pairs = [_pairs_at_once(row) for row in costs.rows]
-    wanted = {cell for of_row in pairs for pair in of_row for cell in pair}
+    fields = [_at_once(row) for row in costs.rows]
+    wanted = {cell for each in fields for one in each for pair in one.pairs for cell in pair}
     if not wanted:
         return costs
     models = tuple(sorted({known(row.decision.subject.model) for row in costs.rows}))
     told = _told_by_servers(reader, Filters(model=models), wanted)
     rows = (
-        replace(row, memory=_room(row, costs.terms.request_tokens, of_row, told))
-        for row, of_row in zip(costs.rows, pairs, strict=True)
+        replace(row, memory=_room(row.basis, costs.terms.request_tokens, each, told))
+        for row, each in zip(costs.rows, fields, strict=True)
     )
     return replace(costs, rows=tuple(rows))
 
 
 def _at_once(row: DecisionCost) -> list[ArmAtLoad]:
     """The fields of the row's arm where so many requests were in flight, the smallest load first."""
-    here = [
+    here = (
         one for one in row.decision.arms
         if one.arm == row.arm and one.load.value and not one.load.is_open
-    ]  # fmt: skip
+    )  # fmt: skip
     return sorted(here, key=lambda one: one.load.order)
-
-
-def _pairs_at_once(row: DecisionCost) -> list[tuple[str, str]]:
-    return [pair for one in _at_once(row) for pair in one.pairs]
 
 
 def _told_by_servers(
@@ -228,9 +215,9 @@ def _told_by_servers(
 
 
 def _room(
-    row: DecisionCost, asked: int | None, pairs: Sequence[tuple[str, str]], told: Mapping[str, Mapping[str, float]],
+    basis: Basis | None, asked: int | None, here: Sequence[ArmAtLoad], told: Mapping[str, Mapping[str, float]],
 ) -> CacheRoom | None:  # fmt: skip
-    both = [pair for pair in pairs if told.keys() >= set(pair)]
+    both = [pair for one in here for pair in one.pairs if told.keys() >= set(pair)]
     if not both:
         return None
     # Sizes differ by little from start to start; what fits has to fit each time.
@@ -244,11 +231,10 @@ def _room(
     found = CacheRoom((tokens[0], tokens[1]), request, fit)
     if not max(request, measured) <= _ALIKE_LONG * min(request, measured):
         length = UNKNOWN if isnan(measured) else f"{measured:,.0f}"
-        why = f"throughput was measured with requests of {length} tokens"
-        return replace(found, why_unknown=why)
-    points = [
-        (one.load.value, one.rates.baseline_output, one.rates.output) for one in _at_once(row)
-    ]
+        return replace(
+            found, why_unknown=f"throughput was measured with requests of {length} tokens"
+        )
+    points = ((one.load.value, one.rates.baseline_output, one.rates.output) for one in here)
     whole = [(load, old, new) for load, old, new in points if load and old and new]
     baseline, arm = ([(one[0], one[side]) for one in whole] for side in (1, 2))
     made = money.at_once(fit[0], baseline), money.at_once(fit[1], arm)
@@ -256,14 +242,10 @@ def _room(
         ends = dict.fromkeys(f"{one[0]:,.0f}" for one in (whole[:1] + whole[-1:]))
         where = f"at {' to '.join(ends)} at once" if whole else "nowhere"
         return replace(found, why_unknown=f"throughput was measured {where}")
-    usd = (
-        None
-        if row.basis is None
-        else tuple(usd_per_million(each, row.basis) for each in made if each)
-    )
     return replace(
         found, throughput=(made[0], made[1]), worse_from=money.worse_from(fit, baseline, arm),
-        usd_per_million=None if usd is None else (usd[0], usd[1]),
+        usd_per_million=None if basis is None else
+            (usd_per_million(made[0], basis), usd_per_million(made[1], basis)),
     )  # fmt: skip
 
 

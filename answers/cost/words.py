@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
 from analysis.flags.lints_across import LESS_CACHE
 from analysis.frames import number
 from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, BreakEven, Demand, Fleet
@@ -12,7 +11,7 @@ from answers.cost.capacity import LoadService, ServiceCapacity, TradePoint
 from answers.cost.values import ArmCost, ArmEnergy, CacheRoom, DecisionCost, SavedAmount, Terms
 from answers.decide.tables import TextRows, arm_at, traffic_short
 from answers.decide.values import Decision
-from answers.decide.words import at_load, left_on, saved
+from answers.decide.words import SURE, at_load, left_on, saved
 from answers.wording import ORIGINS, UNKNOWN, between, interval, known, percent
 from warehouse.catalogue import counted
 
@@ -110,8 +109,7 @@ def _at(decision: Decision) -> str:
 def year(amount: SavedAmount) -> str:
     """Say what a year costs less or more, ``probably 12,300 USD a year less (95 %: 8,000 to
     16,000)``, with the interval in the direction of the word."""
-    sure = {GAIN: "", LOSS: "", LIKELY_GAIN: "probably ", LIKELY_LOSS: "probably "}
-    how, less = sure.get(amount.word, "perhaps "), amount.value >= 0
+    how, less = SURE.get(amount.word, "perhaps "), amount.value >= 0
     ends = ""
     if amount.low is not None and amount.high is not None:
         low, high = sorted((amount.low, amount.high))
@@ -367,24 +365,25 @@ def energies(rows: Sequence[DecisionCost]) -> TextRows:
     ]  # fmt: skip
     lines = []
     for row in rows:
-        if row.energy is None:
-            continue
-        figures = (
-            (one.joules_per_output_token, one.joules_per_token, one.joules_of_prefill,
-             one.joules_of_decode)
-            for one in row.energy
-        )  # fmt: skip
-        pairs = [
-            " → ".join(UNKNOWN if joules is None else f"{joules:.3g}" for joules in pair)
-            for pair in zip(*figures, strict=True)
-        ]
-        watts = " → ".join(f"{one.watts:,.0f}" for one in row.energy)
-        limits = " → ".join(map(_at_limit, row.energy))
-        samples = " → ".join(str(one.samples) for one in row.energy)
-        lines.append(
-            [*_who(row)[:-1], row.arm, *pairs, percent(row.gain_per_watt), watts, limits, samples]
-        )
+        if row.energy is not None:
+            both = zip(*map(_energy_words, row.energy), strict=True)
+            *joules, watts, limits, samples = map(" → ".join, both)
+            told = [*joules, percent(row.gain_per_watt), watts, limits, samples]
+            lines.append([*_who(row)[:-1], row.arm, *told])
     return header, lines
+
+
+def _energy_words(one: ArmEnergy) -> tuple[str, ...]:
+    joules = (
+        one.joules_per_output_token,
+        one.joules_per_token,
+        one.joules_of_prefill,
+        one.joules_of_decode,
+    )
+    of = "" if one.limit_watts is None else f" ({one.limit_watts:,.0f} W)"
+    limited = UNKNOWN if one.share_at_limit is None else f"{one.share_at_limit:.0%}{of}"
+    per_token = (UNKNOWN if each is None else f"{each:.3g}" for each in joules)
+    return *per_token, f"{one.watts:,.0f}", limited, str(one.samples)
 
 
 def rooms(rows: Sequence[DecisionCost]) -> Iterator[str]:
@@ -418,9 +417,9 @@ def room(arm: str, memory: CacheRoom) -> str:
             f"{text}from {fit[1] + 1:,} on it queues what the baseline would still serve; what that costs is "
             f"unknown, since {memory.why_unknown}."
         )
-    ends = memory.usd_per_million or memory.throughput
-    unit = "output tokens/s" if memory.usd_per_million is None else "USD per million output tokens"
-    digits = 0 if memory.usd_per_million is None else 3
+    ends, unit, digits = memory.throughput, "output tokens/s", 0
+    if memory.usd_per_million is not None:
+        ends, unit, digits = memory.usd_per_million, "USD per million output tokens", 3
     figures = f"{ends[1]:,.{digits}f} {unit} with it, {ends[0]:,.{digits}f} without, with {fit[0]:,} at once"
     if memory.worse_from is None:
         return f"{text}from {fit[1] + 1:,} on it queues, and makes more all the same ({figures}; between measured loads)."
@@ -430,12 +429,6 @@ def room(arm: str, memory: CacheRoom) -> str:
         f"{text}from {memory.worse_from:,} at once queueing costs more than the draft saves ({figures}; between "
         "measured loads)."
     )
-
-
-def _at_limit(energy: ArmEnergy) -> str:
-    share, limit = energy.share_at_limit, energy.limit_watts
-    of = "" if limit is None else f" ({limit:,.0f} W)"
-    return UNKNOWN if share is None else f"{share:.0%}{of}"
 
 
 def _who(row: DecisionCost) -> list[str]:

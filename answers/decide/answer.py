@@ -72,8 +72,10 @@ def grounds(reader: Reader, question: DecideQuestion) -> Ground:
     """Return what the decisions on a question stand on, for ``decide_on``. Raises as ``decide``."""
     slo = None if question.slo is None else parse(question.slo)
     also = () if slo is None else tuple((one.metric, one.statistic) for one in slo.bounds)
-    found = ground(reader, question.filters, question.allow, also)
-    return replace(found, server_of=partial(_server_of, reader))
+    return replace(
+        ground(reader, question.filters, question.allow, also),
+        server_of=partial(_server_of, reader),
+    )
 
 
 def _server_of(reader: Reader, cell_id: str) -> dict[str, Any]:

@@ -43,13 +43,6 @@ class PromptContext:
     better: str | None
     at_stake: float | None
 
-    def of(self, arm: str) -> values.ArmAtLoad | None:
-        """Return an arm (the baseline: any, for its rates) at the load that is spoken about; None where it was not
-        measured."""
-        load = self.decision.operating.load
-        here = (x for x in self.decision.arms if x.load == load and arm in (x.arm, BASELINE))
-        return next(here, None)
-
 
 @dataclass(frozen=True)
 class ArmReach:
@@ -75,8 +68,41 @@ class SubjectContexts:
     servers: Servers
     split: tuple[str, ...]
     tokens_per_s: tuple[float, float] | None
-    sentence: str
     doubts: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """Whether one server suffices, and what a split is worth."""
+        alike = len({round(one.share, 6) for one in self.contexts}) == 1
+        mix = "equal shares of all lengths" if alike else self.one.traffic.name
+        on = f"{words.at_load(self.one.operating)}, on {mix}"
+        if self.servers == "one":
+            most = percent(EQUIVALENCE, sign=False)
+            return f"One server suffices {on}: {_with(self.arm)}, nothing else is better by more than {most} at any length."
+        if self.servers == "unknown":
+            risks = [
+                f"at {one.name} {'it is open which' if one.at_stake is None else f'by up to {percent(one.at_stake, sign=False)}'}"
+                for one in self.contexts if one.at_stake is None or one.at_stake > EQUIVALENCE
+            ]  # fmt: skip
+            return (
+                f"Whether one server suffices {on} cannot be said: {_with(self.arm)}, the best over all lengths, something "
+                f"else may be better ({listed(risks)}). More launches would tell."
+            )
+        told, last = [], self.contexts[-1]
+        for arm, group in groupby(
+            zip(self.contexts, self.split, strict=True), lambda pair: pair[1]
+        ):
+            end = [one for one, _ in group][-1]
+            told.append(f"{'above' if end is last else f'up to {_tokens(end.longest)}'} {_with(arm)}")
+        worth = "what that is worth in tokens is unknown"
+        if self.tokens_per_s is not None:
+            old, new = self.tokens_per_s
+            worth = (
+                f"likely worth {percent(new / old - 1, sign=False)} more output tokens ({new:,.0f} instead of {old:,.0f} "
+                f"tokens/s a server, servers in proportion to the traffic) than all {_with(self.arm)}"
+            )
+        several = len({*self.split})
+        return f"{'Two' if several == 2 else several} servers, {', '.join(told)} {on}: {worth}."
 
 
 HOW = (
@@ -164,15 +190,15 @@ def _of_subject(
             return None
         ends = [lengths[name] for name in names]
         called = " to ".join(dict.fromkeys((f"{ends[0]:,.0f}", f"{ends[-1]:,.0f}"))) + " tokens"
-        context = PromptContext(
-            called, ends[0], ends[-1], tuple(names), sum(shares[name] for name in names),
-            replace(decision, traffic=values.DecidedTraffic(called)),
-            next((other for at, other in decision.beaten if at == load), None), None,
-        )  # fmt: skip
         same = _taken(decision) == arm
         if arm != BASELINE:
-            same = same and _state(context.of(arm)) == "pays"
-        contexts.append(replace(context, at_stake=decision.at_stake if same else None))
+            same = same and _state(_measured(decision, arm)) == "pays"
+        contexts.append(PromptContext(
+            called, ends[0], ends[-1], tuple(names), sum(shares[name] for name in names),
+            replace(decision, traffic=values.DecidedTraffic(called)),
+            next((other for at, other in decision.beaten if at == load), None),
+            decision.at_stake if same else None,
+        ))  # fmt: skip
     return _told(one, arm, tuple(contexts))
 
 
@@ -188,7 +214,6 @@ def _is_asked(text: str | float | None, level: values.MapLevel) -> bool:
 
 
 def _told(one: values.Decision, arm: str, contexts: tuple[PromptContext, ...]) -> SubjectContexts:
-    arms = sorted({x.arm for each in contexts for x in each.decision.arms})
     split, apart = (arm,) * len(contexts), tuple(_taken(each.decision) for each in contexts)
     # Each server of a split takes what is decided for its own traffic.
     if any(each.better for each in contexts) and len({*apart}) > 1:
@@ -207,19 +232,26 @@ def _told(one: values.Decision, arm: str, contexts: tuple[PromptContext, ...]) -
         f"The lengths are of different texts ({of}), so that what looks like length may be the text: prompt_tokens in "
         "a study makes all lengths of one."
     )
-    found = SubjectContexts(
-        one, arm, contexts, tuple(_reach(name, contexts) for name in arms),
+    return SubjectContexts(
+        one, arm, contexts,
+        tuple(_reach(x, contexts) for x in sorted({x.arm for each in contexts for x in each.decision.arms})),
         "split" if len({*split}) > 1 else enough, split,
         # As measured, what is expected to be better may have made less.
-        (both[0], both[1]) if isfinite(sum(both)) and both[1] >= both[0] else None, "",
+        (both[0], both[1]) if isfinite(sum(both)) and both[1] >= both[0] else None,
         () if all(stem == stems[0] for stem in stems) else (doubt,),
     )  # fmt: skip
-    return replace(found, sentence=_sentence(found))
+
+
+def _measured(one: values.Decision, arm: str) -> values.ArmAtLoad | None:
+    """Return an arm (the baseline: any, for its rates) at the load that is spoken about; None where it was not
+    measured."""
+    here = (x for x in one.arms if x.load == one.operating.load and arm in (x.arm, BASELINE))
+    return next(here, None)
 
 
 def _rate(one: PromptContext, arm: str) -> float:
     """Return the output tokens per second of an arm, as measured; NaN where unknown, or throughput does not decide."""
-    cell = one.of(arm)
+    cell = _measured(one.decision, arm)
     if cell is None or cell.difference.metric != "output_throughput":
         return nan
     return (cell.rates.baseline_output if arm == BASELINE else cell.rates.output) or nan
@@ -238,7 +270,7 @@ def _state(cell: values.ArmAtLoad | None) -> str:
 
 def _reach(arm: str, contexts: Sequence[PromptContext]) -> ArmReach:
     parts, paid, since = list[str](), False, None
-    for state, group in groupby(contexts, lambda one: _state(one.of(arm))):
+    for state, group in groupby(contexts, lambda one: _state(_measured(one.decision, arm))):
         part = list(group)
         where = (
             f"from {_tokens(part[0].shortest)} on"
@@ -251,37 +283,6 @@ def _reach(arm: str, contexts: Sequence[PromptContext]) -> ArmReach:
             paid, since = True, None
         parts.append(f"{state} {where}")
     return ArmReach(arm, since, f"{arm} {', '.join(parts)}.")
-
-
-def _sentence(found: SubjectContexts) -> str:
-    alike = len({round(one.share, 6) for one in found.contexts}) == 1
-    mix = "equal shares of all lengths" if alike else found.one.traffic.name
-    on = f"{words.at_load(found.one.operating)}, on {mix}"
-    if found.servers == "one":
-        most = percent(EQUIVALENCE, sign=False)
-        return f"One server suffices {on}: {_with(found.arm)}, nothing else is better by more than {most} at any length."
-    if found.servers == "unknown":
-        risks = [
-            f"at {one.name} {'it is open which' if one.at_stake is None else f'by up to {percent(one.at_stake, sign=False)}'}"
-            for one in found.contexts if one.at_stake is None or one.at_stake > EQUIVALENCE
-        ]  # fmt: skip
-        return (
-            f"Whether one server suffices {on} cannot be said: {_with(found.arm)}, the best over all lengths, something "
-            f"else may be better ({listed(risks)}). More launches would tell."
-        )
-    told, last = [], found.contexts[-1]
-    for arm, group in groupby(zip(found.contexts, found.split, strict=True), lambda pair: pair[1]):
-        end = [one for one, _ in group][-1]
-        told.append(f"{'above' if end is last else f'up to {_tokens(end.longest)}'} {_with(arm)}")
-    worth = "what that is worth in tokens is unknown"
-    if found.tokens_per_s is not None:
-        old, new = found.tokens_per_s
-        worth = (
-            f"likely worth {percent(new / old - 1, sign=False)} more output tokens ({new:,.0f} instead of {old:,.0f} "
-            f"tokens/s a server, servers in proportion to the traffic) than all {_with(found.arm)}"
-        )
-    several = len({*found.split})
-    return f"{'Two' if several == 2 else several} servers, {', '.join(told)} {on}: {worth}."
 
 
 def _tokens(length: float) -> str:
@@ -300,7 +301,7 @@ def arm_rows(found: SubjectContexts) -> tables.TextRows:
     header = [f"gain at {found.one.operating.load.short}", *(one.name for one in found.contexts)]
     rows = [
         [reach.arm, *(UNKNOWN if cell is None else f"{tables.size(cell.difference)}, {cell.difference.word}"
-                      for cell in (one.of(reach.arm) for one in found.contexts))]
+                      for cell in (_measured(one.decision, reach.arm) for one in found.contexts))]
         for reach in found.arms
     ]  # fmt: skip
     return header, [*rows, ["take", *(tables.arm_taken(one.decision) for one in found.contexts)]]
@@ -308,7 +309,6 @@ def arm_rows(found: SubjectContexts) -> tables.TextRows:
 
 def contexts_json(found: Sequence[SubjectContexts]) -> dict[str, Any]:
     """Return the answer as a dict for JSON. Unknown is null."""
-    names = ("shortest", "longest", "datasets", "share", "better", "at_stake")
     subjects = [
         {name: to_builtins(getattr(one, name)) for name in (
             "arm", "arms", "servers", "split", "tokens_per_s", "sentence", "doubts",
@@ -316,8 +316,9 @@ def contexts_json(found: Sequence[SubjectContexts]) -> dict[str, Any]:
             "name": words.title(one.one), "load": one.one.operating.load.as_json(),
             "mix": dict(one.one.traffic.mix),
             "contexts": [
-                {name: to_builtins(getattr(each, name)) for name in names}
-                | {"decision": values.decision_json(each.decision)}
+                {name: to_builtins(getattr(each, name)) for name in (
+                    "shortest", "longest", "datasets", "share", "better", "at_stake",
+                )} | {"decision": values.decision_json(each.decision)}
                 for each in one.contexts
             ],
         }

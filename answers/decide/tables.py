@@ -9,7 +9,7 @@ from itertools import groupby
 import pandas as pd
 
 from analysis.evidence.output_check import COLUMNS, check_outputs
-from answers.decide.values import ArmAtLoad, ArmDifference, Decision, MapLevel
+from answers.decide.values import ArmAtLoad, ArmDifference, Decision, DecisionSubject, MapLevel
 from answers.decide.words import MORE_LAUNCHES, change, k_by_batch, loads_short, settle
 from answers.wording import UNKNOWN, interval, known, percent
 from warehouse import queries
@@ -373,7 +373,8 @@ def recorded(decisions: Iterable[Decision], at: datetime) -> tuple[RecordedDecis
     """Return the decisions as they are recorded, at a moment (UTC)."""
     return tuple(
         RecordedDecision(
-            at, _about(one), one.subject.engine_version, one.answer, one.arm, one.table,
+            at, recorded_about(one.subject, one.traffic.name, one.objective),
+            one.subject.engine_version, one.answer, one.arm, one.table,
             tuple((level.load.text, level.difference.word) for level in one.levels),
             one.operating.load.text, one.operating.difference.improvement,
         )
@@ -381,11 +382,11 @@ def recorded(decisions: Iterable[Decision], at: datetime) -> tuple[RecordedDecis
     )  # fmt: skip
 
 
-def _about(decision: Decision) -> RecordedSubject:
-    about = decision.subject
+def recorded_about(about: DecisionSubject, traffic: str, objective: str) -> RecordedSubject:
+    """Return what a decision is about, as it is recorded."""
     return RecordedSubject(
         about.study, about.model, about.gpu, about.engine, about.tensor_parallel_size,
-        about.evidence, decision.traffic.name, decision.objective, about.configuration,
+        about.evidence, traffic, objective, about.configuration,
     )  # fmt: skip
 
 
@@ -395,7 +396,8 @@ def changes(decisions: Iterable[Decision], last: Iterable[RecordedDecision]) -> 
     sentences = []
     last_of = {before.about: before for before in last}
     for one in decisions:
-        before, about = last_of.get(_about(one)), one.subject
+        about = one.subject
+        before = last_of.get(recorded_about(about, one.traffic.name, one.objective))
         parts = [] if before is None else _changed(one, before)
         if before is not None and parts:
             which = f", {about.configuration}" if about.configuration is not None else ""

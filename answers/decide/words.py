@@ -191,13 +191,16 @@ def left_on(difference: ArmDifference) -> str:
     return f"Left on there, an output token would cost {dearer} more."
 
 
+#: Word -> how a sentence about money says how sure it is.
+SURE = {GAIN: "", LOSS: "", LIKELY_GAIN: "probably ", LIKELY_LOSS: "probably "}
+
+
 def saved(saving: Saving) -> str:
     """Say what an output token costs less or more at the operating load, and how sure that is."""
     size = percent(saving.per_output_token, sign=False)
     direction = "less" if saving.per_output_token >= 0 else "more"
     ends = directed(saving.low, saving.high, saving.per_output_token >= 0)
-    sure = {GAIN: "", LOSS: "", LIKELY_GAIN: "probably ", LIKELY_LOSS: "probably "}
-    how, interval = sure.get(saving.word, "perhaps "), f" (95 %: {ends})" if ends else ""
+    how, interval = SURE.get(saving.word, "perhaps "), f" (95 %: {ends})" if ends else ""
     return f"An output token {how}costs {size} {direction} there on the same hardware{interval}."
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import accumulate
 from math import log
 
 import pandas as pd
@@ -72,8 +73,7 @@ def live(reader: Reader, question: LiveQuestion) -> LiveAnswer:
     whole = replace(question.decide, filters=filters)
     known = grounds(reader, whole)
     decided = _meant(decide_on(known, whole), asked)
-    arm = _running(question, decided)
-    return _Watching(reader, question, whole, known, decided, arm).answer()
+    return _Watching(reader, question, whole, known, decided, _running(question, decided)).answer()
 
 
 def _names(reader: Reader, question: LiveQuestion) -> tuple[str, ...]:
@@ -229,12 +229,10 @@ class _Watching:
         """The decision at the load seen with the tokens that a step yields now, by the arms of which that
         is known: those of the method that runs, up to its K. None where no K is fixed."""
         counted = self.question.watched.counted
-        places = range(1, len(counted.by_position) + 1)
-        lengths = tuple(1 + sum(counted.by_position[:k]) / counted.drafts for k in places)
+        lengths = tuple(1 + tokens / counted.drafts for tokens in accumulate(counted.by_position))
         if self._runs is None or self._runs.num_speculative_tokens is None or not lengths:
             return None
-        found = self._decide(lengths)
-        return next((one for one in found if one.traffic == self.decided.traffic), None)
+        return next((x for x in self._decide(lengths) if x.traffic == self.decided.traffic), None)
 
     def _gain(self, decision: Decision | None) -> float | None:
         difference = None if decision is None else self._difference(decision)
@@ -267,8 +265,9 @@ class _Watching:
             return None
         moved = _moved(change, self._difference(self.here))
         like = None if moved == "as measured" or self.like is None else self.like.traffic.name
-        rate = counted.accepted_tokens / counted.draft_tokens
-        return LiveAcceptance(rate, counted.drafts, change, moved, like)
+        return LiveAcceptance(
+            counted.accepted_tokens / counted.draft_tokens, counted.drafts, change, moved, like
+        )
 
     @cached_property
     def like(self) -> Decision | None:
@@ -287,7 +286,6 @@ class _Watching:
 
     def _told(self) -> _Told:
         watched, drafts = self.question.watched, self.acceptance
-        few = f"{watched.counted.drafts:,.0f} drafts in {duration(watched.seconds)}"
         if self.arm == BASELINE and watched.generated > 0:
             return self._by_load(self.here)
         if watched.counted.drafts <= 0:
@@ -299,8 +297,8 @@ class _Watching:
         if not self._measured:
             return CANNOT_SAY, f"no acceptance of {self.arm} was counted when it was measured", ""
         if drafts is None or drafts.change.precise > PRECISE:
-            within = f"the tokens of a step within {PRECISE:.0%}"
-            return CANNOT_SAY, f"{few} are too few to tell {within}", _LONGER
+            few = f"{watched.counted.drafts:,.0f} drafts in {duration(watched.seconds)} are too few"
+            return CANNOT_SAY, f"{few} to tell the tokens of a step within {PRECISE:.0%}", _LONGER
         if drafts.moved == "as measured":
             return self._by_load(self.here)
         yields = (
@@ -411,10 +409,11 @@ def counts_of(reader: Reader, known: Ground, cells: Iterable[str]) -> dict[str, 
         facts = known.by_id.loc[row["cell_id"]]
         asked = facts["prompt_set_hash"]
         key = str(facts["dataset"]), str(facts["concurrency"] if pd.isna(asked) else asked)
-        positions = [one["rate"] * row["drafts"] for one in rates.get((row["cell_id"],), [])]
-        drafts, drafted, accepted = (row[x] for x in ("drafts", "draft_tokens", "accepted_tokens"))
-        counted = Counters(float(drafts), float(drafted), float(accepted), tuple(positions))
-        sets.setdefault(key, []).append(counted)
+        drafts = float(row["drafts"])
+        sets.setdefault(key, []).append(Counters(
+            drafts, float(row["draft_tokens"]), float(row["accepted_tokens"]),
+            tuple(one["rate"] * drafts for one in rates.get((row["cell_id"],), [])),
+        ))  # fmt: skip
     found: dict[str, list[Counters]] = {}
     for (dataset, _), alike in sets.items():
         found.setdefault(dataset, []).append(summed(alike, 1 / len(alike)))

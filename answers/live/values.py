@@ -9,7 +9,7 @@ from typing import Any, Literal
 from msgspec import to_builtins
 
 from analysis.drafts.watched import LengthChange, WatchedTraffic
-from answers.decide.tables import TextRows
+from answers.decide.tables import TextRows, recorded_about
 from answers.decide.values import DecideQuestion, DecisionSubject
 from answers.wording import UNKNOWN, badge, bracketed, interval, known, percent
 from warehouse.annotations import RecordedStanding, RecordedSubject
@@ -87,18 +87,19 @@ class LiveAnswer:
 def live_json(answer: LiveAnswer) -> dict[str, Any]:
     """Return the answer as a dict for JSON; names and meanings only ever grow, unknown is null."""
     watched = answer.watched
-    names = ("in_flight", "in_flight_most", "replicas", "waiting", "preempted")
-    parts: dict[str, Any] = {
+    own = {name: value for name, value in vars(answer).items()
+           if name not in ("watched", "decided_for", "measured_at")}  # fmt: skip
+    return {
+        "schema_version": 1, **to_builtins(own),
         "watched": {"seconds": watched.seconds, "restarts": watched.restarts, "k": watched.k},
-        "load": {name: getattr(watched, name) for name in names} | {
+        "load": {
+            "in_flight": watched.in_flight, "in_flight_most": watched.in_flight_most,
+            "replicas": watched.replicas, "waiting": watched.waiting, "preempted": watched.preempted,
             "decided_for": answer.decided_for.as_json(),
             "measured": [one.as_json() for one in answer.measured_at],
         },
+        "sentence": answer.sentence, "exit": EXIT[answer.standing],
     }  # fmt: skip
-    own = {name: value for name, value in vars(answer).items()
-           if name not in ("watched", "decided_for", "measured_at")}  # fmt: skip
-    said = {"sentence": answer.sentence, "exit": EXIT[answer.standing]}
-    return {"schema_version": 1, **to_builtins(own), **parts, **said}
 
 
 # --- The figures behind it, a row each.
@@ -142,13 +143,10 @@ def about(answer: LiveAnswer) -> str:
 
 def recorded(answer: LiveAnswer) -> RecordedStanding:
     """Return the answer as it is recorded."""
-    own, drafts = answer.subject, answer.acceptance
-    subject = RecordedSubject(
-        own.study, own.model, own.gpu, own.engine, own.tensor_parallel_size, own.evidence,
-        answer.traffic, answer.objective, own.configuration,
-    )  # fmt: skip
+    drafts = answer.acceptance
     return RecordedStanding(
-        answer.at, subject, answer.standing, answer.sentence, answer.running, answer.takes,
+        answer.at, recorded_about(answer.subject, answer.traffic, answer.objective),
+        answer.standing, answer.sentence, answer.running, answer.takes,
         answer.watched.in_flight, None if drafts is None else drafts.change.now,
         None if drafts is None else drafts.change.measured, answer.now,
     )  # fmt: skip

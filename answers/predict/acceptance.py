@@ -48,11 +48,6 @@ class DraftAcceptance:
     of_all: tuple[float, ...]
     of_those: tuple[float | None, ...]
 
-    @property
-    def evidence(self) -> str | None:
-        """Where the arm's numbers come from; None: unknown."""
-        return self.fact("evidence")
-
     def fact(self, name: str) -> str | None:
         """Return a fact of ``ABOUT`` as text; None: unknown."""
         value = self.about[ABOUT.index(name)]

@@ -25,7 +25,7 @@ from analysis.matching.names import short, telling
 from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of
 from analysis.prediction.reach import FAR, FAR_OF, Question, Range
-from analysis.prediction.rows import Points, Positions, points_of, positions_of
+from analysis.prediction.rows import Points, Positions, points_of
 from analysis.prediction.usual import PREDICTED
 from analysis.prediction.whatif import COMPARED, Forecast, LeftOut, Model, Withheld, build, forecast
 from answers.predict.acceptance import ABOUT, DraftAcceptance
@@ -119,7 +119,7 @@ def _subjects(
     at = counted.groupby(_FAMILY).indices
     for system, family in drafted[_FAMILY].drop_duplicates().to_numpy():
         mine = points_of(of_family(points, system, family))
-        positions = positions_of(counted.iloc[at.get((system, family), [])])
+        positions = Positions.of_frame(counted.iloc[at.get((system, family), [])])
         theirs = (drafted["system"] == system) & (drafted["family"] == family)
         for dataset in drafted.loc[theirs, "dataset"]:
             one = first[system, family, dataset]

@@ -138,7 +138,7 @@ def real_drafts(reader: Reader) -> tuple[DraftAcceptance, ...]:
     """Return what real drafts were measured to yield, wherever: nothing that was set by hand."""
     return tuple(
         one for one in accepted(reader, Filters(), own=True)
-        if BY_HAND not in one.family and one.evidence not in _UNREAL and one.length is not None
+        if BY_HAND not in one.family and one.fact("evidence") not in _UNREAL and one.length is not None
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from analysis.frames import metric_name, number
 from analysis.money.cost import Basis
@@ -197,8 +197,7 @@ class ForecastLines:
     over_k: tuple[ForecastStep, ...]
 
 
-@dataclass(frozen=True)
-class TextTable:
+class TextTable(NamedTuple):
     """Rows of text."""
 
     header: tuple[str, ...]

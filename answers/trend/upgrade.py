@@ -2,8 +2,7 @@
 acceptance and to the answers, in one paragraph."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import pandas as pd
 
@@ -36,6 +35,8 @@ _ALL_LOADS = "all loads"
 #: Half a night: launches that lie further apart took no turns.
 _NEAR_HOURS = 12.0
 _EVERY = ["setting", "arm_id", "load", "metric", "statistic"]
+#: A figure of the older release, and of the newer one.
+_VALUES = ["baseline", "speculative"]
 
 
 @dataclass(frozen=True)
@@ -108,25 +109,16 @@ def upgrade_rows(found: Upgrade) -> TextRows:
     return ["whose", "where", "change", "word"], rows
 
 
-SCHEMA_VERSION = 1
-
-
-def upgrade_json(found: Upgrade) -> dict[str, Any]:
-    """Return all that the answer holds, and ``schema_version``. Unknown is null."""
-    return {"schema_version": SCHEMA_VERSION, **asdict(found)}
-
-
 def both_measured(reader: Reader, filters: Filters) -> tuple[tuple[str, str], ...]:
     """Return each engine version behind the last one before it that a study was measured with as well."""
     cells = queries.cells(reader, filters).to_pandas()
     known = cells.dropna(subset=["engine_version"])
     studies = known.groupby("study")["engine_version"].agg(set)
     order = sorted(set(known["engine_version"].astype(str)), key=release_of)
-    pairs = []
-    for at, later in enumerate(order):
-        both = [one for one in order[:at] if any({one, later} <= versions for versions in studies)]
-        pairs += [(both[-1], later)] if both else []
-    return tuple(pairs)
+    return tuple(
+        (both[-1], later) for at, later in enumerate(order)
+        if (both := [one for one in order[:at] if any({one, later} <= each for each in studies)])
+    )  # fmt: skip
 
 
 def upgrade(
@@ -151,11 +143,12 @@ def upgrade(
         return None
     found = effects(comparison, cells)
     told = pd.concat([found.levels, found.means.assign(load=-1)], ignore_index=True)
-    gains = gain_changes(told, comparison.keys)
     ground = Ground(cells, comparison, found, rows.acceptance, frozenset(cells["cell_id"]), {})
-    values = _values(comparison)
+    values = pd.concat([comparison.levels, comparison.geomean.assign(load=-1)], ignore_index=True)
+    values = values[[*_EVERY, *_VALUES]].drop_duplicates(_EVERY, keep="last")
     table = tuple(sorted(
-        (*_lines(told, comparison, values, budgets, False), *_lines(gains, comparison, {}, budgets, True)),
+        (*_lines(told.merge(values, on=_EVERY, how="left"), comparison, budgets, False),
+         *_lines(gain_changes(told, comparison.keys), comparison, budgets, True)),
         key=lambda line: ((REGRESSION, OPEN, FINE).index(line.status), line.of_gain, line.improvement),
     ))  # fmt: skip
     engine = str(cells["engine"].iloc[0] or "The engine")
@@ -176,26 +169,15 @@ def upgrade(
     )  # fmt: skip
 
 
-def _values(comparison: Comparison) -> dict[tuple[Any, ...], tuple[float, float]]:
-    """Return setting, arm, load, metric and statistic -> its values then and now."""
-    whole = comparison.geomean.assign(load=-1)
-    rows = pd.concat([comparison.levels, whole], ignore_index=True)
-    told = listed(
-        rows.astype({"metric": str, "statistic": str}), *_EVERY, "baseline", "speculative"
-    )
-    return {tuple(key): (then, now) for *key, then, now in told}
-
-
 def _lines(
-    rows: pd.DataFrame, comparison: Comparison, values: dict[tuple[Any, ...], tuple[float, float]],
-    budgets: Budgets, of_gain: bool,
-) -> Iterator[UpgradeLine]:  # fmt: skip
+    rows: pd.DataFrame, comparison: Comparison, budgets: Budgets, of_gain: bool
+) -> Iterator[UpgradeLine]:
     for row in records(rows):
         key = comparison.keys.loc[(row["setting"], row["arm_id"])]
         metric, statistic = str(row["metric"]), str(row["statistic"])
         ends = {end: plain(row[end]) for end in ENDS}
         parallel = key.get("tensor_parallel_size")
-        then, now = values.get(tuple(row[name] for name in _EVERY), (None, None))
+        then, now = (None if of_gain else plain(row[side]) for side in _VALUES)
         allowed, low = budgets.allowed(metric, statistic), ends["adjusted_low"]
         status = OPEN if low is None or low <= -allowed else FINE
         if row["word"] == LOSS and row["improvement"] < -allowed:
@@ -270,10 +252,6 @@ def _outputs(reader: Reader, comparison: Comparison) -> Iterator[str]:
     """Yield how long the answers of each arm are then and now, and at temperature 0 how many are the same."""
     pairs = comparison.pairs.drop_duplicates(IDS)
     lengths, same = [], []
-    named = listed(comparison.keys.reset_index(), "setting", "arm_id", "arm_label", "dataset")
-    names: dict[Any, str] = {
-        (setting, arm): f"{label} ({dataset})" for setting, arm, label, dataset in named
-    }
     for key, rows in pairs.groupby(["setting", "arm_id"]):
         ids = [*listed(rows.astype(dict.fromkeys(IDS, str)), *IDS)]
         then, now = (
@@ -284,7 +262,8 @@ def _outputs(reader: Reader, comparison: Comparison) -> Iterator[str]:
             for at in (0, 1)
         )  # fmt: skip
         check = check_outputs(then, now, greedy(reader, ids[0]))
-        arm = names[key]
+        about = comparison.keys.xs(key)
+        arm = f"{about['arm_label']} ({about['dataset']})"
         if check.median_tokens is not None:
             before, since = (f"{tokens:.0f}" for tokens in check.median_tokens)
             lengths.append(f"{arm} {before} then and {since} now")

@@ -1,7 +1,7 @@
 """``draftboard release``: the same cells with two releases of an engine, launch by launch in turns, before an
 upgrade."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,21 +67,19 @@ def release(study: Path, results: Path, as_json: bool, open_exit: int, **given: 
     The same command goes on after any interruption. What it measures can be ingested as any result.
     """
     from analysis.nightly.regressions import budgets
-    from answers.trend.upgrade import upgrade_json, upgrade_rows
+    from answers.trend.upgrade import upgrade_rows
 
     with errors_end_with_2():
         allowed = budgets(given["max_regression"])
         old = read_study(study)
-        repeats = given["repeats"] or max(old.repeats, 3)
-        old = old.model_copy(update={"repeats": repeats})
+        old = old.model_copy(update={"repeats": given["repeats"] or max(old.repeats, 3)})
         new = _upgraded(old, given["against"])
         found = _compared(_measured(study, results, old, new), allowed)
     if as_json:
-        show_json(upgrade_json(found))
+        show_json({"schema_version": 1, **asdict(found)})
     else:
-        header, rows = upgrade_rows(found)
-        table = Table(header, rows) if rows else None
-        show(found.paragraph, *found.doubts, table)
+        table = Table(*upgrade_rows(found))
+        show(found.paragraph, *found.doubts, table if table.rows else None)
     status = EXIT[found.status]
     raise SystemExit(open_exit if status == 2 else status)
 
@@ -102,8 +100,8 @@ def _upgraded(study: Study, against: str) -> Study:
     elif not path.exists() and own is not None:
         # An environment is a folder with bin/; others lie beside it.
         beside = sorted(Path(own).absolute().parents[2].glob(f"*/bin/{kind}"))
-        held = {executable: tool(_with(study, executable), kind).version for executable in beside}
-        path = next((executable for executable, version in held.items() if version == where), path)
+        held = (each for each in beside if tool(_with(study, each), kind).version == where)
+        path = next(held, path)
     if not path.is_file():
         raise RunnerError(
             f"No environment holds {kind} {where}, neither there nor beside {own or 'the study'}; make one "

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -285,7 +285,7 @@ def reproduce(drop: Path, results: Path, repeats: int, study: Path | None, as_js
         Table(("measured otherwise", "original", "again"), rows) if rows else None,
         *found.doubts,
     )
-    show(*([json_text(words.as_json(found))] if as_json else told))
+    show(*([json_text({"schema_version": 1, **asdict(found)})] if as_json else told))
     raise SystemExit(_EXIT[found.status])
 
 

@@ -269,8 +269,9 @@ def _run(
     and what to do then."""
     to_run = asked.look().to_run
     recorded = read_recorded(records_under(asked.layout.results))
-    here = assumed_here(asked.plan, survey(), Assumed())
-    expected = expected_seconds(asked.plan, to_run, recorded, here)
+    expected = expected_seconds(
+        asked.plan, to_run, recorded, assumed_here(asked.plan, survey(), Assumed())
+    )
     node = Node()
     if isinstance(executor, Local):
         node = Node(len(executor.settings.gpus or ()) or None, executor.settings.parallel)

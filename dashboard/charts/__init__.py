@@ -36,6 +36,11 @@ NARROW = "width < 420"
 #: Better and worse are told by sign and word; where colour helps, blue against orange. White text
 #: is read on each of them (contrast 4.6 and more), on a light page and on a dark one.
 WORSE, EVEN, BETTER, ON_THESE = "#a85508", "#6b7280", "#1d5fb4", "#ffffff"
+#: The shade of a field by its gain; from a half on it has the full colour.
+SHADE = alt.Color(
+    field="gain", type="quantitative", legend=None,
+    scale=alt.Scale(domain=[-0.5, 0, 0.5], range=[WORSE, EVEN, BETTER], interpolate="rgb", clamp=True),
+)  # fmt: skip
 
 #: Method -> (hue in degrees, saturation, lightness at K=1, lightness at K=16).
 _HUES: tuple[tuple[str, tuple[int, float, float, float]], ...] = (

@@ -24,11 +24,9 @@ from answers.compare.values import (
 from answers.wording import UNKNOWN, percent
 from answers.wording import interval as bounded
 from dashboard.charts import (
-    BETTER,
-    EVEN,
     ON_THESE,
+    SHADE,
     SIGNED,
-    WORSE,
     Chart,
     LoadPlaces,
     apart,
@@ -329,8 +327,8 @@ def first_token_by_prompt(known: FirstTokens, note: str, ends: tuple[float, floa
 # --- Kinds of prompts that one load mixes.
 
 
-#: A field of the matrix, the room for its axis, px; a gain from here on has the full colour.
-_FIELD, _HEAD, _FULL = 52, 70, 0.5
+#: A field of the matrix, the room for its axis, px.
+_FIELD, _HEAD = 52, 70
 
 
 def kind_matrix(at: KindsAtLoad, name: str, note: str) -> Chart:
@@ -359,12 +357,6 @@ def kind_matrix(at: KindsAtLoad, name: str, note: str) -> Chart:
             axis=alt.Axis(labelLimit=130, **look),
         ),
     )  # fmt: skip
-    shade = alt.Color(
-        field="gain", type="quantitative", legend=None,
-        scale=alt.Scale(
-            domain=[-_FULL, 0, _FULL], range=[WORSE, EVEN, BETTER], interpolate="rgb", clamp=True
-        ),
-    )  # fmt: skip
     tips = [
         tip("place", "kind, share of tokens"), tip("arm", "arm"), tip("length_told", "tokens a step"),
         tip("gain_told", "wait between tokens, less"), tip("word", "certainty"), tip("requests", "requests", "d"),
@@ -372,7 +364,7 @@ def kind_matrix(at: KindsAtLoad, name: str, note: str) -> Chart:
     written: dict[str, Any] = {"color": ON_THESE, "fontWeight": 600}
     small = alt.expr("max(8, min(13, bandwidth('x') / 6))")
     return alt.layer(
-        base.mark_rect(invalid="show", stroke=ON_THESE, strokeOpacity=0.4).encode(color=shade, tooltip=tips),
+        base.mark_rect(invalid="show", stroke=ON_THESE, strokeOpacity=0.4).encode(color=SHADE, tooltip=tips),
         base.mark_text(fontSize=small, dy=-8, **written).encode(text=alt.Text(field="gain_short", type="nominal")),
         base.mark_text(fontSize=small, dy=9, **written).encode(text=alt.Text(field="length", type="nominal")),
     ).properties(

@@ -22,6 +22,7 @@ from dashboard.charts import (
     EVEN,
     ON_THESE,
     QUIET,
+    SHADE,
     WORSE,
     Chart,
     LoadPlaces,
@@ -42,8 +43,6 @@ _NARROW = 44
 _WORDS = {
     "gain": BETTER, "likely gain": "#4a75a8", "open": EVEN, "likely loss": "#96683d", "loss": WORSE,
 }  # fmt: skip
-#: Gains from here on have the full colour.
-_FULL = 0.5
 #: Share of a cell that its outline leaves inside.
 _INSIDE = {"width": {"band": 0.92}, "height": {"band": 0.84}}
 #: Vega knows no hatching: strokes of text stand for it.
@@ -190,18 +189,12 @@ def heat_map(one: Decision) -> Chart:
     rows = pd.DataFrame([_mark(field) for field in cells])
     down = list(dict.fromkeys(field.arm for field in reversed(cells)))
     base = alt.Chart(rows).encode(x=_across([field.load for field in cells]), y=_down(down))
-    shade = alt.Color(
-        field="gain", type="quantitative", legend=None,
-        scale=alt.Scale(
-            domain=[-_FULL, 0, _FULL], range=[WORSE, EVEN, BETTER], interpolate="rgb", clamp=True
-        ),
-    )  # fmt: skip
     tips = [
         tip(LOAD, "load"), tip("place", "arm"), tip("size", "expected improvement"),
         tip("metric", "in"), tip("launches", "launches", "d"),
     ]  # fmt: skip
     layers = [
-        _clickable(base, [FIELD], invalid="show").encode(color=shade, tooltip=tips),
+        _clickable(base, [FIELD], invalid="show").encode(color=SHADE, tooltip=tips),
         _numbered(base, "text", 13, 0),
     ]
     # A layer without a mark is an empty picture to who listens to the page.

@@ -297,13 +297,13 @@ def break_even(found: BreakEven, here: PaysFrom, note: str) -> Chart:
         .mark_point(shape="diamond", size=190, strokeWidth=2.5)
         .encode(x=x, y=y, stroke=colour(rows, "stroke"), tooltip=tips),
     ]  # fmt: skip
-    names = (
-        f"Where it pays{note}",
-        f"tokens a step; {found.place.dataset}, K = {here.k}; shaded: {BAND}; points: what real drafts "
-        "yield",
-    )
     return alt.layer(*(layers if len(there) else layers[:3] + layers[4:])).properties(
-        title=title(*names), height=HEIGHT + 60
+        title=title(
+            f"Where it pays{note}",
+            f"tokens a step; {found.place.dataset}, K = {here.k}; shaded: {BAND}; points: what real drafts "
+            "yield",
+        ),
+        height=HEIGHT + 60,
     )
 
 

@@ -438,7 +438,8 @@ def _kinds(
 ) -> None:
     name = again["chart"]
     found = ask(shelf, by_kind, question, by := KINDS[name])
-    if (known := found.of(setting.name)) is None:
+    known = next((one for one in found.settings if one.name == setting.name), None)
+    if known is None:
         st.markdown(plain(found.why_none or UNTOLD[by]))
         return
     loads = {values.load_name(at.load): at for at in known.loads}

@@ -287,8 +287,7 @@ def _stake(one: Decision) -> None:
 
 
 def _by_length(shelf: Shelf, decision: ChosenDecision) -> None:
-    question = replace(decision.question, filters=decision.about.filters)
-    found = ask(shelf, by_context, question)
+    found = ask(shelf, by_context, replace(decision.question, filters=decision.about.filters))
     if isinstance(found, str):
         st.markdown(plain(found))
         return

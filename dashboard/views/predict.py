@@ -331,4 +331,4 @@ def textbook() -> None:
 def _text(rows: TextTable, what: str, how: str | None = None) -> None:
     if how is not None:
         st.caption("How is this calculated?", help=how)
-    table(tabled(rows.header, rows.rows), what)
+    table(tabled(*rows), what)

@@ -360,7 +360,12 @@ def _search(root: str, filters: Filters) -> None:
 
 
 def _releases(shelf: Shelf, filters: Filters) -> None:
-    told = _upgrades(shelf, filters)
+    every = (ask(shelf, upgrade, filters, *pair) for pair in ask(shelf, both_measured, filters))
+    # What `draftboard release` says of versions whose launches took turns.
+    told = [one for one in every if one is not None and not one.doubts]
+    for one in told:
+        st.markdown(plain(one.paragraph))
+        table(texts(*upgrade_rows(one)), "figures")
     known = comparable_releases(ask(shelf, answer.watched, filters).series)
     if known or not told:
         st.caption(_BOTH)
@@ -385,19 +390,6 @@ def _releases(shelf: Shelf, filters: Filters) -> None:
     st.vega_lite_chart(chart, alt=found.headline)
     st.caption("Points: change of the newer release; bars: 95 % interval. Right of zero is better.")
     charts_menu("releases", titled([chart]))
-
-
-def _upgrades(shelf: Shelf, filters: Filters) -> bool:
-    """Show what `draftboard release` says of versions whose launches took turns; return whether there are
-    any."""
-    told = False
-    for before, after in ask(shelf, both_measured, filters):
-        found = ask(shelf, upgrade, filters, before, after)
-        if found is not None and not found.doubts:
-            told = True
-            st.markdown(plain(found.paragraph))
-            table(texts(*upgrade_rows(found)), "figures")
-    return told
 
 
 @cached

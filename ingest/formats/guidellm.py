@@ -170,11 +170,10 @@ def _level(
     records = [record for _, group in groups for record in group or ()]
     status = [name for name, group in groups for _ in group or ()]
     columns = _columns(records, status, is_old)
-    infos = (
-        r.info if r.info and r.info.timings and r.info.timings.request_start else None
+    turns = turns_of([
+        r.info.turn_index if r.info and r.info.timings and r.info.timings.request_start else None
         for r in records
-    )
-    turns = turns_of([None if info is None else info.turn_index for info in infos])
+    ])  # fmt: skip
     columns["turn"] = np.array(turns, dtype=np.float64)
     # False where the report kept fewer records than requests; 0.2 and 0.3 leave out warm-up by design.
     total = benchmark.request_totals or benchmark.metrics.request_totals or Totals()

@@ -389,10 +389,10 @@ def _facts(situation: Situation, study: Study, launch: Launch) -> Facts:
     method = "none" if config is None else method_of(launch) or "draft_model"
     runner = study.environment.get("VLLM_USE_V2_MODEL_RUNNER")
     made: dict[str, Any] = {
-        "structured_output": not _STRUCTURED.isdisjoint(study.request.extra_body)
+        "structured_output": not _STRUCTURED.isdisjoint(study.request.extra_body),
+        # Unknown where the study leaves it to the engine.
+        "model_runner": None if runner is None else "V2" if runner == "1" else "V1",
     }
-    if runner is not None:
-        made["model_runner"] = "V2" if runner == "1" else "V1"
     return Facts(
         model=study.target.model, engine=study.engine, engine_version=situation.vllm.version,
         spec_method=method, speculative_config=config, engine_settings=made,

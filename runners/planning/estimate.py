@@ -129,7 +129,6 @@ class Assumed:
 
     #: At every load; None: by what a step reads, else as published, longer where more are in flight.
     seconds_per_request: float | None = None
-    seconds_per_start: float = SECONDS_PER_START
     #: Bytes a second of a GPU's memory, and what lies in it, by arm and tensor parallel size.
     bandwidth: float = 0.0
     held: Mapping[tuple[str, int], models.MemoryEstimate] = field(default_factory=dict)
@@ -165,8 +164,10 @@ class Assumed:
             )
         first, answer = next(iter(held.values())), study.request.max_tokens or ANSWER_TOKENS
         alone = request_s(first, bandwidth, {}, 1, answer)
-        words = f"{alone:.2g} s a request alone, by what a step reads at the {bandwidth / 1e12:g} TB/s of {gpu}"
-        return replace(self, bandwidth=bandwidth, held=held, words=words)
+        return replace(
+            self, bandwidth=bandwidth, held=held,
+            words=f"{alone:.2g} s a request alone, by what a step reads at the {bandwidth / 1e12:g} TB/s of {gpu}",
+        )  # fmt: skip
 
 
 def assumed_here(plan: Plan, found: Survey, assumed: Assumed) -> Assumed:
@@ -267,20 +268,20 @@ def estimate(
     )
 
 
-def priced_node(study: Study, servers: int | None = None) -> Node:
+def priced_node(study: Study) -> Node:
     """Return the instance that the study has a price of."""
-    return Node(None if study.price is None else study.price.gpus_per_instance, servers)
+    return Node(None if study.price is None else study.price.gpus_per_instance)
 
 
 def expected_seconds(
     plan: Plan,
     cells: Sequence[PlannedCell],
     recorded: RecordedDurations,
-    assumed: Assumed | None = None,
+    assumed: Assumed,
 ) -> dict[str, float]:
     """Return the seconds of each of these cells by its key; the first of a launch carries its
     server's start."""
-    chosen, expected, assumed = {cell.key for cell in cells}, {}, assumed or Assumed()
+    chosen, expected = {cell.key for cell in cells}, {}
     for launch in plan.launches:
         before = _start_s(launch, recorded, assumed)
         for cell in (cell for cell in launch.cells if cell.key in chosen):
@@ -309,7 +310,7 @@ def read_recorded(records: Iterable[Path]) -> RecordedDurations:
 
 def _start_s(launch: Launch, recorded: RecordedDurations, assumed: Assumed) -> float:
     held = assumed.held.get((launch.variant.name, launch.tensor_parallel_size))
-    usual = assumed.seconds_per_start
+    usual = SECONDS_PER_START
     if held is not None:
         usual = BESIDE_WEIGHTS_S + (held.weights or 0) / LOADED_BYTES
     return median(recorded.starts) if recorded.starts else usual

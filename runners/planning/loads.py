@@ -291,10 +291,9 @@ class Dataset(StudyPart):
             raise ValueError("a generator makes single prompts; leave conversations out")
         if self.sessions and (self.conversations or self.category):
             raise ValueError("sessions stand alone: leave conversations and category out")
-        if self.categories and self.generator is not None:
-            raise ValueError("the rows of a generator have no categories; leave categories out")
-        if self.category is not None and self.generator is not None:
-            raise ValueError("the rows of a generator have no categories; leave category out")
+        for name in ("categories", "category"):
+            if self.generator is not None and getattr(self, name) not in ([], None):
+                raise ValueError(f"the rows of a generator have no categories; leave {name} out")
         if self.category is not None and self.categories:
             raise ValueError(
                 "categories are measured apart, category tells them apart in one run: give one"

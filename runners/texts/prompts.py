@@ -185,12 +185,9 @@ def _usable(study: Study, dataset: Dataset) -> dict[str, str | None]:
             texts = ((json.dumps(said_in([*each])), None) for each in told)
     usable: dict[str, str | None] = {}
     for text, kind in texts:
-        said = (
-            [message["content"] for message in messages_of(text)]
-            if dataset.form != "prompt"
-            else [text]
-        )
-        size = sum(map(len, said))
+        size = len(text)
+        if dataset.form != "prompt":
+            size = sum(len(message["content"]) for message in messages_of(text))
         if (bounds.min_chars or 0) <= size <= (bounds.max_chars or size):
             usable.setdefault(text, kind)
     if dataset.category is not None and not any(usable.values()):
@@ -218,8 +215,9 @@ def _of_length(
         python = python_with(study, "transformers")
         made = interpreter.ask(python, "cut", question, study.environment, 3600.0)
     except RunnerError as error:
-        why = f"its prompts cannot be cut to {tokens} tokens: {error}"
-        raise StudyError(f"Dataset {dataset.name}: {why}") from None
+        raise StudyError(
+            f"Dataset {dataset.name}: its prompts cannot be cut to {tokens} tokens: {error}"
+        ) from None
     if not made["prompts"]:
         raise StudyError(
             f"Dataset {dataset.name}: all its texts have {made['tokens']:,} tokens together, too few for one "

@@ -4,16 +4,17 @@ A token of a draft is accepted with one chance at every length. A step with K dr
 without, and the cost is the length's own: so arms that pay for short prompts lose with long ones.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from analysis.evidence.words import EQUIVALENCE
-from tests.commands.mixed import OUTPUT, STEP, report
+from tests.commands import made
+from tests.commands.mixed import OUTPUT, STEP
 
 #: Requests of a cell; how much launches, and cells of a launch, scatter.
 REQUESTS, OF_LAUNCH, OF_CELL = 16, 0.006, 0.004
@@ -65,38 +66,17 @@ def write(study: LengthStudy, results: Path) -> Path:
     for launch in range(study.launches):
         for k in study.arms:
             slow = scatter.normal(0, study.of_launch)
-            for tokens in study.costs:
-                for load in study.loads:
-                    pace = (
-                        STEP
-                        * np.exp(slow + scatter.normal(0, OF_CELL))
-                        / (1 + study.gain(tokens, k))
-                    )
-                    place = results / study.name / f"k{k}-{tokens}-c{load}-r{launch}"
-                    place.mkdir(parents=True)
-                    requests = _requests(study, tokens, load, float(pace), started)
-                    told = _record(study, tokens, k, load, launch)
-                    (place / "record.json").write_text(json.dumps(told))
-                    (place / "guidellm.json").write_text(
-                        json.dumps(report(requests, load, started))
-                    )
-                    started += 600
+            for tokens, load in product(study.costs, study.loads):
+                pace = (
+                    STEP * np.exp(slow + scatter.normal(0, OF_CELL)) / (1 + study.gain(tokens, k))
+                )
+                place = results / study.name / f"k{k}-{tokens}-c{load}-r{launch}"
+                said = made.record(study.name, study.dataset(tokens), k, load, launch)
+                made.write(
+                    place, said, _requests(study, tokens, load, float(pace), started), started
+                )
+                started += 600
     return results / study.name
-
-
-def _record(study: LengthStudy, tokens: int, k: int, load: int, launch: int) -> dict[str, Any]:
-    said = {
-        "schema_version": 1, "study": study.name, "repeat": launch, "launch": f"r{launch}-k{k}",
-        "arm": f"k{k}", "model": "acme/chat-8b", "gpu": "H100", "gpu_count": 1, "tensor_parallel_size": 1,
-        "engine": "vllm", "engine_version": "0.32.0", "dataset": study.dataset(tokens), "evidence": "simulated",
-        "concurrency": load, "load_profile": "concurrent", "spec_method": "none", "temperature": 0.0,
-    }  # fmt: skip
-    drafted = {
-        "spec_method": "draft_model",
-        "num_speculative_tokens": k,
-        "draft_model": "acme/draft",
-    }
-    return said | (drafted if k else {})
 
 
 def _requests(
@@ -105,18 +85,7 @@ def _requests(
     rows, streams = [], [started] * load
     for number in range(max(REQUESTS, 2 * load)):
         begin = streams[number % load]
-        first, last = begin + 0.05, begin + 0.05 + OUTPUT * pace
-        streams[number % load] = last
+        streams[number % load] = last = begin + 0.05 + OUTPUT * pace
         text = f"{study.name} {tokens}: question {number}?"
-        body = {
-            "messages": [{"role": "user", "content": text}],
-            "max_tokens": OUTPUT,
-            "temperature": 0.0,
-        }
-        timings = {"request_start": begin, "first_token_iteration": first, "last_token_iteration": last,
-                   "token_iterations": OUTPUT, "request_end": last}  # fmt: skip
-        rows.append({
-            "request_args": json.dumps({"body": body}), "info": {"status": "completed", "timings": timings},
-            "prompt_tokens": tokens, "output_tokens": OUTPUT,
-        })  # fmt: skip
+        rows.append(made.request(text, (begin, begin + 0.05, last), tokens, OUTPUT))
     return rows

@@ -5,7 +5,6 @@ than AT_ONCE requests in flight in proportion more. Answers are those of tempera
 every launch.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.commands import made
 from warehouse.contract import flatten_messages, hash_text
 
 #: What a draft token costs of a step, a step in s, tokens of an answer; how much launches and requests scatter.
@@ -74,30 +74,14 @@ def write(study: MixedStudy, results: Path) -> Path:
             slow = float(np.exp(scatter.normal(0, study.of_launch)))
             for load in study.loads:
                 place = results / study.name / f"k{k}-c{load}-r{launch}"
-                place.mkdir(parents=True)
-                requests = _requests(study, (k, load), slow, scatter, started)
-                (place / "record.json").write_text(json.dumps(_record(study, k, load, launch)))
-                (place / "guidellm.json").write_text(json.dumps(report(requests, load, started)))
+                said = made.record(study.name, "mixed", k, load, launch)
+                if study.told:
+                    said["prompt_categories"] = {hashed(text): kind for kind, text in study.asked()}
+                made.write(
+                    place, said, _requests(study, (k, load), slow, scatter, started), started
+                )
                 started += 600
     return results / study.name
-
-
-def _record(study: MixedStudy, k: int, load: int, launch: int) -> dict[str, Any]:
-    said = {
-        "schema_version": 1, "study": study.name, "repeat": launch, "launch": f"r{launch}-k{k}",
-        "arm": f"k{k}", "model": "acme/chat-8b", "gpu": "H100", "gpu_count": 1, "tensor_parallel_size": 1,
-        "engine": "vllm", "engine_version": "0.32.0", "dataset": "mixed", "evidence": "simulated",
-        "concurrency": load, "load_profile": "concurrent", "spec_method": "none", "temperature": 0.0,
-    }  # fmt: skip
-    if k:
-        said |= {
-            "spec_method": "draft_model",
-            "num_speculative_tokens": k,
-            "draft_model": "acme/draft",
-        }
-    if study.told:
-        said["prompt_categories"] = {hashed(text): kind for kind, text in study.asked()}
-    return said
 
 
 def _requests(
@@ -124,7 +108,8 @@ def _requests(
         begin = min(streams)
         first, last = begin + 0.05, begin + 0.05 + len(steps) * pace
         streams[streams.index(begin)] = last
-        rows.append(_request(text, (begin, first, last), steps if k and study.counted else [], k))
+        drafted = _drafted(steps if k and study.counted else [], k)
+        rows.append(made.request(text, (begin, first, last), 64, OUTPUT) | drafted)
     return rows
 
 
@@ -138,40 +123,11 @@ def _steps(chance: float, k: int, scatter: np.random.Generator) -> list[int]:
     return steps
 
 
-def _request(
-    text: str, times: tuple[float, float, float], steps: list[int], k: int
-) -> dict[str, Any]:
-    begin, first, last = times
-    body = {
-        "messages": [{"role": "user", "content": text}],
-        "max_tokens": OUTPUT,
-        "temperature": 0.0,
-    }
-    timings = {"request_start": begin, "first_token_iteration": first, "last_token_iteration": last,
-               "token_iterations": OUTPUT, "request_end": last}  # fmt: skip
-    drafted = {
+def _drafted(steps: list[int], k: int) -> dict[str, Any]:
+    """What a report says of the drafts of a request, where the server told."""
+    counts = {
         "num_spec_steps": len(steps), "num_draft_tokens": k * len(steps),
         "num_accepted_draft_tokens": sum(steps),
         "acceptance_histogram": [steps.count(n) for n in range(k + 1)],
     }  # fmt: skip
-    said = {"response_metrics": {"speculative_decoding": drafted}} if steps else {}
-    return {
-        "request_args": json.dumps({"body": body}), "info": {"status": "completed", "timings": timings},
-        "prompt_tokens": 64, "output_tokens": OUTPUT, **said,
-    }  # fmt: skip
-
-
-def report(requests: list[dict[str, Any]], load: int, started: float) -> dict[str, Any]:
-    """A report of GuideLLM 0.8 with one level."""
-    end = max(one["info"]["timings"]["request_end"] for one in requests)
-    made = {"successful": len(requests), "errored": 0, "incomplete": 0, "total": len(requests)}
-    benchmark = {
-        "type_": "generative_benchmark",
-        "config": {"strategy": {"type_": "concurrent", "streams": load}, "backend": {"kind": "openai_http"}},
-        "scheduler_metrics": {"measure_start_time": started, "measure_end_time": end, "requests_made": made},
-        "metrics": {"request_totals": made},
-        "requests": {"successful": requests, "errored": [], "incomplete": [], "total": None},
-        "start_time": started, "end_time": end, "duration": end - started,
-    }  # fmt: skip
-    return {"metadata": {"version": 2, "guidellm_version": "0.8.1"}, "config": {},
-            "benchmarks": [benchmark], "conclusions": []}  # fmt: skip
+    return {"response_metrics": {"speculative_decoding": counts}} if steps else {}

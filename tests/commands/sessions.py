@@ -1,11 +1,12 @@
 """A study of sessions as the runner leaves it: three turns that wait for the server's own answers."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from tests.commands import made
 
 SESSIONS, TURNS, OUTPUT, AT_ONCE = 12, 3, 49, 4
 #: Seconds to the first token of each turn, by arm (K); a step between tokens takes the same in all turns.
@@ -25,16 +26,15 @@ class Talked:
     hits: float | None = 0.5
 
 
-def body(session: int, turn: int, arm: int) -> dict[str, Any]:
+def messages(session: int, turn: int, arm: int) -> list[dict[str, str]]:
     """What is sent: the server's own answers, another one for each arm, stand before the turn."""
-    messages = [{"role": "system", "content": "Be brief."}]
+    said = [{"role": "system", "content": "Be brief."}]
     for before in range(turn):
-        messages += [
+        said += [
             {"role": "user", "content": f"question {session}.{before}?"},
             {"role": "assistant", "content": f"answer of K={arm} to {session}.{before}"},
         ]
-    return {"messages": [*messages, {"role": "user", "content": f"question {session}.{turn}?"}],
-            "max_tokens": OUTPUT, "temperature": 0.0}  # fmt: skip
+    return [*said, {"role": "user", "content": f"question {session}.{turn}?"}]
 
 
 def requests(study: Talked, k: int, slow: float, started: float) -> list[dict[str, Any]]:
@@ -44,30 +44,11 @@ def requests(study: Talked, k: int, slow: float, started: float) -> list[dict[st
         for turn in range(study.turns):
             first = begin + FIRST[k][turn] * slow
             last = first + (OUTPUT - 1) * PACE[k] * slow
-            timings = {"request_start": begin, "first_token_iteration": first, "request_end": last,
-                       "last_token_iteration": last, "token_iterations": OUTPUT}  # fmt: skip
-            info: dict[str, Any] = {"status": "completed", "timings": timings}
-            info |= {"turn_index": turn, "conversation_id": f"{session}"} if study.told else {}
-            rows.append({
-                "request_args": json.dumps({"body": body(session, turn, k if study.told else 0)}), "info": info,
-                "prompt_tokens": 80 * (turn + 1), "output_tokens": OUTPUT,
-            })  # fmt: skip
+            told = {"turn_index": turn, "conversation_id": f"{session}"} if study.told else {}
+            said = messages(session, turn, k if study.told else 0)
+            rows.append(made.request(said, (begin, first, last), 80 * (turn + 1), OUTPUT, **told))
             begin = last + 0.01
     return rows
-
-
-def report(rows: list[dict[str, Any]], started: float) -> dict[str, Any]:
-    end = max(one["info"]["timings"]["request_end"] for one in rows)
-    made = {"successful": len(rows), "errored": 0, "incomplete": 0, "total": len(rows)}
-    benchmark = {
-        "config": {"strategy": {"type_": "concurrent", "streams": AT_ONCE}, "backend": {"kind": "openai_http"}},
-        "scheduler_metrics": {"measure_start_time": started, "measure_end_time": end, "requests_made": made},
-        "metrics": {"request_totals": made},
-        "requests": {"successful": rows, "errored": [], "incomplete": []},
-        "start_time": started, "end_time": end, "duration": end - started,
-    }  # fmt: skip
-    return {"metadata": {"version": 2, "guidellm_version": "0.8.1"}, "config": {},
-            "benchmarks": [benchmark], "conclusions": []}  # fmt: skip
 
 
 def write(study: Talked, results: Path) -> None:
@@ -75,28 +56,13 @@ def write(study: Talked, results: Path) -> None:
     for launch in range(study.launches):
         for k in (0, 3):
             place = results / f"k{k}-r{launch}"
-            place.mkdir(parents=True)
             slow = float(np.exp(scatter.normal(0, 0.01)))
-            record = {
-                "schema_version": 1, "study": "talked", "repeat": launch, "launch": f"r{launch}-k{k}",
-                "arm": f"k{k}", "model": "acme/chat-8b", "gpu": "H100", "gpu_count": 1, "engine": "vllm",
-                "tensor_parallel_size": 1, "engine_version": "0.32.0", "dataset": "talks",
-                "evidence": "simulated", "concurrency": AT_ONCE, "load_profile": "concurrent",
-                "spec_method": "none", "temperature": 0.0,
-            }  # fmt: skip
-            if k:
-                record |= {
-                    "spec_method": "draft_model",
-                    "num_speculative_tokens": k,
-                    "draft_model": "d",
-                }
-            (place / "record.json").write_text(json.dumps(record))
-            rows = requests(study, k, slow, started)
-            (place / "guidellm.json").write_text(json.dumps(report(rows, started)))
+            said = made.record("talked", "talks", k, AT_ONCE, launch)
+            made.write(place, said, requests(study, k, slow, started), started)
             if study.hits is not None:
                 for name, looked in (("metrics-before.prom", 0), ("metrics-after.prom", 1000)):
-                    said = {"queries": looked, "hits": round(looked * study.hits)}
+                    counts = {"queries": looked, "hits": round(looked * study.hits)}
                     (place / name).write_text("".join(
-                        f'vllm:prefix_cache_{series}_total{{engine="0"}} {n}.0\n' for series, n in said.items()
+                        f'vllm:prefix_cache_{series}_total{{engine="0"}} {n}.0\n' for series, n in counts.items()
                     ))  # fmt: skip
             started += 600

@@ -48,7 +48,7 @@ def test_study_model_gpu_and_days_choose_what_is_shown(filters: Filters, count: 
 def test_trends_says_it_and_lists_the_looks(first_lab: Path, empty_place: Path) -> None:
     shutil.copytree(first_lab, empty_place)
     for one in (HELD, BEFORE, MOVED):
-        annotations.record_standing(empty_place, one)
+        annotations.append_lines(empty_place, annotations.STANDINGS_FILE, one)
     page = opened("trends", production="true")
     labels = [part.label for part in page.expander]
     assert any("In production the decision no longer holds since" in label for label in labels)

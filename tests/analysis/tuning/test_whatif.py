@@ -10,7 +10,7 @@ import pytest
 from analysis.drafts.acceptance_tables import position_counts
 from analysis.matching.arms import load_points, of_family
 from analysis.prediction.reach import Question
-from analysis.prediction.rows import Points, Positions, points_of, positions_of
+from analysis.prediction.rows import Points, Positions, points_of
 from analysis.prediction.step_time import LEVEL
 from analysis.prediction.whatif import Forecast, Model, Prediction, Withheld, build, forecast
 from warehouse.errors import InvalidInput
@@ -23,7 +23,7 @@ def inputs(frames: Any, measurements: pd.DataFrame | None = None) -> tuple[Point
     measured = frames.measurements if measurements is None else measurements
     counts = position_counts(frames.cells, frames.acceptance, frames.positions)
     points = of_family(load_points(frames.cells, measured), 0, FAMILY)
-    return points_of(points), positions_of(counts)
+    return points_of(points), Positions.of_frame(counts)
 
 
 def model(frames: Any, dataset: str = "code") -> Model:
