@@ -4,7 +4,7 @@ D drafts, T drafted tokens, A accepted tokens, A_i accepted at position i (from 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import product, zip_longest
 
 from warehouse.rows import Acceptance, AcceptanceSource, Flag
@@ -23,19 +23,23 @@ class Counters:
     by_position: tuple[float, ...] = ()
 
 
-def from_counters(before: Counters, after: Counters) -> Acceptance | None:
-    """Return the acceptance between two snapshots; None where a counter fell: the server
-    restarted."""
-    grown = [b - a for a, b in zip_longest(before.by_position, after.by_position, fillvalue=0.0)]
-    difference = Counters(
+def growth(before: Counters, after: Counters) -> Counters:
+    """Return what was counted between two moments; below zero where a counter fell."""
+    positions = zip_longest(before.by_position, after.by_position, fillvalue=0.0)
+    return Counters(
         after.drafts - before.drafts,
         after.draft_tokens - before.draft_tokens,
         after.accepted_tokens - before.accepted_tokens,
-        tuple(grown),
+        tuple(b - a for a, b in positions),
     )
-    if min(difference.drafts, difference.draft_tokens, difference.accepted_tokens, *grown) < 0:
-        return None
-    return _acceptance("counters", difference)
+
+
+def from_counters(before: Counters, after: Counters) -> Acceptance | None:
+    """Return the acceptance between two snapshots; None where a counter fell: the server
+    restarted."""
+    grown = growth(before, after)
+    *sums, positions = astuple(grown)
+    return None if min(*sums, *positions) < 0 else _acceptance("counters", grown)
 
 
 def from_requests(
