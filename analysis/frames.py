@@ -8,10 +8,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from warehouse.catalogue import METRICS, percentile_label
-
-UNKNOWN = "unknown"
-
 _ARM = {"setting": int, "arm_id": int}
 _LINE = {"metric": object, "statistic": object}
 _VALUES = {"baseline": float, "speculative": float, "improvement": float}
@@ -82,20 +78,6 @@ def declared(name: str, frame: pd.DataFrame) -> pd.DataFrame:
             f"The frame {name!r} lacks, or holds something else in: {', '.join(wrong)}."
         )
     return frame
-
-
-def number(value: float | None, decimals: int) -> str:
-    """Write a value with commas between thousands, ``1,171.7``; an unknown one is said so, never
-    0."""
-    return UNKNOWN if value is None or pd.isna(value) else f"{value:,.{decimals}f}"
-
-
-def metric_name(metric: str, statistic: str) -> str:
-    """Return a metric in words with its unit, ``TTFT … P95 (ms)``, and its statistic where there is
-    a choice."""
-    known = METRICS[metric]
-    chosen = f" {percentile_label(statistic)}" if known.distribution else ""
-    return f"{known.label}{chosen} ({known.unit})"
 
 
 def plain(value: Any) -> Any:

@@ -35,8 +35,6 @@ class Key:
     kind: Kind
 
 
-#: The columns that say what was measured; two cells that differ in one are never the same setting.
-SUBJECT = ("model", "gpu", "tensor_parallel_size", "dataset")
 #: Label -> key, in the order in which they are offered.
 KEYS: dict[str, Key] = {
     key.label: key
@@ -44,7 +42,7 @@ KEYS: dict[str, Key] = {
         Key("Concurrency", "concurrency", "number"),
         Key("Draft tokens K", "num_speculative_tokens", "number"),
         Key("Arm", "arm_label", "text"),
-        Key("Setting", ", ".join(SUBJECT), "several"),
+        Key("Setting", "model, gpu, tensor_parallel_size, dataset", "several"),
         Key("Dataset", "dataset", "text"),
         Key("Tensor parallel size", "tensor_parallel_size", "number"),
         Key("Model", "model", "text"),
@@ -99,7 +97,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Pick:
-    """One chart: ``y`` over ``x`` (a key or another amount), told apart by the key ``series``,
+    """One chart: ``y`` over ``x`` (a key or another measure), told apart by the key ``series``,
     a panel for each value of the key ``panel`` (None: one), cells pooled by ``how``."""
 
     y: Measure
@@ -116,7 +114,7 @@ Place = float | datetime | str
 @dataclass(frozen=True, slots=True)
 class Mark:
     """One mark: ``y`` pools ``cells`` cells of ``settings`` settings and ``subjects`` subjects, whose
-    lowest and highest are ``low`` and ``high``; ``load``: where it stands over an amount."""
+    lowest and highest are ``low`` and ``high``; ``load``: where it stands over a measure."""
 
     panel: str
     series: str
@@ -179,8 +177,8 @@ class ChartCells:
 
 @dataclass(frozen=True, slots=True)
 class Clicked:
-    """A mark that somebody clicked: in which panel, of which series, and where along x (over an
-    amount: its load)."""
+    """A mark that somebody clicked: in which panel, of which series, and where along x (over a
+    measure: its load)."""
 
     panel: str
     series: str
@@ -198,7 +196,7 @@ _SETTING = (
     "tensor_parallel_size", "arm_label", "draft_model", "concurrency", "rate", "evidence",
 )  # fmt: skip
 #: What two cells must share before one of them may be called the best.
-_SUBJECT = (
+_COMPARABLE = (
     "model", "gpu", "gpu_count", "precision", "dataset", "tensor_parallel_size", "evidence",
 )  # fmt: skip
 
@@ -206,11 +204,12 @@ _SUBJECT = (
 def cells_sql(pick: Pick, filters: Filters) -> str:
     """Return the SQL of one row per cell: cell_id, panel, series, x, y, load, setting, subject,
     evidence, synthetic."""
-    parts = [f"select\n{_columns_sql(pick)}", "from cells", _join_sql("own", pick.y)]
+    parts = [f"select\n{_columns_sql(pick)}", "from cells"]
+    if filters != Filters():
+        parts.append(f"semi join {_chosen_sql(filters)} using (cell_id)")
+    parts.append(_join_sql("own", pick.y))
     if isinstance(pick.x, Measure):
         parts.append(_join_sql("other", pick.x))
-    if filters != Filters():
-        parts.insert(2, f"semi join {_chosen_sql(filters)} using (cell_id)")
     return "\n".join(parts)
 
 
@@ -218,7 +217,7 @@ def marks_sql(pick: Pick, filters: Filters) -> str:
     """Return the SQL of one row per mark: panel, series, x, y with its extremes, and how many cells
     it pools.
 
-    Over another amount a mark is a load, which stands in ``load``, at the mean of that amount.
+    Over a measure a mark is a load, which stands in ``load``, at the mean of that measure.
     ``settings`` and ``subjects`` count the different ones among them, ``evidence`` names their
     kinds.
     """
@@ -251,7 +250,7 @@ def _columns_sql(pick: Pick) -> str:
         x = _text_of(pick.x) if pick.x.kind in ("text", "several") else f"cells.{pick.x.column}"
     panel = _text_of(pick.panel) if pick.panel else "''"
     setting, subject = (
-        ", ".join(f"cells.{name}" for name in names) for names in (_SETTING, _SUBJECT)
+        ", ".join(f"cells.{name}" for name in names) for names in (_SETTING, _COMPARABLE)
     )
     lines = (
         "cells.cell_id", f"{panel} as panel", f"{_text_of(pick.series)} as series", f"{x} as x",
@@ -272,12 +271,12 @@ def _text_of(key: Key) -> str:
     return f"concat_ws(', ', {', '.join(sized)})" if key.kind == "several" else texts[0]
 
 
-def _join_sql(name: str, amount: Measure) -> str:
+def _join_sql(name: str, measure: Measure) -> str:
     return (
         f"join measurements as {name}\n"
         f"    on {name}.cell_id = cells.cell_id\n"
-        f"    and {name}.metric = {quoted(amount.metric)}\n"
-        f"    and {name}.statistic = {quoted(amount.statistic)}"
+        f"    and {name}.metric = {quoted(measure.metric)}\n"
+        f"    and {name}.statistic = {quoted(measure.statistic)}"
     )
 
 
@@ -421,15 +420,14 @@ def placed(rows: Sequence[Mark], pick: Pick, most: int) -> Marks:
     by_panel: dict[str, list[Mark]] = {}
     for mark in drawn:
         by_panel.setdefault(mark.panel, []).append(mark)
+    # The best of a panel may be a mark that is not drawn.
     charts = tuple(
-        ChartPanel(name, _best_value(own, pick), tuple(own))
-        for name, own in sorted(by_panel.items(), key=lambda one: -len(one[1]))
-    )
+        ChartPanel(name, _best_value([mark for mark in located if mark.panel == name], pick), tuple(own))
+        for name, own in sorted(by_panel.items(), key=lambda panel: -len(panel[1]))
+    )  # fmt: skip
     unplaced, pooled = len(rows) - len(located), max((mark.settings for mark in drawn), default=1)
-    (every_panel, panel), (every_line, line) = (
-        [len({getattr(mark, what) for mark in marks}) for marks in (located, drawn)]
-        for what in ("panel", "series")
-    )
+    every_panel, panel = (len({mark.panel for mark in chosen}) for chosen in (located, drawn))
+    every_line, line = (len({mark.series for mark in chosen}) for chosen in (located, drawn))
     notes = {
         f"The first {MOST_MARKS:,} of {len(kept):,} marks are drawn; choose filters.":
             len(kept) > MOST_MARKS,

@@ -20,8 +20,8 @@ from analysis.evidence.broken_answers import (
 )
 from analysis.evidence.effects import Effects, effects, studies_of
 from analysis.evidence.words import LIKELY_LOSS, LOSS
-from analysis.flags.lints import DECIDES_NOTHING
 from analysis.flags.lints_across import JUDGED_ACROSS
+from analysis.flags.validity import DECIDES_NOTHING
 from analysis.frames import among, declared, listed, objects
 from analysis.matching.arms import ATTAINED, BASELINE, against
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare

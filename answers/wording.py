@@ -33,6 +33,12 @@ METHODS = {
 }
 
 
+def rounded(value: float | None, decimals: int) -> str:
+    """Write a value with commas between thousands, ``1,171.7``; an unknown one is said so, never
+    0."""
+    return UNKNOWN if value is None or math.isnan(value) else f"{value:,.{decimals}f}"
+
+
 def points(ratio: float) -> str:
     """Write a ratio in percent without the sign of percent: ``+20.7``; ``-1,388`` without a decimal
     where it is large, ``+10,000+`` where it is larger than anything means."""
@@ -74,19 +80,19 @@ def directed(low: float | None, high: float | None, better: bool) -> str:
 
 
 def between(
-    low: float | None, high: float | None, said: Callable[[float], str], unit: str = ""
+    low: float | None, high: float | None, write: Callable[[float], str], unit: str = ""
 ) -> str:
-    """Write an interval whose ends ``said`` writes; empty where there is none. An end that lies
-    beyond all numbers is said so: ``no lower bound, up to +23.3 %``."""
+    """Write an interval whose ends ``write`` turns into text; empty where there is none. An end that
+    lies beyond all numbers is said so: ``no lower bound, up to +23.3 %``."""
     if low is None or high is None or math.isnan(low) or math.isnan(high):
         return ""
     if abs(low) == abs(high) == math.inf:
         return "no bound"
     if low == -math.inf:
-        return f"no lower bound, up to {said(high)}{unit}"
+        return f"no lower bound, up to {write(high)}{unit}"
     if high == math.inf:
-        return f"from {said(low)}{unit}, no upper bound"
-    return f"{said(low)} to {said(high)}{unit}"
+        return f"from {write(low)}{unit}, no upper bound"
+    return f"{write(low)} to {write(high)}{unit}"
 
 
 def known(value: object) -> str:
@@ -122,9 +128,9 @@ def badge(evidence: object) -> str:
     return _BADGES.get(str(evidence), "evidence unknown")
 
 
-def bracketed(*told: str) -> str:
+def bracketed(*badges: str) -> str:
     """Return badges as the end of a name or a title: ``  [CPU lab]``; empty for none."""
-    return "".join(f"  [{text}]" for text in told if text)
+    return "".join(f"  [{badge}]" for badge in badges if badge)
 
 
 def badges(evidence: str | None, set_by_hand: bool) -> tuple[str, ...]:

@@ -171,7 +171,8 @@ def tune(warehouse: Path | None, as_json: bool, by: str | None, **given: Any) ->
         # Of a mix each of its datasets tells its own drafts.
         rules = [] if decision.traffic.mix else list(acceptance.rules(decision, drafts))
         if as_json:
-            told = [{n: x for n, x in asdict(one).items() if n != "about"} for one in own]
+            inner = ("about", "setting", "cells")
+            told = [{n: x for n, x in asdict(one).items() if n not in inner} for one in own]
             thumb = {"rules": [asdict(rule) for rule in rules]}
             each.append(values.decision_json(decision) | {"acceptance": told} | thumb)
             continue
@@ -187,9 +188,7 @@ def tune(warehouse: Path | None, as_json: bool, by: str | None, **given: Any) ->
         )
         if not decision.traffic.mix:
             rows = Table(*acceptance.acceptance_rows(own), "Acceptance")
-            thumbs = Table(
-                *acceptance.rule_rows(iter(rules)), "Rules of thumb: the measurement wins"
-            )
+            thumbs = Table(*acceptance.rule_rows(rules), "Rules of thumb: the measurement wins")
             beside = (part for one in (rows, thumbs) if one.rows for part in ("", one))
             show(Table(*tables.by_arm(decision), _ARMS), *beside, "")
     if as_json:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 Command = Callable[..., Any]
+#: Where launches run: what ``--on`` takes; and where they go on when nobody waits for them.
+PLACES, QUEUED_AT = ("local", "slurm", "ray", "kubernetes"), ("slurm", "kubernetes")
 
 
 def _tell_excluded_at_the_end(ctx: click.Context, _: click.Parameter, value: Any) -> Any:

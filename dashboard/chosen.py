@@ -49,8 +49,10 @@ def question_of(filters: Filters) -> DecideQuestion:
     )
 
 
-def load_chosen(one: Decision) -> str | None:
-    loads = [level.load for level in one.levels if level.load.value is not None]
+def load_chosen(decision: Decision) -> str | None:
+    """Draw the box of loads; return what was chosen, None for the largest measured. Raises
+    InvalidInput for a load that cannot be read."""
+    loads = [level.load for level in decision.levels if level.load.value is not None]
     options = [f"{load.value:g}{'/s' if load.is_rate else ''}" for load in loads]
     # What a link or a reader set stays an option, else the box would lose it.
     before = st.session_state.get(LOAD, st.query_params.get(LOAD))
@@ -58,7 +60,7 @@ def load_chosen(one: Decision) -> str | None:
     text: str | None = st.selectbox(
         "Your load", help=f"Write {EXAMPLES}.",
         options=options, index=None, key=LOAD, bind="query-params", accept_new_options=True,
-        placeholder=f"the largest measured: {one.operating_load.short}",
+        placeholder=f"the largest measured: {decision.operating_load.short}",
     )  # fmt: skip
     wish(text)
     return text or None
@@ -109,9 +111,9 @@ def one_of(label: str, names: Sequence[str], key: str, hidden: Sequence[str] = (
     offered = [*names, *(name for name in hidden if name == chosen_before)]
     if not offered:
         return None
-    gone = lost(key, offered)
+    missing = lost(key, offered)
     chosen: str | None = st.selectbox(
-        label, offered, index=0 if names and gone is None else None, key=key, bind="query-params",
+        label, offered, index=0 if names and missing is None else None, key=key, bind="query-params",
         placeholder="choose one that is here",
     )  # fmt: skip
     return chosen
@@ -227,21 +229,21 @@ def chosen(
         return without_load.why_none or ""
     by_traffic = traffics(without_load.overview)
     with boxes[1]:
-        place = one_of("Traffic", list(by_traffic), TRAFFIC)
-    if place is None:
+        traffic = one_of("Traffic", list(by_traffic), TRAFFIC)
+    if traffic is None:
         return None
     with boxes[2]:
-        question = replace(question, load=load_chosen(by_traffic[place]))
+        question = replace(question, load=load_chosen(by_traffic[traffic]))
     overview = decided(shelf, question, about).overview or without_load.overview
     # Of a load of another kind than the traffic's only that kind is decided.
     by_traffic = traffics(overview)
-    place = place if place in by_traffic else next(iter(by_traffic))
+    traffic = traffic if traffic in by_traffic else next(iter(by_traffic))
     return ChosenDecision(
         replace(question, filters=about.filters),
         about,
         overview,
-        place,
-        by_traffic[place],
+        traffic,
+        by_traffic[traffic],
         len(offer.names) == 1,
     )
 
@@ -279,10 +281,10 @@ def load_map(
 
 def tiles(one: Decision) -> None:
     """Draw what the decision brings and saves at the reader's load."""
-    known = tables.tiles(one)
-    if not known and one.doubts:
+    shown = tables.tiles(one)
+    if not shown and one.doubts:
         st.info(plain(one.doubts[0]))
-    for place, tile in zip(st.columns(max(len(known), 1)), known, strict=False):
+    for place, tile in zip(st.columns(max(len(shown), 1)), shown, strict=False):
         place.metric(tile.label, tile.value, tile.note, delta_color="off", delta_arrow="off")
 
 
@@ -294,8 +296,9 @@ def paste(one: Decision) -> None:
     if command:
         copied(command)
     missing = tables.nothing_to_paste(one) if one.serve is None else ""
-    told = [tables.entries(one), missing, *tables.table_notes(one), before]
-    notes = "  ".join(filter(None, told))
+    notes = "  ".join(
+        filter(None, [tables.entries(one), missing, *tables.table_notes(one), before])
+    )
     if notes:
         st.caption(plain(notes))
 

@@ -143,9 +143,9 @@ def _combinations(shelf: Shelf) -> TableRows:
         "model": "model", "gpu": "GPU", "engine_version": "engine version", "dataset": "dataset",
         "tensor_parallel_size": "TP", "arm_label": "arm",
     }  # fmt: skip
-    known = cells(shelf, Filters())[list(names)].astype(object)
-    known = known.where(known.notna(), "unknown").astype(str).rename(columns=names)
-    return shown(known.value_counts().rename("cells").reset_index())
+    rows = cells(shelf, Filters())[list(names)].astype(object)
+    rows = rows.where(rows.notna(), UNKNOWN).astype(str).rename(columns=names)
+    return shown(rows.value_counts().rename("cells").reset_index())
 
 
 # --- What a page shows where there is nothing to show: why, and what there is instead.

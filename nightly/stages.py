@@ -25,6 +25,7 @@ from typing import Any
 import click
 import psutil
 
+from commands.terminal import QUEUED_AT
 from nightly.messages import Settings, flush, forget_addresses, notify
 from nightly.nights import (
     EXIT,
@@ -306,8 +307,8 @@ def run(night: NightRun) -> StageEnd:
     if cells_of(night.folder, night.state.planned)[0].good == len(night.state.planned):
         return StageEnd("done")
     said = _spent(night, budget)
-    if {"slurm", "--on=slurm"} & set(settings.run):
-        # Launches on Slurm would outlive the night and go on spending.
+    if any(word.removeprefix("--on=") in QUEUED_AT for word in settings.run):
+        # Launches on a cluster would outlive the night and go on spending.
         cancel = ("cluster", "cancel", *where)
         if night.start("run", partial(_command, *cancel)).status:
             said += f"; its jobs may still run, end them: draftboard {' '.join(cancel)}"

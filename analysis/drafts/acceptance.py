@@ -4,7 +4,7 @@ D drafts, T drafted tokens, A accepted tokens, A_i accepted at position i (from 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from itertools import product, zip_longest
 
 from warehouse.rows import Acceptance, AcceptanceSource, Flag
@@ -23,24 +23,23 @@ class Counters:
     by_position: tuple[float, ...] = ()
 
 
-def grown(before: Counters, after: Counters) -> Counters:
-    """Return what was counted between two moments."""
-    both = zip_longest(before.by_position, after.by_position, fillvalue=0.0)
+def growth(before: Counters, after: Counters) -> Counters:
+    """Return what was counted between two moments; below zero where a counter fell."""
+    positions = zip_longest(before.by_position, after.by_position, fillvalue=0.0)
     return Counters(
         after.drafts - before.drafts,
         after.draft_tokens - before.draft_tokens,
         after.accepted_tokens - before.accepted_tokens,
-        tuple(b - a for a, b in both),
+        tuple(b - a for a, b in positions),
     )
 
 
 def from_counters(before: Counters, after: Counters) -> Acceptance | None:
     """Return the acceptance between two snapshots; None where a counter fell: the server
     restarted."""
-    counts = grown(before, after)
-    if min(counts.drafts, counts.draft_tokens, counts.accepted_tokens, *counts.by_position) < 0:
-        return None
-    return _acceptance("counters", counts)
+    grown = growth(before, after)
+    *sums, positions = astuple(grown)
+    return None if min(*sums, *positions) < 0 else _acceptance("counters", grown)
 
 
 def from_requests(

@@ -21,7 +21,7 @@ from math import exp, log, sqrt
 import numpy as np
 from scipy.special import stdtrit
 
-from analysis.drafts.acceptance import Counters, grown
+from analysis.drafts.acceptance import Counters, growth
 
 #: A window is cut into so many blocks of equal time: enough to see their scatter, long enough for several
 #: requests each.
@@ -67,20 +67,22 @@ def since_restart(looks: Sequence[ServerLook]) -> tuple[Sequence[ServerLook], in
 def summed(counted: Iterable[Counters], weight: float = 1.0) -> Counters:
     """Return the sums of several counts, times a weight."""
     every = list(counted)
-    positions = zip_longest(*(one.by_position for one in every), fillvalue=0.0)
+    positions = zip_longest(*(counts.by_position for counts in every), fillvalue=0.0)
     return Counters(
-        weight * sum(one.drafts for one in every), weight * sum(one.draft_tokens for one in every),
-        weight * sum(one.accepted_tokens for one in every),
+        weight * sum(counts.drafts for counts in every),
+        weight * sum(counts.draft_tokens for counts in every),
+        weight * sum(counts.accepted_tokens for counts in every),
         tuple(weight * sum(at) for at in positions),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
 class WatchedTraffic:
-    """What the replicas of a server did in a window. ``blocks``: drafts by stretch of time, over all
-    replicas; ``drafts_at_all``: whether they count drafts; ``in_flight``: requests in one replica, running and waiting, that a generated
-    token had beside it on average (itself counted), ``in_flight_most``: for 19 of 20 tokens not more; ``waiting``: on
-    average in one replica; ``restarts``: how often one restarted, since when alone counts."""
+    """What the replicas of a server did in a window. ``restarts``: how often one restarted; of it only
+    what came after the last one counts. ``blocks``: drafts by stretch of time, over all replicas;
+    ``drafts_at_all``: whether they count drafts. ``in_flight``: requests in one replica, running and
+    waiting, while a token was made, on average over the tokens; ``in_flight_most``: no more than so
+    many for 19 of 20 tokens. ``waiting``: in one replica, on average over the looks."""
 
     seconds: float
     replicas: int
@@ -114,17 +116,16 @@ def watched(replicas: Sequence[Sequence[ServerLook]]) -> WatchedTraffic:
     """Return what the replicas did, of each its looks in the order of time."""
     kept = [since_restart(looks) for looks in replicas]
     steps = [step for looks, _ in kept for step in pairwise(looks)]
-    looks = [one for looks, _ in kept for one in looks]
-    start, end = min(one.at for one in looks), max(one.at for one in looks)
+    every = [look for looks, _ in kept for look in looks]
+    start, end = min(look.at for look in every), max(look.at for look in every)
     edges = np.linspace(start, end, BLOCKS + 1)[1:-1]
-    block = np.searchsorted(edges, [(a.at + b.at) / 2 for a, b in steps])
-    blocks = (
-        summed(
-            grown(a.counters, b.counters) for (a, b), at in zip(steps, block, strict=True)
-            if at == one and a.counters and b.counters
-        )
-        for one in range(BLOCKS)
-    )  # fmt: skip
+    grown: list[list[Counters]] = [[] for _ in range(BLOCKS)]
+    for (a, b), block in zip(
+        steps, np.searchsorted(edges, [(a.at + b.at) / 2 for a, b in steps]), strict=True
+    ):
+        if a.counters is not None and b.counters is not None:
+            grown[block].append(growth(a.counters, b.counters))
+    blocks = [summed(of_block) for of_block in grown]
     tokens = np.array([b.generated - a.generated for a, b in steps])
     # A token that was made had its own request in flight, whatever the two looks saw.
     load = [max(1.0, (a.running + a.waiting + b.running + b.waiting) / 2) for a, b in steps]
@@ -134,10 +135,10 @@ def watched(replicas: Sequence[Sequence[ServerLook]]) -> WatchedTraffic:
     return WatchedTraffic(
         seconds=end - start, replicas=len(kept), restarts=sum(times for _, times in kept),
         drafts_at_all=any(looks[-1].counters is not None for looks, _ in kept),
-        blocks=tuple(one for one in blocks if one.drafts > 0), generated=float(tokens.sum()),
+        blocks=tuple(block for block in blocks if block.drafts > 0), generated=float(tokens.sum()),
         in_flight=float(np.average(load, weights=tokens)) if tokens.sum() > 0 else 0.0,
         in_flight_most=float(load[order[most]]) if len(load) else 0.0,
-        waiting=float(np.mean([one.waiting for one in looks])),
+        waiting=float(np.mean([look.waiting for look in every])),
         preempted=sum(b.preempted - a.preempted for a, b in steps),
     )  # fmt: skip
 

@@ -49,13 +49,13 @@ def drift(at: Floats, above: Floats, below: Floats) -> Drift | None:
     """
     if at.size < BLOCKS or np.ptp(at) < SHORTEST_S:
         return None
-    place = np.minimum(((at - at.min()) / np.ptp(at) * BLOCKS).astype(np.int64), BLOCKS - 1)
-    sums = [np.bincount(place, weights=one, minlength=BLOCKS) for one in (above, below)]
-    there = np.flatnonzero((sums[0] > 0) & (sums[1] > 0))
-    if there.size < BLOCKS / 2:
+    block = np.minimum(((at - at.min()) / np.ptp(at) * BLOCKS).astype(np.int64), BLOCKS - 1)
+    tops, bottoms = (np.bincount(block, weights, BLOCKS) for weights in (above, below))
+    filled = np.flatnonzero((tops > 0) & (bottoms > 0))
+    if filled.size < BLOCKS / 2:
         return None
     hours = float(np.ptp(at)) / 3600
-    return _line((there + 0.5) / BLOCKS * hours, np.log(sums[0][there] / sums[1][there]), hours)
+    return _line((filled + 0.5) / BLOCKS * hours, np.log(tops[filled] / bottoms[filled]), hours)
 
 
 def _line(x: Floats, y: Floats, hours: float) -> Drift | None:

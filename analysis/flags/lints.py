@@ -4,7 +4,6 @@ from collections.abc import Callable
 from statistics import fmean
 
 from analysis.flags.numbers import AGREEING, VALUES, Flags, drifting, spread
-from analysis.flags.validity import DECIDES_NOTHING as DECIDES_NOTHING
 from analysis.flags.validity import caching, drafting, errors, verification
 from warehouse.loads import load_of
 from warehouse.rows import Cell, Flag

@@ -47,7 +47,7 @@ def unusual(cell: Cell) -> Flags:
             )
 
 
-def counts(cell: Cell) -> Flags:
+def contradictory_counts(cell: Cell) -> Flags:
     """Yield a flag where the report holds other numbers of requests than it states."""
     ended = (cell.completed, cell.errored, cell.incomplete)
     made = cell.requests_made
@@ -76,7 +76,7 @@ def _counts(what: str) -> Flag:
     return Flag("counts_differ", "warning", f"The report contradicts itself: {what}.")
 
 
-def tokens(cell: Cell) -> Flags:
+def more_than_requests_hold(cell: Cell) -> Flags:
     """Yield a flag where more requests or tokens passed in the measured window than all requests of
     the run can hold."""
     reported = means(cell, "reported")
@@ -181,7 +181,9 @@ def acceptance(cell: Cell) -> Flags:
                 )
 
 
-VALUES = (unusual, counts, tokens, recomputed, rates, acceptance)
+VALUES = (
+    unusual, contradictory_counts, more_than_requests_hold, recomputed, rates, acceptance,
+)  # fmt: skip
 
 
 # --- Doubts about the statistics of one metric: those of one set of values have to fit one another.
@@ -259,7 +261,7 @@ _ACCEPTED, _DRAFTED = (
 )
 
 
-def drifting(cell: Cell) -> Iterator[Flag]:
+def drifting(cell: Cell) -> Flags:
     """Yield a flag for acceptance and one for the time per token, where they drift."""
     for name, what, measured in (
         ("acceptance_drifts", "Acceptance", _of_acceptance(cell)),
@@ -283,7 +285,7 @@ def _of_acceptance(cell: Cell) -> Drift | None:
     where the server restarted, the counters start from there."""
     counters = []
     for name in (_ACCEPTED, _DRAFTED):
-        moments = [(x.at, x.value) for x in cell.samples if x.name.removeprefix("vllm:") == name]
+        moments = [(x.at, x.value) for x in cell.samples if x.name == name]
         counters.append(np.array(sorted(moments), dtype=np.float64).reshape(-1, 2))
     if counters[0].shape != counters[1].shape or len(counters[0]) < 2:
         return None
@@ -318,7 +320,7 @@ def _of_time_per_token(cell: Cell) -> Drift | None:
 #: at; where lengths and speeds of requests go together, their means differ by more.
 _ADDED_UP = 1.25
 #: Reports round, and add up over a window that is a little longer or shorter.
-_ROUNDED = 1.05
+_BY_WINDOW = 1.05
 #: Results of few requests came to 1.07 of the streams that were asked for.
 _IN_FLIGHT = 1.2
 #: Arrivals at random are more in a short run than were offered on average.
@@ -334,7 +336,7 @@ def latencies(cell: Cell) -> Flags:
     reported = _only_reported(cell)
     whole = 1000 * reported.get("request_latency", nan)
     for key in _PARTS:
-        if reported.get(key, 0.0) > whole * _ROUNDED:
+        if reported.get(key, 0.0) > whole * _BY_WINDOW:
             yield _latencies(
                 "error", f"a {METRICS[key].label} of {shown(key, reported[key])} ms", whole
             )
@@ -396,7 +398,7 @@ def in_flight(cell: Cell) -> Flags:
 def all_tokens(cell: Cell) -> Flags:
     reported = _only_reported(cell)
     output, every = (reported.get(f"{of}_throughput", nan) for of in ("output", "total"))
-    if output > every * _ROUNDED:
+    if output > every * _BY_WINDOW:
         yield Flag(
             "rates_disagree",
             "warning",

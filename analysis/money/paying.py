@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -39,11 +39,12 @@ class Price(BaseModel):
     source: Text
     unit: Literal["GPU", "CPU machine"] = "GPU"
 
-    def basis(self, gpus_used: int, utilisation: float = 1.0) -> Basis:
+    def basis(self, gpus_used: int) -> Basis:
         """Return this price as the basis of a cost."""
         source = f"{self.name}, {self.kind}, {self.date}, {self.source}"
-        return Basis(self.usd_per_hour, self.gpus_per_instance, gpus_used, utilisation, source,
-                     self.unit)  # fmt: skip
+        return Basis(
+            self.usd_per_hour, self.gpus_per_instance, gpus_used, source=source, unit=self.unit
+        )
 
 
 _CLOUDS = "price list of the AWS API collected in github.com/datareceipts/data-receipts"
@@ -216,10 +217,7 @@ def basis_of(paying: Paying, on: Hardware) -> Basis | Refusal:
             "is of was not recorded: give --gpus-used (1 for one GPU's share, "
             f"{price.gpus_per_instance} for the whole instance)."
         )
-    return Basis(
-        price.usd_per_hour, price.gpus_per_instance, used, paying.utilisation, price.source,
-        price.unit,
-    )  # fmt: skip
+    return replace(price, gpus_used=used, utilisation=paying.utilisation)
 
 
 def basis_or_raise(paying: Paying, on: Hardware) -> Basis:

@@ -9,6 +9,7 @@ the repeats lend their degrees of freedom; they never make the variance smaller.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import log2, sqrt
 from statistics import fmean
 
@@ -92,7 +93,7 @@ class Levels:
         return tuple(zip(starts, [*starts[1:], len(self.means)], strict=True))
 
 
-def levels(nights: Sequence[SeriesNight]) -> Levels:
+def cut_into_levels(nights: Sequence[SeriesNight]) -> Levels:
     """Cut a series, oldest night first, into its levels."""
     means = np.array([night.mean for night in nights], dtype=np.float64)
     dof, repeats = [night.repeats - 1 for night in nights], None
@@ -109,16 +110,16 @@ def levels(nights: Sequence[SeriesNight]) -> Levels:
     found = _squares_around(means, starts) / max(1, len(means) - len(starts))
     # Too small a guess of the noise gives too many levels: tell them anew with a larger one.
     starts = _partition(means, found) if found > variance else starts
-    known = Levels(means, starts, repeats, starts[1:])
-    chosen, noise, spans = [], known.noise(), known.spans(0)
-    for before, after in zip(spans, spans[1:], strict=False):
+    levels = Levels(means, starts, repeats, starts[1:])
+    chosen, noise = [], levels.noise()
+    for before, after in pairwise(levels.spans(0)):
         move = means[slice(*after)].mean() - means[slice(*before)].mean()
         error = sum(1 / (end - first) for first, end in (before, after)) ** 0.5
         if noise is not None:
             chance = stdtr(noise.dof, -abs(move) / error / noise.variance**0.5)
         if noise is None or 2 * len(means) * chance > _SURE:
             chosen.append(after[0])
-    return replace(known, chosen=tuple(chosen))
+    return replace(levels, chosen=tuple(chosen))
 
 
 def _squares_around(means: Floats, starts: Sequence[int]) -> float:
@@ -218,13 +219,13 @@ class SeriesStanding:
     p_value: float
 
 
-def compare(known: Levels, before: Span, after: Span) -> LevelStep | None:
+def step_between(levels: Levels, before: Span, after: Span) -> LevelStep | None:
     """Compare two stretches of nights by a t test whose noise is that of all nights; None without a
     noise."""
-    noise = known.noise(after[0])
+    noise = levels.noise(after[0])
     if noise is None:
         return None
-    gain = float(known.means[slice(*after)].mean() - known.means[slice(*before)].mean())
+    gain = float(levels.means[slice(*after)].mean() - levels.means[slice(*before)].mean())
     error = sqrt(noise.variance * sum(1 / (end - start) for start, end in (before, after)))
     half = float(stdtrit(noise.dof, 0.975)) * error
     return LevelStep(
@@ -232,49 +233,39 @@ def compare(known: Levels, before: Span, after: Span) -> LevelStep | None:
     )
 
 
-def stand(known: Levels, reference: ReferenceNights, budget: float) -> SeriesStanding | None:
+def stand(levels: Levels, reference: ReferenceNights, budget: float) -> SeriesStanding | None:
     """Return where the series stands; ``budget``: the loss in logs that is still fine, above zero.
 
     None where no night comes after the reference, or nothing tells the noise.
     """
-    level, end = known.spans(reference.first)[-1]
+    level, end = levels.spans(reference.first)[-1]
     first = level
     if level <= reference.through:
         nights = min(LEVEL_NIGHTS, max(1, (end - reference.first) // 2))
         first = max(end - nights, reference.through + 1)
     # The last level, where it began after the reference, else the last three nights or fewer.
-    now = _against_best(known, reference, first, end) if first < end else None
+    now = _against_best(levels, reference, first, end) if first < end else None
     if now is None:
         return None
     # Each look's p value, corrected for the number of looks, and what it sees.
     places = [(end - nights, 1 / share) for nights, share in WINDOWS if end - nights >= level]
     seen_from = [*places, (level, (end - 1) / LEVEL_SHARE)]
-    steps = [(_against_best(known, reference, at, end), price) for at, price in seen_from
+    steps = [(_against_best(levels, reference, at, end), price) for at, price in seen_from
              if at > reference.through]  # fmt: skip
     looks = sorted(
         ((min(1.0, step.p_value * price), step) for step, price in steps if step is not None),
         key=lambda look: look[0],
     )
     losses = [look for look in looks if look[1].gain < -budget and look[0] <= FALSE_ALARMS]
-    past = _past(known, reference, budget)
+    past = _past(levels, reference, budget)
     if losses:
         # Of several losses that of the last whole level tells best since when it is worse.
         seen = next((step for _, step in losses if step.after == (level, end)), losses[0][1])
-        # The last level is as it is in the nights that were seen from the cut on that leaves the
-        # least squares around what was before and what is now.
-        before = known.means[slice(*seen.before)] if seen.before[1] <= level else known.means[:0]
-
-        def left(cut: int) -> float:
-            old = np.concatenate([before, known.means[level:cut]])
-            return _squares_around(np.concatenate([old, known.means[cut:end]]), (0, len(old)))
-
-        earliest = max(level + (not before.size), reference.through + 1)
-        began = min(range(earliest, seen.after[0] + 1), key=left)
-        since = _since(known, reference, began, past, budget)
+        since = _since(levels, reference, _began(levels, reference, seen), past, budget)
         return SeriesStanding(seen, True, False, since, losses[0][0])
     lows = [now.low]
     if end - first > LEVEL_NIGHTS:
-        recent = _against_best(known, reference, end - LEVEL_NIGHTS, end)
+        recent = _against_best(levels, reference, end - LEVEL_NIGHTS, end)
         lows += [recent.low] if recent else []
     # Neither the level nor the last three nights can be worse by more than the budget.
     excluded = min(lows) > -budget
@@ -284,38 +275,52 @@ def stand(known: Levels, reference: ReferenceNights, budget: float) -> SeriesSta
 
 
 def _against_best(
-    known: Levels, reference: ReferenceNights, first: int, end: int
+    levels: Levels, reference: ReferenceNights, first: int, end: int
 ) -> LevelStep | None:
     """Compare nights with the best level since the reference before them, with all nights before them
     where none is long enough to be one."""
-    spans = [(at, min(stop, first)) for at, stop in known.spans(reference.first) if at < first]
+    spans = [(at, min(stop, first)) for at, stop in levels.spans(reference.first) if at < first]
     long = [span for span in spans if span[1] - span[0] >= LEVEL_NIGHTS]
     before = max(
-        long, key=lambda span: known.means[slice(*span)].mean(), default=(spans[0][0], first)
+        long, key=lambda span: levels.means[slice(*span)].mean(), default=(spans[0][0], first)
     )
-    return compare(known, before, (first, end))
+    return step_between(levels, before, (first, end))
 
 
-def _past(known: Levels, reference: ReferenceNights, budget: float) -> tuple[int, float] | None:
+def _began(levels: Levels, reference: ReferenceNights, seen: LevelStep) -> int:
+    """Return the night of the last level from which on the loss that was seen holds: the cut that
+    leaves the least squares around what was before and what is now."""
+    level, end = levels.spans(reference.first)[-1]
+    before = levels.means[slice(*seen.before)] if seen.before[1] <= level else levels.means[:0]
+
+    def left(cut: int) -> float:
+        old = np.concatenate([before, levels.means[level:cut]])
+        return _squares_around(np.concatenate([old, levels.means[cut:end]]), (0, len(old)))
+
+    earliest = max(level if before.size else level + 1, reference.through + 1)
+    return min(range(earliest, seen.after[0] + 1), key=left)
+
+
+def _past(levels: Levels, reference: ReferenceNights, budget: float) -> tuple[int, float] | None:
     """Return the first night and the p value of a regression that levels before the last one showed
     and that none of them showed to have ended."""
     shown: tuple[int, float] | None = None
-    for start, end in known.spans(reference.first)[1:-1]:
+    for start, end in levels.spans(reference.first)[1:-1]:
         if end - start < LEVEL_NIGHTS or start <= reference.through:
             continue
-        step = _against_best(known, reference, start, end)
+        step = _against_best(levels, reference, start, end)
         if step is None:
             continue
-        p_value = min(1.0, step.p_value * (len(known.means) - 1) / LEVEL_SHARE)
+        p_value = min(1.0, step.p_value * (len(levels.means) - 1) / LEVEL_SHARE)
         if step.gain < -budget and p_value <= FALSE_ALARMS:
-            shown = (_since(known, reference, start, shown, budget), p_value)
+            shown = (_since(levels, reference, start, shown, budget), p_value)
         elif step.low > -budget:
             shown = None
     return shown
 
 
 def _since(
-    known: Levels,
+    levels: Levels,
     reference: ReferenceNights,
     start: int,
     past: tuple[int, float] | None,
@@ -325,8 +330,8 @@ def _since(
     worse once more."""
     if past is None:
         return start
-    first, end = [span for span in known.spans(reference.first) if span[0] < start][-1]
-    again = compare(known, (first, min(end, start)), (start, len(known.means)))
+    first, end = [span for span in levels.spans(reference.first) if span[0] < start][-1]
+    again = step_between(levels, (first, min(end, start)), (start, len(levels.means)))
     return start if again is not None and again.gain < -budget else past[0]
 
 
@@ -354,21 +359,21 @@ class Slope:
     p_value: float
 
 
-def slope(known: Levels, reference: ReferenceNights) -> Slope | None:
+def slope(levels: Levels, reference: ReferenceNights) -> Slope | None:
     """Return the surest drift up to the last night since the reference; None where none is
     named."""
-    starts = [start for start, _ in known.spans(reference.first)]
-    count = len(known.means)
+    starts = [start for start, _ in levels.spans(reference.first)]
+    count = len(levels.means)
     stretches = [start for start in starts if count - start >= DRIFT_NIGHTS]
-    found = [_of_stretch(known, start, len(stretches)) for start in stretches]
+    found = [_of_stretch(levels, start, len(stretches)) for start in stretches]
     named = [one for one in found if one is not None and one.p_value <= FALSE_ALARMS]
     return min(named, key=lambda one: one.p_value, default=None)
 
 
-def _of_stretch(known: Levels, start: int, stretches: int) -> Slope | None:
+def _of_stretch(levels: Levels, start: int, stretches: int) -> Slope | None:
     """Return the best slope from a night of the stretch on; None where steps explain the nights
     clearly better."""
-    values = known.means[start:] - known.means[start:].mean()
+    values = levels.means[start:] - levels.means[start:].mean()
     count, total = len(values), float((values**2).sum())
     begins = np.arange(0, count - DRIFT_NIGHTS + 1)
     lines = np.maximum(0.0, np.arange(count)[None, :] - begins[:, None])
@@ -385,10 +390,10 @@ def _of_stretch(known: Levels, start: int, stretches: int) -> Slope | None:
     if rest > total - by_one_step + _CLEARLY * variance:
         return None
     # Nor may three levels or more explain them better, at the price of those beyond the first two.
-    levels_from, noise = [0, *(one - start for one in known.starts if one > start)], known.noise()
+    levels_from, noise = [0, *(one - start for one in levels.starts if one > start)], levels.noise()
     if len(levels_from) > 2 and noise is not None:
-        price = PRICE * float(np.log(len(known.means))) * noise.variance
-        by_levels = _squares_around(known.means[start:], levels_from)
+        price = PRICE * float(np.log(len(levels.means))) * noise.variance
+        by_levels = _squares_around(levels.means[start:], levels_from)
         if rest > by_levels + price * (len(levels_from) - 2):
             return None
     t = sqrt(float(explained[place]) / variance)

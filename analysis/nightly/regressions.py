@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from math import sqrt
 from typing import Any, Literal
 
@@ -22,10 +23,10 @@ from analysis.nightly.levels import (
     Levels,
     ReferenceNights,
     SeriesStanding,
-    compare,
-    levels,
+    cut_into_levels,
     slope,
     stand,
+    step_between,
 )
 from analysis.nightly.nights import NightSeries, SeriesNight, as_improvement, as_log_loss, gains
 from analysis.percentiles import Floats
@@ -118,7 +119,7 @@ def _reference(
             continue
         days = [night.day for night in nights]
         before = found if found.through < through else ReferenceNights()
-        standing = stand(levels(nights[: through + 1]), before, allowed)
+        standing = stand(cut_into_levels(nights[: through + 1]), before, allowed)
         first = days.index(days[through])
         if standing is not None and standing.since is not None:
             first = standing.since
@@ -176,7 +177,7 @@ class Assessment:
     status: Status
     reason: Reason
     budget: float
-    known: Levels
+    levels: Levels
     improvement: float | None = None
     low: float | None = None
     high: float | None = None
@@ -222,22 +223,22 @@ def worst(statuses: Iterable[Status]) -> Status:
 
 
 def _assess(series: NightSeries, budget: float, accepted: tuple[AcceptedNight, ...]) -> Assessment:
-    nights, known = series.nights, levels(series.nights)
+    nights, levels = series.nights, cut_into_levels(series.nights)
     allowed = as_log_loss(budget, series.metric)
     since, by = _reference(series, accepted, allowed)
-    bare = Assessment(series, OPEN, "no noise", budget, known, accepted=by)
+    bare = Assessment(series, OPEN, "no noise", budget, levels, accepted=by)
     if by is not None and since.through >= len(nights) - 1:
         return replace(bare, status=FINE, reason="accepted")
     if len(nights) in _TOO_FEW:
         return replace(bare, reason=_TOO_FEW[len(nights)])
-    standing = stand(known, since, allowed)
+    standing = stand(levels, since, allowed)
     if standing is None:
         return bare
-    status, reason = _verdict(known, standing, allowed)
+    status, reason = _verdict(levels, standing, allowed)
     improvement, low, high = standing.step.improvements(series.metric)
-    drift, spans, moves = slope(known, since), known.spans(since.first), []
-    for before, after in zip(spans, spans[1:], strict=False):
-        step = compare(known, before, after)
+    drift, moves = slope(levels, since), []
+    for before, after in pairwise(levels.spans(since.first)):
+        step = step_between(levels, before, after)
         if step is not None:
             first, last_before = nights[after[0]].label, nights[after[0] - 1].label
             moves.append(Move(first, last_before, *step.improvements(series.metric)))
@@ -253,7 +254,7 @@ def _assess(series: NightSeries, budget: float, accepted: tuple[AcceptedNight, .
     )  # fmt: skip
 
 
-def _verdict(known: Levels, standing: SeriesStanding, allowed: float) -> tuple[Status, Reason]:
+def _verdict(levels: Levels, standing: SeriesStanding, allowed: float) -> tuple[Status, Reason]:
     step = standing.step
     if standing.worse:
         lasts = standing.since is not None and standing.since < step.after[0]
@@ -261,7 +262,7 @@ def _verdict(known: Levels, standing: SeriesStanding, allowed: float) -> tuple[S
     if standing.excluded:
         return FINE, "excluded"
     # Repeats without end would settle it, if what they leave of the noise is small enough.
-    left = known.beyond_repeats()
+    left = levels.beyond_repeats()
     room = step.gain + allowed if step.gain > -allowed else -step.gain
     repeats = left is not None and (step.gain - step.low) * sqrt(left) < room
     return OPEN, "more repeats" if repeats else "more nights"
@@ -306,20 +307,20 @@ class RunPoint:
 
 def points(assessment: Assessment) -> tuple[RunPoint, ...]:
     """Return the nights of a series as points, oldest first."""
-    known, nights = assessment.known, assessment.series.nights
+    levels, nights = assessment.levels, assessment.series.nights
     sign = -1.0 if METRICS[assessment.series.metric].better == "lower" else 1.0
 
     # Turned logs (more is better) back to the metric's unit.
     def natural(logs: Floats) -> Floats:
         return np.asarray(np.exp(sign * logs))
 
-    parts = np.searchsorted(known.starts, np.arange(len(nights)), side="right") - 1
-    levels = np.array([known.means[parts == part].mean() for part in parts])
-    values, middles, noise = natural(known.means), natural(levels), known.noise()
+    parts = np.searchsorted(levels.starts, np.arange(len(nights)), side="right") - 1
+    level_means = np.array([levels.means[parts == part].mean() for part in parts])
+    values, middles, noise = natural(levels.means), natural(level_means), levels.noise()
     ends = None
     if noise is not None:
         room = SIGMAS * sqrt(noise.variance)
-        ends = np.sort([natural(levels - room), natural(levels + room)], axis=0)
+        ends = np.sort([natural(level_means - room), natural(level_means + room)], axis=0)
     return tuple(
         RunPoint(
             night.label, night.at.to_pydatetime(), float(values[place]), night.repeats,
@@ -332,8 +333,7 @@ def points(assessment: Assessment) -> tuple[RunPoint, ...]:
 
 def steps(series: NightSeries) -> list[tuple[Change, ...]]:
     """Return what changed with each night against the one before it; nothing with the first."""
-    later = zip(series.nights, series.nights[1:], strict=False)
-    return [(), *(differences(before.cell, after.cell) for before, after in later)]
+    return [(), *(differences(old.cell, new.cell) for old, new in pairwise(series.nights))]
 
 
 # --- One release against another: all nights of each engine version held against each other.
@@ -396,14 +396,14 @@ def between_releases(series: Iterable[NightSeries], before: str, after: str) -> 
         )
         if not old or not new:
             continue
-        every = levels((*old, *new))
+        every = cut_into_levels((*old, *new))
         # Each version counts as one level, however the series moved within it.
-        known = Levels(every.means, (0, len(old)), every.repeats)
-        step = compare(known, (0, len(old)), (len(old), len(old) + len(new)))
+        levels = Levels(every.means, (0, len(old)), every.repeats)
+        step = step_between(levels, (0, len(old)), (len(old), len(old) + len(new)))
         found.append(ReleaseEffect(one, *(() if step is None else step.improvements(one.metric))))
     return found
 
 
 def _version(night: SeriesNight) -> str | None:
-    known: Any = night.cell.get("engine_version")
-    return str(known) if known else None
+    version: Any = night.cell.get("engine_version")
+    return str(version) if version else None

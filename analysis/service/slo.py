@@ -177,15 +177,12 @@ _CLOCK = 1e-6
 @dataclass(frozen=True)
 class Goodput:
     """Counts of the requests that ended in the window: ``ended`` (completed and errored) and
-    ``good`` ones; ``share`` = good / ended (0-1); good requests and their output tokens per second
-    of the window. ``missed``: how many of the completed ones each bound turned away."""
+    ``good`` ones; good requests and their output tokens per second of the window."""
 
     ended: int
     good: int
-    share: float | None
     requests_per_second: float
     output_tokens_per_second: float
-    missed: dict[str, int]
 
 
 def goodput(
@@ -211,18 +208,10 @@ def goodput(
     inside = (ends >= begin - _CLOCK) & (ends <= finish + _CLOCK)
     ended = requests[inside & requests["status"].isin([COMPLETED, ERRORED])]
     done = (ended["status"] == COMPLETED).to_numpy(dtype=bool)
-    within = {bound.text: _within(ended, bound) for bound in slo.bounds}
-    good = np.logical_and.reduce([done, *within.values()])
+    good = np.logical_and.reduce([done, *(_within(ended, bound) for bound in slo.bounds)])
     tokens = float(ended["output_tokens"].fillna(0).to_numpy(dtype=np.float64)[good].sum())
     count, length = int(good.sum()), finish - begin
-    return Goodput(
-        len(ended),
-        count,
-        count / len(ended) if len(ended) else None,
-        count / length,
-        tokens / length,
-        {text: int((done & ~met).sum()) for text, met in within.items()},
-    )
+    return Goodput(len(ended), count, count / length, tokens / length)
 
 
 def per_request(slo: Slo) -> Slo | None:

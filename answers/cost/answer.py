@@ -80,8 +80,7 @@ def with_energy(reader: Reader, costs: Costs) -> Costs:
     used = [tuple(_pooled(by_cell, ids) for ids in pair) for pair in cells]
     # The baseline of one subject and load is one, whatever is compared with it.
     arms = [
-        [(system(row.decision.subject), row.load, arm) for arm in (BASELINE, row.arm)]
-        for row in costs.rows
+        [(row.decision.subject, row.load, arm) for arm in (BASELINE, row.arm)] for row in costs.rows
     ]
     beside: dict[object, list[tuple[float, float, float]]] = defaultdict(list)
     for key, one in zip(chain(*arms), chain(*used), strict=True):

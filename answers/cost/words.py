@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from analysis.flags.lints_across import LESS_CACHE
-from analysis.frames import number
 from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, BreakEven, Demand, Fleet
 from analysis.service.slo import Level
 from answers.cost.capacity import LoadService, ServiceCapacity, TradePoint
@@ -12,7 +11,7 @@ from answers.cost.values import ArmCost, ArmEnergy, CacheRoom, DecisionCost, Sav
 from answers.decide.tables import TextRows, arm_at, traffic_short
 from answers.decide.values import Decision
 from answers.decide.words import SURE, at_load, left_on, saved
-from answers.wording import ORIGINS, UNKNOWN, between, interval, known, percent
+from answers.wording import ORIGINS, UNKNOWN, between, interval, known, percent, rounded
 from warehouse.catalogue import counted
 
 # --- What money says in sentences: what a token costs, what a year saves, and what is not known.
@@ -456,7 +455,7 @@ def arms(capacity: ServiceCapacity) -> TextRows:
         [
             arm.place.setting, arm.place.arm,
             "no load" if arm.reach.largest is None else arm.reach.largest.text,
-            number(arm.output, 1), number(arm.usd, 3),
+            rounded(arm.output, 1), rounded(arm.usd, 3),
             *(_good(arm.at_largest) if counted else ()), arm.reach.sentence, arm.place.origin,
         ]
         for arm in capacity.arms
@@ -469,7 +468,7 @@ def loads(capacity: ServiceCapacity) -> TextRows:
     header = ["setting", "arm", "load", "in flight", "this load", "repeats that meet it", "why not"]
     return [*header, *counted], [
         [
-            arm.place.setting, arm.place.arm, at.level.load.text, number(at.in_flight, 1),
+            arm.place.setting, arm.place.arm, at.level.load.text, rounded(at.in_flight, 1),
             MET[at.level.met], f"{at.level.meeting} of {at.level.repeats}", why(at.level),
             *(_good(at) if counted else ()),
         ]
@@ -482,7 +481,7 @@ def _good(at: LoadService | None) -> tuple[str, ...]:
     if at is None:
         return (UNKNOWN,) * len(_COUNTED)
     share = UNKNOWN if at.good.good_share is None else f"{at.good.good_share:.1%}"
-    return share, number(at.good.goodput, 2), number(at.good.good_output_throughput, 1)
+    return share, rounded(at.good.goodput, 2), rounded(at.good.good_output_throughput, 1)
 
 
 def why(level: Level) -> str:
@@ -499,7 +498,7 @@ def trade_points(points: Sequence[TradePoint]) -> TextRows:
     ]  # fmt: skip
     return header, [
         [
-            point.path, point.load.short, number(point.user, 1), number(point.gpu, 1),
+            point.path, point.load.short, rounded(point.user, 1), rounded(point.gpu, 1),
             str(point.gpus), point.dominated_by or "none: on the front",
             known(point.place.dataset), point.place.origin,
         ]

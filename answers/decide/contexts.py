@@ -93,7 +93,9 @@ class SubjectContexts:
             zip(self.contexts, self.split, strict=True), lambda pair: pair[1]
         ):
             end = [one for one, _ in group][-1]
-            told.append(f"{'above' if end is last else f'up to {_tokens(end.longest)}'} {_with(arm)}")
+            told.append(
+                f"{'above' if end is last else f'up to {_tokens(end.longest)}'} {_with(arm)}"
+            )
         worth = "what that is worth in tokens is unknown"
         if self.tokens_per_s is not None:
             old, new = self.tokens_per_s

@@ -1,9 +1,9 @@
 """How good a draft is: acceptance by position, over K and over the load, and what rules of thumb make of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from analysis.drafts.acceptance_tables import (
     Arm,
@@ -19,7 +19,7 @@ from analysis.matching.arms import ENGINE_CHOOSES, about, choosers, place_arms
 from answers.decide.tables import TextRows
 from answers.decide.values import Decision
 from answers.ground import deciding_cells
-from answers.wording import UNKNOWN, listed
+from answers.wording import UNKNOWN, listed, rounded
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -33,9 +33,10 @@ ABOUT = (
 @dataclass(frozen=True)
 class DraftAcceptance:
     """Acceptance of one arm on one dataset at one concurrency: ``rate`` (0-1), ``length`` (mean
-    tokens a step, the bonus token included), by position (empty where K changes from step to step) ``of_all`` drafts and ``of_those`` that got
-    so far. None: unknown. ``about``: study, model, gpu, engine, engine_version, evidence, tensor
-    parallel size."""
+    tokens a step, the bonus token included). By position, empty where K changes from step to step:
+    the shares accepted ``of_all`` drafts, and ``of_those`` accepted at the position before. None:
+    unknown. ``about``: the facts of ``ABOUT``; ``setting``: a number, that of all cells that differ
+    in the arm, load, prompts and seed alone; ``cells``: those behind it."""
 
     about: tuple[str | int | None, ...]
     dataset: str | None
@@ -47,6 +48,8 @@ class DraftAcceptance:
     length: float | None
     of_all: tuple[float, ...]
     of_those: tuple[float | None, ...]
+    setting: int = -1
+    cells: frozenset[str] = frozenset()
 
     def fact(self, name: str) -> str | None:
         """Return a fact of ``ABOUT`` as text; None: unknown."""
@@ -69,8 +72,9 @@ def accepted(reader: Reader, filters: Filters, own: bool = False) -> tuple[Draft
     place = ["setting", "family", "k", "concurrency"]
     by_position = acceptance_by_position(cells, counts, positions)
     shares = records_by(by_position, place, ["rate", "conditional"])
-    placed = place_arms(cells).reset_index().drop_duplicates(place[:3])
-    once = placed.merge(cells, on="cell_id", suffixes=("", "_cell"))
+    placed = place_arms(cells).reset_index()
+    ids = records_by(placed, place, ["cell_id"])
+    once = placed.drop_duplicates(place[:3]).merge(cells, on="cell_id", suffixes=("", "_cell"))
     arms = records_by(once, place[:3], [str(name) for name in once])
     found = []
     for row in records(acceptance_by_level(cells, counts)):
@@ -80,7 +84,8 @@ def accepted(reader: Reader, filters: Filters, own: bool = False) -> tuple[Draft
             tuple(about(arm, ABOUT).values()), plain(row["dataset"]), row["family"], int(row["k"]),
             int(row["concurrency"]), str(arm["arm_label"]), plain(row["rate"]),
             plain(row["mean_length"]), tuple(one["rate"] for one in mine),
-            tuple(plain(one["conditional"]) for one in mine),
+            tuple(plain(one["conditional"]) for one in mine), key[0],
+            frozenset(one["cell_id"] for one in ids[key]),
         ))  # fmt: skip
     return tuple(found)
 
@@ -88,12 +93,10 @@ def accepted(reader: Reader, filters: Filters, own: bool = False) -> tuple[Draft
 def accepted_in(
     decision: Decision, acceptance: Sequence[DraftAcceptance]
 ) -> tuple[DraftAcceptance, ...]:
-    """Return the acceptance of the arms on a decision's datasets."""
-    subject = tuple(getattr(decision.subject, name) for name in ABOUT)
-    names: set[str | None] = {name for name, _ in decision.traffic.mix} or {
-        decision.traffic.dataset
-    }
-    return tuple(x for x in acceptance if x.about == subject and x.dataset in names)
+    """Return the acceptance of all arms in the settings that were decided on."""
+    decided = {cell for arm in decision.arms for _, cell in arm.pairs}
+    settings = {level.setting for level in acceptance if not decided.isdisjoint(level.cells)}
+    return tuple(level for level in acceptance if level.setting in settings)
 
 
 def acceptance_rows(acceptance: Sequence[DraftAcceptance]) -> TextRows:
@@ -101,16 +104,12 @@ def acceptance_rows(acceptance: Sequence[DraftAcceptance]) -> TextRows:
     header = ["dataset", "arm", "load", "rate", "length", "by position", "of those"]
     return header, [
         [
-            x.dataset or UNKNOWN, x.arm, str(x.concurrency), _number(x.rate, 3),
-            _number(x.length, 2), *(" ".join(_number(share, 2) for share in shares) or UNKNOWN
+            x.dataset or UNKNOWN, x.arm, str(x.concurrency), rounded(x.rate, 3),
+            rounded(x.length, 2), *(" ".join(rounded(share, 2) for share in shares) or UNKNOWN
                                     for shares in (x.of_all, x.of_those)),
         ]
         for x in acceptance
     ]  # fmt: skip
-
-
-def _number(value: float | None, decimals: int) -> str:
-    return UNKNOWN if value is None else f"{value:.{decimals}f}"
 
 
 # --- What the published rules of thumb make of it.
@@ -146,25 +145,23 @@ def rules(decision: Decision, acceptance: Sequence[DraftAcceptance]) -> Iterator
         if level.rate is None or level.length is None or level.k not in gains:
             continue
         best = [k for k, gain in gains.items() if gain >= max(gains.values()) - EQUIVALENCE]
-        for said in opinions(Arm(level.k, level.rate, level.length), best, tuple(gains)):
-            yield RuleOfThumb(
-                level.arm, level.concurrency, said.rule, said.says, said.why, said.agrees
-            )
+        for opinion in opinions(Arm(level.k, level.rate, level.length), best, tuple(gains)):
+            yield RuleOfThumb(level.arm, level.concurrency, **vars(opinion))
 
 
-def rule_rows(found: Iterator[RuleOfThumb]) -> TextRows:
+def rule_rows(judged: Iterable[RuleOfThumb]) -> TextRows:
     """Return a row per rule of thumb and arm: what it says of it, and at which loads it is
     right."""
     grouped: dict[tuple[str, str, str], list[RuleOfThumb]] = {}
-    for one in found:
-        grouped.setdefault((one.arm, one.says, one.rule), []).append(one)
+    for rule in judged:
+        grouped.setdefault((rule.arm, rule.says, rule.rule), []).append(rule)
     lines = []
-    for (arm, says, rule), at in sorted(grouped.items(), key=lambda item: item[0][0]):
+    for (arm, says, words), rules_there in sorted(grouped.items(), key=lambda item: item[0][0]):
         loads = (
-            ", ".join(str(one.concurrency) for one in at if one.agrees is truth)
-            for truth in (True, False, None)
+            ", ".join(str(rule.concurrency) for rule in rules_there if rule.agrees is agrees)
+            for agrees in (True, False, None)
         )
-        lines.append([arm, says, *loads, rule])
+        lines.append([arm, says, *loads, words])
     return ["arm", "says", "right at", "wrong at", "not measured at", "rule of thumb"], lines
 
 
@@ -199,15 +196,17 @@ def lines(
 ) -> tuple[AcceptanceLine, ...]:
     """Return a line for each dataset: means over the loads, or over K's own levels."""
     values: dict[str, dict[int, list[float]]] = {}
-    for one in acceptance:
-        points: list[tuple[int, Any]] = [
-            (one.k if question.over == "k" else one.concurrency, getattr(one, question.measure))
-        ]
-        if question.measure in ("of_all", "of_those"):
-            points = list(enumerate(getattr(one, question.measure), 1))
-        for at, value in points if question.over == "k" or one.k == question.k else ():
+    for level in acceptance:
+        if question.over != "k" and level.k != question.k:
+            continue
+        measured = getattr(level, question.measure)
+        at = level.k if question.over == "k" else level.concurrency
+        points: Iterable[tuple[int, float | None]] = (
+            enumerate(measured, 1) if question.over == "position" else [(at, measured)]
+        )
+        for place, value in points:
             if value is not None:
-                values.setdefault(one.dataset or "unknown", {}).setdefault(at, []).append(value)
+                values.setdefault(level.dataset or UNKNOWN, {}).setdefault(place, []).append(value)
     return tuple(
         AcceptanceLine(name, tuple((at, fmean(all_at)) for at, all_at in sorted(points.items())))
         for name, points in sorted(values.items())
@@ -216,9 +215,11 @@ def lines(
 
 def headline(acceptance: Sequence[DraftAcceptance], k: int) -> str:
     """Say how many tokens a step yields on each dataset, at one K."""
-    drawn = lines(acceptance, AcceptanceQuestion("k", "length", k))
-    lengths = [(line.dataset, dict(line.points).get(k)) for line in drawn]
-    known = [f"{length:.2f} on {name}" for name, length in lengths if length is not None]
-    if not known:
+    lengths = [
+        f"{length:.2f} on {line.dataset}"
+        for line in lines(acceptance, AcceptanceQuestion("k", "length", k))
+        for draft_tokens, length in line.points if draft_tokens == k
+    ]  # fmt: skip
+    if not lengths:
         return f"With K = {k} the tokens of a step are unknown"
-    return f"With K = {k} a step yields {listed(known)} tokens"
+    return f"Tokens of a step with K = {k}: {listed(lengths)}"

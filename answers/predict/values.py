@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
-from analysis.frames import metric_name, number
 from analysis.money.cost import Basis
 from analysis.money.paying import Refusal
 from analysis.prediction.reach import Textbook, both
 from analysis.prediction.step_time import LEVEL, LawShare
 from analysis.prediction.whatif import LeftOut, Model, Withheld
-from answers.wording import between, known, percent
+from answers.wording import between, known, percent, rounded
 from warehouse.catalogue import METRICS
 
 
@@ -343,7 +342,7 @@ def forecast_headline(question: ForecastQuestion, throughput: ForecastFigure) ->
     arm = f"K = {question.k}" if question.k else "no drafts"
     start = (
         f"Predicted for {arm} at concurrency {question.load}: "
-        f"{number(throughput.predicted, 0 if throughput.predicted >= _WHOLE else 2)} output tokens "
+        f"{rounded(throughput.predicted, 0 if throughput.predicted >= _WHOLE else 2)} output tokens "
         "per second"
     )
     if question.k == 0:
@@ -361,23 +360,24 @@ def numbers(answer: ForecastAnswer) -> TextTable:
     for figure in answer.figures:
         metric, measured = METRICS[figure.metric], "not measured"
         if figure.measured is not None and answer.asked.as_measured:
-            measured = number(figure.measured, metric.decimals)
+            measured = rounded(figure.measured, metric.decimals)
+        mean = " mean" if metric.distribution else ""
         rows.append((
-            f"{metric_name(figure.metric, 'mean')}, {metric.better} is better",
-            number(figure.predicted, metric.decimals), band(figure),
+            f"{metric.label}{mean} ({metric.unit}), {metric.better} is better",
+            rounded(figure.predicted, metric.decimals), band(figure),
             measured if figure.compared else "not compared",
-            number(figure.baseline, metric.decimals),
+            rounded(figure.baseline, metric.decimals),
             percent(figure.improvement) if drafted else "–",
         ))  # fmt: skip
     name, pays = "Mean acceptance length (tokens/step), higher is better", answer.break_even_length
-    rows.append((name, number(answer.mean_length, 2), "–", "–", "1.00", "–"))
+    rows.append((name, rounded(answer.mean_length, 2), "–", "–", "1.00", "–"))
     if pays is not None:
-        rows.append(("… from which it pays", number(pays, 2), "–", "–", "–", "–"))
+        rows.append(("… from which it pays", rounded(pays, 2), "–", "–", "–", "–"))
     if isinstance(answer.cost, ForecastCost):
         before, now = answer.cost.baseline, answer.cost.predicted
         saved = percent(None if before is None else 1 - now / before)
         name = "Cost per million output tokens (USD), lower is better"
-        rows.append((name, number(now, 3), "–", "–", number(before, 3), saved))
+        rows.append((name, rounded(now, 3), "–", "–", rounded(before, 3), saved))
     header = ("means", "predicted", BAND, "measured", "without drafts, predicted", "improvement")
     return TextTable(header, tuple(rows))
 
@@ -386,7 +386,7 @@ def band(figure: ForecastFigure) -> str:
     """Write the band of a figure: ``1,080 to 1,260``; unknown where nothing is known of the
     error."""
     digits = METRICS[figure.metric].decimals
-    return between(figure.low, figure.high, lambda end: number(end, digits)) or known(None)
+    return between(figure.low, figure.high, lambda end: rounded(end, digits)) or known(None)
 
 
 def trust(

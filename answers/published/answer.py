@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from analysis.flags.lints import DECIDES_NOTHING
+from analysis.flags.validity import DECIDES_NOTHING
 from analysis.matching.comparison import improvement
 from analysis.metric_words import read_metric
 from analysis.published import claims_measured

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.flags.lints import DECIDES_NOTHING
+from analysis.flags.validity import DECIDES_NOTHING
 from analysis.server_series import lines
 from answers.runs import notes
 from answers.wording import UNKNOWN, badge, listed

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from analysis.drafts.acceptance_tables import believed
 from analysis.evidence import repeats
 from analysis.frames import plain
-from analysis.matching.arms import choosers, families
-from analysis.matching.fields import ARM
+from analysis.matching.arms import SYSTEM, choosers, families
 from analysis.search.belief import Mix, acceptance_lengths, mixed
 from analysis.search.space import (
     Floats,
@@ -36,8 +35,6 @@ from warehouse.store import Reader
 LINE = {False: ("output_throughput", "mean"), True: ("request_latency", "p50")}
 #: Flags of a machine on which nothing is to be measured until it is itself again.
 _TROUBLES = ("throttled", "gpu_neighbour")
-#: What may differ between the datasets of one search.
-_OF_DATASET = {"dataset", "max_tokens", "ignore_eos"}
 #: Minutes of a server start where the records do not tell.
 START_MIN = 3.0
 #: A gap between launches that is longer was a pause, no server start.
@@ -115,7 +112,7 @@ def _bounded_values(
         return None
     slo = parse(terms.slo)
     rows = queries.measurements(reader, filters, list(slo.metrics), list(slo.statistics))
-    return rows.to_pandas().drop_duplicates(["cell_id", "metric", "statistic"]), slo
+    return rows.to_pandas(), slo
 
 
 def _counted_lengths(acceptance: pd.DataFrame, cells: pd.DataFrame, space: Space) -> Floats:
@@ -168,10 +165,10 @@ def _spans(cells: pd.DataFrame) -> pd.DataFrame:
 @dataclass(frozen=True)
 class MeasuredStudy:
     """``space`` with the minutes that were measured; ``seen``: the launches in the order in which they
-    were measured; ``ids``: in the study's plan, of all launches with a good cell (for a mix: with all its
-    datasets at a load), also of those whose cells decide nothing; ``troubles``: what the machine did during the last launch and those beside
-    it, in words; ``abreast``: share (0-1) of the launches' minutes that passed on the clock, 1 where
-    none ran beside another."""
+    were measured. ``ids``: in the study's plan, of all launches with a good cell, also of those whose
+    cells decide nothing; for a mix with all its datasets at a load. ``troubles``: what the machine did
+    during the last launch and those beside it, in words. ``abreast``: share (0-1) of the launches'
+    minutes that passed on the clock, 1 where none ran beside another."""
 
     space: Space
     seen: SeenLaunches
@@ -186,7 +183,7 @@ def measured(reader: Reader, study: str, space: Space, terms: SearchTerms) -> Me
     filters = Filters(study=(study,))
     metric, statistic = LINE[terms.latency]
     values = queries.measurements(reader, filters, [metric], [statistic]).to_pandas()
-    values = values.drop_duplicates("cell_id")[["cell_id", "value"]].astype({"cell_id": object})
+    values = values[["cell_id", "value"]].astype({"cell_id": object})
     every = queries.cells(reader, filters).to_pandas().astype({"cell_id": object})
     every = every[every["status"] == "good"]
     placed = _placed(reader, every, space)
@@ -285,7 +282,7 @@ def recorded(
     first = keys[~keys.index.get_level_values(0).duplicated()].droplevel(1)
     datasets = dict(zip(first.index.tolist(), map(str, first["dataset"]), strict=True))
     # Settings that differ in the dataset alone are one search.
-    alike = [name for name in first if name not in _OF_DATASET | set(ARM)]
+    alike = [name for name in SYSTEM if name in first]
     for _, group in first.groupby(alike, dropna=False):
         own = mine[mine["setting"].isin(group.index)]
         if own.empty:
@@ -295,18 +292,15 @@ def recorded(
         # All values are relative to those of the baseline's first launch.
         of_baseline = units[units["number"] == 0]
         there = of_baseline[of_baseline["launch"] == of_baseline["launch"].min()]
-        places = sorted(
-            {(str(t), float(x)) for t, x in zip(there["traffic"], there["at"], strict=True)}
-        )
+        places = sorted({*zip(there["traffic"], there["at"], strict=True)})
         if not places:
             continue
         space = Space(
-            arms, tuple(SearchPlace(*one) for one in places), START_MIN, np.zeros(len(places))
+            arms, tuple(SearchPlace(*place) for place in places), START_MIN, np.zeros(len(places))
         )
         cells = _recorded_cells(ground, own, datasets, numbers, space)
         setting = int(own["setting"].iloc[0])
-        row = keys.xs(setting, level=0).iloc[0]
-        facts = {str(name): plain(value) for name, value in row.items()}
+        facts = {str(name): plain(value) for name, value in first.loc[setting].items()}
         yield RecordedStudy(
             subject_of(facts, words.get(setting)), _timed(space, cells), _by_arm(units, space),
             _counted_lengths(ground.acceptance, cells, space), _rates_by_position(positions, cells, space), left_out,

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from commands.terminal import ended_by_signals, show, with_options
+from commands.terminal import PLACES, QUEUED_AT, ended_by_signals, show, with_options
 from runners.executors import Executor, ExecutorJob, ExecutorOutcome, Update
 from runners.executors.local import Local, spread
 from runners.executors.settings import read_settings
@@ -45,10 +45,6 @@ from warehouse.errors import RunnerError
 
 # --- The options of ``draftboard run`` that say where it runs.
 
-
-#: Places whose launches go on when nobody waits for them.
-_WAITED_FOR = ("slurm", "kubernetes")
-PLACES = ("local", "slurm", "ray", "kubernetes")
 
 #: Adds ``--on`` and what goes with it; ``executor_from`` reads them.
 executor_options = with_options(
@@ -96,12 +92,6 @@ executor_options = with_options(
     click.option("--image", "kubernetes_image", help="kubernetes: image of the launches."),
     click.option("--claim", "kubernetes_claim", help="kubernetes: claim on which results lie."),
 )
-#: Names of the parameters that the decorator adds to a command.
-PARAMETERS = (
-    "place", "cluster_file", "local_parallel", "local_gpus", "slurm_partition", "slurm_account",
-    "slurm_qos", "slurm_time", "slurm_gres", "slurm_arguments", "detach", "ray_address",
-    "kubernetes_namespace", "kubernetes_context", "kubernetes_image", "kubernetes_claim",
-)  # fmt: skip
 
 
 def executor_from(
@@ -140,18 +130,19 @@ def executor_from(
 
 
 def _flags(place: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings among what was ``given`` for a place: the parameters named after it."""
     flags: dict[str, Any] = {}
-    for name in PARAMETERS:
+    for name, value in given.items():
         owner, _, setting = name.partition("_")
-        owners = _WAITED_FOR if name == "detach" else (owner,)
-        if owners[0] not in PLACES or given[name] in (None, (), False):
+        owners = QUEUED_AT if name == "detach" else (owner,)
+        if owners[0] not in PLACES or value in (None, (), False):
             continue
         if place not in owners:
             flag = {"slurm_arguments": "sbatch"}.get(name, setting or name)
             where = " or ".join(f"--on {owner}" for owner in owners)
             raise click.UsageError(f"--{flag} belongs to {where}; this is --on {place}.")
         if setting:
-            flags[setting] = given[name]
+            flags[setting] = value
     if "gpus" in flags:
         flags["gpus"] = tuple(name.strip() for name in flags["gpus"].split(",") if name.strip())
     return flags

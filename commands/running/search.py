@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from commands.terminal import (
+    PLACES,
     Table,
     ended_by_signals,
     filter_options,
@@ -51,7 +52,7 @@ _MEASURING = ("check", "any_outputs", "on", "cluster", "warehouse")
     help="Take also arms that do not answer as the baseline at temperature 0, but for rounding.",
 )  # fmt: skip
 @click.option(
-    "--on", type=click.Choice(["local", "slurm", "ray", "kubernetes"]),
+    "--on", type=click.Choice(PLACES),
     help="Where each launch runs, as for `draftboard run` [this machine].",
 )  # fmt: skip
 @click.option(

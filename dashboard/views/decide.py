@@ -4,7 +4,6 @@ What is folded is made when a reader opens it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
@@ -25,7 +24,7 @@ from answers.decide.contexts import HOW, arm_rows, by_context
 from answers.decide.overview import NamedSubject, Overview, other_hardware, system
 from answers.decide.values import DecideQuestion, Decision, Decisions
 from answers.ground import cells_kept
-from answers.predict.acceptance import accepted, accepted_in, rule_rows, rules
+from answers.predict.acceptance import accepted, rule_rows, rules
 from answers.runs.read import origins
 from dashboard import welcome
 from dashboard.charts import Drawing, specification
@@ -287,7 +286,7 @@ def _stake(one: Decision) -> None:
 
 
 def _by_length(shelf: Shelf, decision: ChosenDecision) -> None:
-    found = ask(shelf, by_context, replace(decision.question, filters=decision.about.filters))
+    found = ask(shelf, by_context, decision.question)
     if isinstance(found, str):
         st.markdown(plain(found))
         return
@@ -328,4 +327,4 @@ def _rules(shelf: Shelf, filters: Filters, one: Decision) -> None:
         "What published rules say of each arm, and at which concurrency the expected gains agree. "
         "They contradict one another; the measurement wins."
     )
-    table(texts(*rule_rows(rules(one, accepted_in(one, ask(shelf, accepted, filters))))), "rules")
+    table(texts(*rule_rows(rules(one, ask(shelf, accepted, filters)))), "rules")

@@ -12,7 +12,6 @@ import streamlit as st
 from streamlit import column_config as col
 from streamlit.delta_generator import DeltaGenerator
 
-from analysis.frames import number
 from analysis.nightly.regressions import AcceptedNight, budgets, comparable_releases
 from answers.live import values as standing
 from answers.runs import notes
@@ -20,6 +19,7 @@ from answers.runs import read as read_runs
 from answers.search import board, words
 from answers.trend import answer, nights
 from answers.trend.upgrade import both_measured, upgrade, upgrade_rows
+from answers.wording import rounded
 from dashboard import annotating
 from dashboard.charts import Drawing, specification
 from dashboard.charts.trends import MOST_ROWS, forest, run_chart
@@ -271,10 +271,10 @@ def _behind(line: answer.TrendLine, noted: Sequence[notes.PlacedNote]) -> None:
     rows = [
         {
             "night": point.night,
-            "value": f"{number(point.value, metric.decimals)} {metric.unit}",
+            "value": f"{rounded(point.value, metric.decimals)} {metric.unit}",
             "repeats": point.repeats,
-            "noise from": number(point.low, metric.decimals),
-            "to": number(point.high, metric.decimals),
+            "noise from": rounded(point.low, metric.decimals),
+            "to": rounded(point.high, metric.decimals),
             **({"notes": texts_by_night.get(point.night[:10], "")} if texts_by_night else {}),
             "cell": cell_link(str(point.cell_id)),
         }

@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from analysis.service.slo import COLUMNS, goodput, parse, per_request
+from analysis.service.slo import COLUMNS, goodput, parse, per_request, pooled
 from warehouse.errors import InvalidInput
 
 NAN = float("nan")
@@ -31,10 +31,9 @@ def test_good_requests_meet_every_bound_and_errors_never_do() -> None:
     found = goodput(FIVE, parse("ttft:p95<200ms; itl:p99<10ms"), (0.0, 10.0))
 
     assert found is not None
-    assert (found.ended, found.good, found.share) == (4, 1, 0.25)
+    assert (found.ended, found.good, pooled([found]).good_share) == (4, 1, 0.25)
     assert found.requests_per_second == pytest.approx(0.1)
     assert found.output_tokens_per_second == pytest.approx(5.0)
-    assert found.missed == {"ttft:p95<200ms": 1, "itl:p99<10ms": 1}
 
 
 def test_only_requests_that_ended_in_the_window_count() -> None:
@@ -76,7 +75,7 @@ def test_no_window_no_rate(window: tuple[float, float]) -> None:
 def test_no_request_in_the_window_is_no_share() -> None:
     found = goodput(FIVE, parse("ttft:p95<1s"), (20.0, 30.0))
     assert found is not None
-    assert (found.ended, found.share, found.requests_per_second) == (0, None, 0.0)
+    assert (found.ended, pooled([found]).good_share, found.requests_per_second) == (0, None, 0.0)
 
 
 def test_a_bound_on_the_whole_server_is_not_one_of_a_request() -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from analysis.flags.lints import DECIDES_NOTHING, lint, measured
+from analysis.flags.lints import lint, measured
 from analysis.flags.lints_across import clocks_differ, company_differs, lengths_differ
+from analysis.flags.validity import DECIDES_NOTHING
 from warehouse.rows import REQUEST_SCHEMA, Acceptance, Cell, Measurement, Origin, Sample
 
 Build = Callable[..., Cell]

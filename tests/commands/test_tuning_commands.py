@@ -1,8 +1,11 @@
 """``tune`` as a user runs it: on the recorded runs, and without any."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.commands.asking import refused, run, told
+from tests.dashboard.tuning.conftest import LOADS, fill_study
 
 
 def test_the_recorded_run_gives_what_to_draft_on_each_dataset(recorded: tuple[str, str]) -> None:
@@ -19,6 +22,25 @@ def test_the_recorded_run_gives_what_to_draft_on_each_dataset(recorded: tuple[st
         assert len(one["acceptance"]) == 3
         assert all(len(level["of_all"]) == 3 for level in one["acceptance"])
         assert {rule["agrees"] for rule in one["rules"]} <= {True, False, None}
+
+
+def test_each_decision_shows_the_acceptance_of_its_own_configuration(tmp_path: Path) -> None:
+    fill_study(tmp_path, (0, 2, 4), temperature=0.0)
+    fill_study(tmp_path, (0, 2), temperature=1.0)
+
+    decisions = told("tune", "--warehouse", str(tmp_path), "--dataset", "code")["decisions"]
+
+    shown = {
+        one["configuration"]: sorted(
+            (level["k"], level["concurrency"]) for level in one["acceptance"]
+        )
+        for one in decisions
+    }
+    assert shown == {
+        "temperature 0.0": [(k, load) for k in (2, 4) for load in LOADS],
+        "temperature 1.0": [(2, load) for load in LOADS],
+    }
+    assert {rule["arm"] for rule in decisions[-1]["rules"]} == {"draft_model K=2"}
 
 
 def test_what_is_printed_can_be_pasted(recorded: tuple[str, str]) -> None:

@@ -21,7 +21,8 @@ ROOT, HERE = Path(__file__).parents[2], Path(__file__).parent
 #: What CONTRIBUTING says of the three, and what is done here.
 SAID = (
     "one row of `METRICS` in `warehouse/catalogue.py`; then `python docs/make_definitions.py`",
-    "one file in `ingest/formats/` and one fixture",
+    "one file in `ingest/formats/` and one fixture, in `OTHERS` of `tests/secrets/others.py`; a line in "
+    "`docs/ingest.md`",
     "one file in `dashboard/views/`",
 )
 METRIC = """        Metric(

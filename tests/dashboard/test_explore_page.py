@@ -17,6 +17,7 @@ from answers.explore import (
     EACH,
     KEYS,
     MOST_MARKS,
+    MOST_SERIES,
     CellBehind,
     Clicked,
     Mark,
@@ -216,6 +217,20 @@ def test_more_than_can_be_drawn_is_cut_and_it_is_said() -> None:
     assert len(wide.panels) == PANELS
     assert any("panels are drawn" in note for note in wide.notes)
     assert many.badges == ("CPU lab", "synthetic acceptance")
+
+
+def test_the_best_of_a_panel_is_known_where_its_line_is_not_drawn() -> None:
+    lines = [
+        replace(mark, series=f"arm {line}", y=2.0)
+        for line in range(MOST_SERIES)
+        for mark in _made(2)
+    ]
+    best = replace(_made(1)[0], series="arm that was measured once", y=3.0)
+
+    found = explore.placed([*lines, best], PICK, PANELS)
+
+    assert best not in found.all
+    assert "best 3.0 tok/s, arm that was measured once" in found.headline
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.flags.lints import DECIDES_NOTHING
+from analysis.flags.validity import DECIDES_NOTHING
 from analysis.matching.comparison import Comparison, compare
 from warehouse import queries
 from warehouse.catalogue import METRICS, STATISTICS

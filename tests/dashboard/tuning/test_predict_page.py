@@ -314,8 +314,8 @@ def test_acceptance_is_a_line_for_each_dataset_with_the_length_in_the_title() ->
     assert [value for _, value in chat.points] == pytest.approx([0.62**i for i in range(1, 5)])
     length = 1 + sum(0.85**i for i in range(1, 5))
     assert f"{length:.2f} on code" in headline(_drafts(), 4)
-    (title,) = [t for t in titles(opened("predict")) if "a step yields" in t]
-    assert title.startswith("With K = 4 a step yields 2.39 on chat and 3.71 on code tokens")
+    (title,) = [t for t in titles(opened("predict")) if "Tokens of a step" in t]
+    assert title.startswith("Tokens of a step with K = 4: 2.39 on chat and 3.71 on code")
     assert "[simulated]" in title
 
 
