@@ -64,9 +64,9 @@ def verdict(
             show_json(values.decisions_json(found) | {"changed": changed})
         else:
             show(found.why_none)
-            for place, subject in enumerate(overviews(found.decisions)):
-                # Of all but the first the headline alone is told.
-                whole = everything or not place
+            for number, subject in enumerate(overviews(found.decisions)):
+                # Of all but the first the headline alone is shown.
+                whole = everything or not number
                 show(
                     click.style(subject.name, bold=True),
                     click.wrap_text(subject.paragraph if whole else subject.headline, _WIDTH),
@@ -117,7 +117,7 @@ def record(root: Path, found: "Decisions") -> None:
 
 
 def _listed(heading: str, sentences: Iterable[str]) -> list[str]:
-    lines = [click.wrap_text(one, _WIDTH, "  - ", "    ") for one in sentences]
+    lines = [click.wrap_text(sentence, _WIDTH, "  - ", "    ") for sentence in sentences]
     return [f"{heading}:", *lines] if lines else []
 
 
@@ -157,7 +157,7 @@ def tune(warehouse: Path | None, as_json: bool, by: str | None, **given: Any) ->
     from answers.decide.answer import decide
     from answers.predict import acceptance
 
-    question, each = question_from(given), []
+    question, as_dicts = question_from(given), []
     if by is not None:
         _tune_by_context(warehouse, question, as_json)
         return
@@ -171,9 +171,9 @@ def tune(warehouse: Path | None, as_json: bool, by: str | None, **given: Any) ->
         # Of a mix each of its datasets tells its own drafts.
         rules = [] if decision.traffic.mix else list(acceptance.rules(decision, drafts))
         if as_json:
-            told = [{n: x for n, x in asdict(one).items() if n != "about"} for one in own]
+            drafted = [{n: x for n, x in asdict(each).items() if n != "about"} for each in own]
             thumb = {"rules": [asdict(rule) for rule in rules]}
-            each.append(values.decision_json(decision) | {"acceptance": told} | thumb)
+            as_dicts.append(values.decision_json(decision) | {"acceptance": drafted} | thumb)
             continue
         show(
             click.style(words.title(decision), bold=True),
@@ -190,10 +190,10 @@ def tune(warehouse: Path | None, as_json: bool, by: str | None, **given: Any) ->
             thumbs = Table(
                 *acceptance.rule_rows(iter(rules)), "Rules of thumb: the measurement wins"
             )
-            beside = (part for one in (rows, thumbs) if one.rows for part in ("", one))
+            beside = (part for table in (rows, thumbs) if table.rows for part in ("", table))
             show(Table(*tables.by_arm(decision), _ARMS), *beside, "")
     if as_json:
-        show_json(values.decisions_json(found) | {"decisions": each})
+        show_json(values.decisions_json(found) | {"decisions": as_dicts})
 
 
 def _tune_by_context(warehouse: Path | None, question: "DecideQuestion", as_json: bool) -> None:

@@ -1,6 +1,7 @@
 """``draftboard nightly`` end to end: the FAKE engine, the real GuideLLM, real processes and signals."""
 
 import json
+import shutil
 import signal
 import subprocess
 from datetime import date, timedelta
@@ -11,6 +12,7 @@ import pytest
 
 from nightly.nights import NightFolder, night_folders
 from tests.nightly.called import SECRET, Nightly, receiver
+from tests.runners.fake_kubernetes import fake_kubernetes
 from tests.runners.slurm_cluster import missing_tools, running_cluster
 from tests.runners.small_study import SmallStudy, small_study, wait_for
 from warehouse.beside import STAGES, NightSummary, nights_folder
@@ -149,6 +151,23 @@ def test_a_spent_budget_leaves_no_job_in_the_queue_of_a_cluster(
 
         assert process.wait(600) == 3, night.said.read_text()
         cluster.wait_until(lambda: cluster.call("squeue", "-h") == "")
+        assert "may still run" not in night.history()[0].stage("run").said
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl here")
+def test_a_spent_budget_leaves_no_job_on_kubernetes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fake_kubernetes(tmp_path) as (fake, config):
+        monkeypatch.setenv("KUBECONFIG", str(config))
+        night = nightly_of(tmp_path)
+
+        process = night.start("--max-hours", "0.006", "--", "--on=kubernetes", "--image", "x")
+
+        assert process.wait(600) == 3, night.said.read_text()
+        assert len(fake.created) == 2
+        assert not fake.jobs
         assert "may still run" not in night.history()[0].stage("run").said
 
 
