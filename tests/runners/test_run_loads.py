@@ -86,7 +86,7 @@ def test_a_sweep_finds_rates_on_the_baseline_and_every_arm_gets_them(tmp_path: P
 
 
 def test_a_server_that_dies_before_a_sweep_is_said(tmp_path: Path) -> None:
-    study = small_study(tmp_path, "--fake-crash-after 1", concurrency=None, load={"sweep": 2})
+    study = small_study(tmp_path, "--fake-crash-after 2", concurrency=None, load={"sweep": 2})
     done = study.run()
     assert done.returncode == 1
     assert "draftboard: The sweep on baseline failed in its warm-up: " in done.stderr
