@@ -1,5 +1,6 @@
 """``draftboard cost``, ``slo`` and ``pareto``: what tokens cost, how much an arm carries, what users see of it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +122,7 @@ def _list_prices(file: Path | None, as_json: bool) -> None:
 
 
 def _of_throughput(
-    paying: "Paying", demand: "Demand | None", given: dict[str, Any], as_json: bool
+    paying: "Paying", demand: "Demand | None", given: Mapping[str, Any], as_json: bool
 ) -> None:
     from analysis.money import cost as money
     from analysis.money.paying import Hardware, basis_or_raise

@@ -64,9 +64,9 @@ def verdict(
             show_json(values.decisions_json(found) | {"changed": changed})
         else:
             show(found.why_none)
-            for place, subject in enumerate(overviews(found.decisions)):
-                # Of all but the first the headline alone is told.
-                whole = everything or not place
+            for number, subject in enumerate(overviews(found.decisions)):
+                # Of all but the first the headline alone is shown.
+                whole = everything or not number
                 show(
                     click.style(subject.name, bold=True),
                     click.wrap_text(subject.paragraph if whole else subject.headline, _WIDTH),
@@ -117,7 +117,7 @@ def record(root: Path, found: "Decisions") -> None:
 
 
 def _listed(heading: str, sentences: Iterable[str]) -> list[str]:
-    lines = [click.wrap_text(one, _WIDTH, "  - ", "    ") for one in sentences]
+    lines = [click.wrap_text(sentence, _WIDTH, "  - ", "    ") for sentence in sentences]
     return [f"{heading}:", *lines] if lines else []
 
 
@@ -157,7 +157,7 @@ def tune(warehouse: Path | None, as_json: bool, by: str | None, **given: Any) ->
     from answers.decide.answer import decide
     from answers.predict import acceptance
 
-    question, each = question_from(given), []
+    question, as_dicts = question_from(given), []
     if by is not None:
         _tune_by_context(warehouse, question, as_json)
         return
@@ -172,9 +172,9 @@ def tune(warehouse: Path | None, as_json: bool, by: str | None, **given: Any) ->
         rules = [] if decision.traffic.mix else list(acceptance.rules(decision, drafts))
         if as_json:
             inner = ("about", "setting", "cells")
-            told = [{n: x for n, x in asdict(one).items() if n not in inner} for one in own]
+            drafted = [{n: x for n, x in asdict(each).items() if n not in inner} for each in own]
             thumb = {"rules": [asdict(rule) for rule in rules]}
-            each.append(values.decision_json(decision) | {"acceptance": told} | thumb)
+            as_dicts.append(values.decision_json(decision) | {"acceptance": drafted} | thumb)
             continue
         show(
             click.style(words.title(decision), bold=True),
@@ -189,10 +189,10 @@ def tune(warehouse: Path | None, as_json: bool, by: str | None, **given: Any) ->
         if not decision.traffic.mix:
             rows = Table(*acceptance.acceptance_rows(own), "Acceptance")
             thumbs = Table(*acceptance.rule_rows(rules), "Rules of thumb: the measurement wins")
-            beside = (part for one in (rows, thumbs) if one.rows for part in ("", one))
+            beside = (part for table in (rows, thumbs) if table.rows for part in ("", table))
             show(Table(*tables.by_arm(decision), _ARMS), *beside, "")
     if as_json:
-        show_json(values.decisions_json(found) | {"decisions": each})
+        show_json(values.decisions_json(found) | {"decisions": as_dicts})
 
 
 def _tune_by_context(warehouse: Path | None, question: "DecideQuestion", as_json: bool) -> None:

@@ -199,7 +199,7 @@ def junit(found: "Trend") -> str:
         if line.status == "regression":
             why = _xml(line.why)
             failure = ElementTree.SubElement(case, "failure", type="regression", message=why)
-            failure.text = _xml(_told(line))
+            failure.text = _xml(_detail(line))
         elif line.status != "fine":
             ElementTree.SubElement(case, "skipped", message=_xml(line.why))
     for name, tag in (("tests", "testcase"), ("failures", ".//failure"), ("skipped", ".//skipped")):
@@ -216,7 +216,7 @@ def _xml(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
 
 
-def _told(line: "TrendLine") -> str:
+def _detail(line: "TrendLine") -> str:
     return f"{line.said}\nChanged with {line.since}: {line.changed_text}"
 
 
@@ -232,7 +232,7 @@ def sarif(found: "Trend", path: str | None) -> str:
     results = []
     for line in found.lines:
         if line.status == "regression":
-            results.append(_result(line, "regression", _told(line), path))
+            results.append(_result(line, "regression", _detail(line), path))
         if line.drift is not None and line.drift.total < 0:
             results.append(_result(line, "drift", f"It {line.drift_text}.", path))
     driver = {"name": "draftboard", "semanticVersion": version("draftboard"), "rules": rules}

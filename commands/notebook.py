@@ -192,17 +192,17 @@ class RemoteWarehouse:
 
     def runs(self, **chosen: Unpack[ChosenFilters]) -> NotebookAnswer[list[Row]]:
         """What the warehouse holds; a row per run, excluded ones with their reason."""
-        found, stale = self._asked("runs", chosen, list[Row])
+        found, stale = self._answer("runs", chosen, list[Row])
         return NotebookAnswer(found, lambda value: value, iter, stale)
 
     def compare(self, **asked: Unpack[CompareOptions]) -> NotebookAnswer[ArmComparison]:
         """How arms compare, load by load. A frame has a row per setting, arm, load and metric."""
-        found, stale = self._asked("compare", {**asked, "subject": ALL}, ArmComparison)
+        found, stale = self._answer("compare", {**asked, "subject": ALL}, ArmComparison)
         return NotebookAnswer(found, comparison_json, rows.compared, stale)
 
     def decide(self, **asked: Unpack[DecideOptions]) -> NotebookAnswer[Decisions]:
         """Whether to serve with speculation, with which arm. A frame has a row per decision and load."""
-        found, stale = self._asked("decide", {**asked, "subject": ALL}, Decisions)
+        found, stale = self._answer("decide", {**asked, "subject": ALL}, Decisions)
         return NotebookAnswer(found, decisions_json, rows.decided, stale)
 
     def cost(
@@ -210,10 +210,10 @@ class RemoteWarehouse:
     ) -> NotebookAnswer[Costs]:
         """What tokens cost and what speculation saves, on ``terms``. A frame has a row per decision."""
         words = {**asked, "subject": ALL, **_terms(terms or Terms())}
-        found, stale = self._asked("cost", words, Costs)
+        found, stale = self._answer("cost", words, Costs)
         return NotebookAnswer(found, costs_json, rows.of("costs"), stale)
 
-    def _asked(self, name: str, words: Any, kind: type[Value]) -> tuple[Value, str | None]:
+    def _answer(self, name: str, words: Any, kind: type[Value]) -> tuple[Value, str | None]:
         """Ask one question; return the answer, and a sentence where a copy of a bucket gave it.
 
         Raises InvalidInput, with the server's own sentence where it has one.

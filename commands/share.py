@@ -53,9 +53,7 @@ def share(
             raise InvalidInput(
                 "--with-texts is for a bundle: a report never holds prompts or outputs."
             )
-        from draftboard import command_named
-
-        ctx.invoke(command_named("share report"), warehouse=warehouse, out=out, **given)
+        ctx.invoke(report, warehouse=warehouse, out=out, **given)
         return
     from warehouse.storage.copies import bundle
 
@@ -100,11 +98,11 @@ def publish(warehouse: Path | None, out: Path, key: Path, **given: Any) -> None:
 
 
 @click.command()
-@click.argument("place", metavar="FOLDER|URL")
+@click.argument("address", metavar="FOLDER|URL")
 @click.option(
     "--key", type=_FILE, help="The publisher's public key, from elsewhere than the set itself."
 )
-def verify(place: str, key: Path | None) -> None:
+def verify(address: str, key: Path | None) -> None:
     """Check a published set: its signature, every hash, every number from its requests, every claim.
 
     Exit status: 0 all of it holds, 1 something does not.
@@ -113,11 +111,11 @@ def verify(place: str, key: Path | None) -> None:
     """
     from commands.publishing.fetch import check, fetched
 
-    with fetched(place) as folder:
+    with fetched(address) as folder:
         wrong, held = check(folder, key)
     show(*wrong, err=True)
     if wrong:
-        raise InvalidInput(f"{place} does not hold: {len(wrong):,} findings.")
+        raise InvalidInput(f"{address} does not hold: {len(wrong):,} findings.")
     show(*held)
 
 
@@ -161,9 +159,9 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
         text = html(collected(reader, wanted))
     try:
         # A report that was cut off is none: the file is there whole, or as it was.
-        with files.private_beside(out) as place:
-            (place / out.name).write_text(text, encoding="utf-8")
-            files.publish(place / out.name, out)
+        with files.private_beside(out) as private:
+            (private / out.name).write_text(text, encoding="utf-8")
+            files.publish(private / out.name, out)
     except OSError as error:
         raise InvalidInput(
             f"The report cannot be written to {out} ({error.strerror}); name another --out."

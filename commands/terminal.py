@@ -6,7 +6,7 @@ import io
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -38,7 +38,7 @@ def _tell_excluded_at_the_end(ctx: click.Context, _: click.Parameter, value: Any
     return value
 
 
-def _tell_excluded(given: dict[str, Any]) -> None:
+def _tell_excluded(given: Mapping[str, Any]) -> None:
     from warehouse import annotations
 
     root = warehouse_path(given.get("warehouse"))
@@ -134,7 +134,7 @@ filter_options = with_options(
 )
 
 
-def filters_from(given: dict[str, Any]) -> Filters:
+def filters_from(given: Mapping[str, Any]) -> Filters:
     """Return the filters among a command's parameters, e.g. ``{"dataset": ("code",), …}``."""
     chosen: dict[str, Any] = {name: tuple(given[name]) for name in FILTER_FIELDS}
     return Filters(**chosen)
@@ -166,7 +166,7 @@ question_options = with_options(
 )  # fmt: skip
 
 
-def question_from(given: dict[str, Any]) -> "DecideQuestion":
+def question_from(given: Mapping[str, Any]) -> "DecideQuestion":
     """Return the question that a command's parameters ask. Raises InvalidInput for a mix that is
     none."""
     from answers.decide.values import DecideQuestion, mix_from
@@ -228,7 +228,7 @@ def price_list(file: Path | None) -> "tuple[Price, ...]":
     return (*own_prices(rows, file.name), *PRICES)
 
 
-def paying_from(given: dict[str, Any]) -> "Paying":
+def paying_from(given: Mapping[str, Any]) -> "Paying":
     """Return what the options say of money. Raises InvalidInput where they contradict each
     other."""
     from analysis.money.paying import Paying

@@ -77,7 +77,7 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
     paying, filters, found, told = paying_from(given), filters_from(given), list[Any](), ""
     with reading(warehouse) as reader:
         if given["break_even"]:
-            found += break_even.break_evens(reader, filters, *_asked_of_all(given))
+            found += break_even.break_evens(reader, filters, *_k_and_load(given))
         else:
             question, told = _question(given, reader, filters)
             found += predict(reader, filters, question, paying)
@@ -112,7 +112,7 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
             )
 
 
-def _asked_of_all(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
+def _k_and_load(given: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Return the K and the load for which --break-even is asked; None: for each that was measured."""
     stated = ("acceptance_rate", "mean_acceptance_length", "prompt_tokens", "output_tokens")
     if given["k"] == 0 or any(given[name] is not None for name in stated):

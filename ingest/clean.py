@@ -8,7 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from warehouse.contract import Facts, flatten_messages, is_redacted
-from warehouse.json_text import on_one_line
+from warehouse.json_text import single_line
 from warehouse.rows import Cell
 from warehouse.secrets import scrub, scrub_text
 
@@ -91,7 +91,7 @@ def _text_of_part(part: Any) -> str:
 def clean_text(text: str) -> str:
     """Return a text without credentials and control characters, and without lone surrogates, which JSON
     can spell and UTF-8 cannot store."""
-    return on_one_line(scrub_text(text.encode("utf-8", "replace").decode("utf-8")))
+    return single_line(scrub_text(text.encode("utf-8", "replace").decode("utf-8")))
 
 
 def clean_cell(cell: Cell, keep_text: bool) -> Cell:

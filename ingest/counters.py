@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from itertools import pairwise
+from operator import itemgetter
 from statistics import fmean
 
 import msgspec
@@ -19,7 +20,7 @@ import msgspec
 from analysis.drafts.acceptance import Counters, from_counters
 from ingest.stated import UNREADABLE
 from warehouse.catalogue import METRICS
-from warehouse.contract import ENGINES, OWN, Record, one_name
+from warehouse.contract import ENGINES, OWN, Record, common_name
 from warehouse.rows import Acceptance, Flag, Measurement, Sample
 
 # --- The text exposition of ``/metrics``: speculation counters, load gauges, the KV cache.
@@ -97,7 +98,7 @@ def parse_exposition(lines: Iterable[str]) -> Snapshot:
         match = _LINE.match(line)
         if match is None:
             continue
-        name, labels = one_name(match["engine"], match["name"]), match["labels"] or ""
+        name, labels = common_name(match["engine"], match["name"]), match["labels"] or ""
         of_drafts = name in (_DRAFTS, *_OF_DRAFTS, _PER_POSITION)
         value = _finite(match["value"])
         if value is None or (of_drafts and value < 0):
@@ -108,18 +109,18 @@ def parse_exposition(lines: Iterable[str]) -> Snapshot:
         elif name == "cache_config_info":
             tokens.append(_cache_tokens(labels))
         elif name in KEPT:
-            there = values.get(name)
-            if there is not None:
-                value = there + value if KEPT[name] else max(there, value)
+            before = values.get(name)
+            if before is not None:
+                value = before + value if KEPT[name] else max(before, value)
             values[name] = value
     # A position beyond any sensible K is a broken file, not a reason for a huge tuple.
-    last = max((place for place in positions if place < 1000), default=-1)
+    last = max((position for position in positions if position < 1000), default=-1)
     # An engine of several ranks has a cache in each; one that does not say leaves the sum unknown.
-    known = [count for count in tokens if count is not None]
+    counts = [count for count in tokens if count is not None]
     return Snapshot(
         values,
-        tuple(positions.get(place, 0.0) for place in range(last + 1)),
-        sum(known) if known and len(known) == len(tokens) else None,
+        tuple(positions.get(position, 0.0) for position in range(last + 1)),
+        sum(counts) if counts and len(counts) == len(tokens) else None,
         broken or (_DRAFTS in values and not all(name in values for name in _OF_DRAFTS)),
     )
 
@@ -136,10 +137,10 @@ def _cache_tokens(labels: str) -> int | None:
     """Return the size of the KV cache in tokens: vLLM's ``kv_cache_size_tokens``; of releases that
     lack it, blocks times their size.
     """
-    said = {name: int(count) for name, count in _LABEL.findall(labels)}
-    if "kv_cache_size_tokens" in said:
-        return said["kv_cache_size_tokens"]
-    blocks, size = said.get("num_gpu_blocks"), said.get("block_size")
+    numbers = {name: int(count) for name, count in _LABEL.findall(labels)}
+    if "kv_cache_size_tokens" in numbers:
+        return numbers["kv_cache_size_tokens"]
+    blocks, size = numbers.get("num_gpu_blocks"), numbers.get("block_size")
     return None if blocks is None or size is None else blocks * size
 
 
@@ -153,11 +154,11 @@ def cache_measurements(before: Snapshot | None, after: Snapshot | None) -> Itera
     names = ("prefix_cache_queries", "prefix_cache_hits")
     if before is None or after is None:
         return
-    if any(name not in one.values for one in (before, after) for name in names):
+    if not before.values.keys() & after.values.keys() >= set(names):
         return
-    looked_up, found = (after.values[name] - before.values[name] for name in names)
-    if looked_up and 0 <= found <= looked_up:
-        yield Measurement("canonical", "prefix_cache_hit_rate", "mean", found / looked_up)
+    looked_up, hits = (after.values[name] - before.values[name] for name in names)
+    if looked_up and 0 <= hits <= looked_up:
+        yield Measurement("canonical", "prefix_cache_hit_rate", "mean", hits / looked_up)
 
 
 # --- ``metrics-samples.jsonl``: server metrics over time, read line by line.
@@ -189,7 +190,7 @@ def read_series(data: bytes) -> MetricSeries:
     A line that cannot be read is passed over: the last one is cut short when a run is killed. So is
     one with a broken counter: the samples beside it say as much.
     """
-    found: list[tuple[float, Snapshot]] = []
+    samples: list[tuple[float, Snapshot]] = []
     for line in data.splitlines():
         try:
             at, texts = _ONE_LINE.decode(line)
@@ -197,9 +198,9 @@ def read_series(data: bytes) -> MetricSeries:
             continue
         snapshot = parse_exposition(texts)
         if not snapshot.broken:
-            found.append((at, snapshot))
-    found.sort(key=lambda sample: sample[0])
-    return MetricSeries(tuple(at for at, _ in found), tuple(snapshot for _, snapshot in found))
+            samples.append((at, snapshot))
+    samples.sort(key=itemgetter(0))
+    return MetricSeries(tuple(at for at, _ in samples), tuple(snapshot for _, snapshot in samples))
 
 
 def samples_within(
@@ -208,8 +209,8 @@ def samples_within(
     """Yield every value that was sampled in a window, at moments in their order (unix seconds)."""
     if window is not None:
         chosen = slice(bisect_left(at, window[0]), bisect_right(at, window[1]))
-        for moment, there in zip(at[chosen], values[chosen], strict=True):
-            for name, value in there.items():
+        for moment, by_name in zip(at[chosen], values[chosen], strict=True):
+            for name, value in by_name.items():
                 yield Sample(moment, name, value)
 
 
@@ -250,12 +251,18 @@ RESTARTED = Flag(
     "A counter of the server fell during this run, so the server restarted; acceptance was not "
     "taken from its counters.",
 )
+INCOMPLETE = Flag(
+    "counters_incomplete",
+    "info",
+    "The samples of the server's counters do not span this cell, so acceptance was not taken from "
+    "them.",
+)
 
 
 def before_after(before: Snapshot | None, after: Snapshot | None) -> Counted:
     """Return the acceptance between two snapshots; None with a flag where the server restarted."""
-    there = [snapshot for snapshot in (before, after) if snapshot is not None]
-    return _between(there, [snapshot.counters for snapshot in there])
+    snapshots = [snapshot for snapshot in (before, after) if snapshot is not None]
+    return _between(snapshots, [snapshot.counters for snapshot in snapshots])
 
 
 def over_window(series: MetricSeries, window: Window | None) -> Counted:
@@ -267,19 +274,14 @@ def over_window(series: MetricSeries, window: Window | None) -> Counted:
     within = series.snapshots[bisect_left(series.at, start) : bisect_right(series.at, end)]
     is_covered = series.at[0] <= start and series.at[-1] >= end
     if series.snapshots[0].counters is None or not is_covered:
-        # A server that restarted is told also where it drafts nothing.
-        found, flags = _between(within, [])
-        silent = series.snapshots[0].counters is None or bool(flags)
-        incomplete = Flag(
-            "counters_incomplete",
-            "info",
-            "The samples of the server's counters do not span this cell, so acceptance was not taken "
-            "from them.",
-        )
-        return found, flags if silent else (incomplete,)
+        # A server that restarted is flagged also where it drafts nothing.
+        _, flags = _between(within, [])
+        if not flags and series.snapshots[0].counters is not None:
+            flags = (INCOMPLETE,)
+        return None, flags
     inside = series.snapshots[bisect_right(series.at, start) : bisect_left(series.at, end)]
-    edges = [_at_edge(series, window, late=False), _at_edge(series, window, late=True)]
-    return _between(within, [edges[0], *(one.counters for one in inside), edges[1]])
+    first, last = _at_edge(series, window, late=False), _at_edge(series, window, late=True)
+    return _between(within, [first, *(snapshot.counters for snapshot in inside), last])
 
 
 def _between(snapshots: Sequence[Snapshot], counters: Iterable[Counters | None]) -> Counted:
@@ -287,17 +289,17 @@ def _between(snapshots: Sequence[Snapshot], counters: Iterable[Counters | None])
     ``snapshots`` tell whether the server restarted, also one that drafts nothing: its counted
     tokens fell.
     """
-    counted = [one for one in counters if one is not None]
+    counted = [each for each in counters if each is not None]
     # What every server of vLLM counts.
     totals = [
-        [one.values.get(name) for one in snapshots]
+        [snapshot.values.get(name) for snapshot in snapshots]
         for name in ("generation_tokens", "prompt_tokens")
     ]
     for before, after in pairwise(counted):
         *first, positions = astuple(before)
         *last, later = astuple(after)
         totals += [[a, b] for a, b in zip((*first, *positions), (*last, *later), strict=False)]
-    steps = (step for one in totals for step in pairwise(one))
+    steps = (step for total in totals for step in pairwise(total))
     if any(a is not None and b is not None and b < a - 0.5 for a, b in steps):
         return None, (RESTARTED,)
     return (None if len(counted) < 2 else from_counters(counted[0], counted[-1])), ()
@@ -327,12 +329,6 @@ def _at_edge(series: MetricSeries, window: Window, late: bool) -> Counters | Non
     )
 
 
-# --- ``machine-samples.jsonl``: what the machine did during a load, and what of it a cell keeps.
-#
-# A line of names, ``["at", "gpu_power_watts{gpu="0"}", …]``, stands where they begin and where they
-# change; every other line holds unix seconds and a number or null for each name.
-
-
 # --- What a record says of the circumstances under which its cell was measured, as flags.
 
 
@@ -344,13 +340,13 @@ def circumstances(record: Record) -> Iterator[Flag]:
     same machine, by name or, in an older record, by how many there could be; what nobody watched; what
     was served from a cache."""
     shared = "they share its processor, memory and power."
-    met = record.environment.get("neighbours")
+    neighbours = record.environment.get("neighbours")
     placement = record.environment.get("placement")
     beside = placement.get("launches_side_by_side") if isinstance(placement, dict) else None
-    if isinstance(met, list):
-        launches = (one.get("launch") if isinstance(one, dict) else None for one in met)
+    if isinstance(neighbours, list):
+        launches = (each.get("launch") if isinstance(each, dict) else None for each in neighbours)
         names = sorted(
-            {one[:80] if isinstance(one, str) else "a launch without a name" for one in launches}
+            {name[:80] if isinstance(name, str) else "a launch without a name" for name in launches}
         )
         more = f" and {len(names) - _NEIGHBOURS} more" if len(names) > _NEIGHBOURS else ""
         if names:
@@ -376,6 +372,9 @@ def circumstances(record: Record) -> Iterator[Flag]:
 
 
 # --- ``machine-samples.jsonl``: what the machine did during a load, and what of it a cell keeps.
+#
+# A line of names, ``["at", "gpu_power_watts{gpu="0"}", …]``, stands where they begin and where they
+# change; every other line holds unix seconds and a number or null for each name.
 
 
 _MACHINE_LINE = msgspec.json.Decoder(list[str | float | None])
@@ -411,22 +410,22 @@ def read_machine(data: bytes) -> MachineSeries:
     """Read the machine of a drop. A line that cannot be read, the last one of a killed run, is
     passed over."""
     names: list[str] = []
-    found = []
+    samples = []
     for line in data.splitlines():
         try:
-            told = _MACHINE_LINE.decode(line)
+            row = _MACHINE_LINE.decode(line)
         except UNREADABLE:
             continue
-        if told[:1] == ["at"]:
-            names = [str(name) for name in told[1:]]
-        elif told and isinstance(told[0], float) and len(told) == len(names) + 1:
+        if row[:1] == ["at"]:
+            names = [str(name) for name in row[1:]]
+        elif row and isinstance(row[0], float) and len(row) == len(names) + 1:
             by_series: dict[str, list[float]] = {}
-            for name, value in zip(names, told[1:], strict=True):
+            for name, value in zip(names, row[1:], strict=True):
                 if isinstance(value, float) and 0 <= value < math.inf:
                     by_series.setdefault(name.partition("{")[0], []).append(value)
-            found.append((told[0], dict(_kept(by_series))))
-    found.sort(key=lambda one: one[0])
-    return MachineSeries(tuple(at for at, _ in found), tuple(values for _, values in found))
+            samples.append((row[0], dict(_kept(by_series))))
+    samples.sort(key=itemgetter(0))
+    return MachineSeries(tuple(at for at, _ in samples), tuple(values for _, values in samples))
 
 
 def _kept(by_series: Mapping[str, list[float]]) -> Iterator[tuple[str, float]]:

@@ -237,14 +237,16 @@ class _Search:
         # A folder met twice is a loop of links or a second name for the same results.
         if self._met(status):
             return
-        if is_drop(path):
-            yield Unit(path, True, sum(p.stat().st_size for p in path.iterdir() if p.is_file()))
-            return
         try:
-            members = sorted(p for p in path.iterdir() if not p.name.startswith("."))
+            members = sorted(path.iterdir())
+            if is_drop(path):
+                size = sum(member.stat().st_size for member in members if member.is_file())
+                yield Unit(path, True, size)
+                return
         except OSError as error:
             yield Rejection(str(path), unreadable(error))
             return
+        members = [member for member in members if not member.name.startswith(".")]
         if any(member.name == _STUDY for member in members):
             self.is_excused = True
             members = [member for member in members if member.name not in _KEPT_BY_A_RUN]

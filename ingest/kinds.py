@@ -105,20 +105,20 @@ class PromptKinds:
     recorded: Mapping[str, str]
     used: dict[str, str] = field(default_factory=dict)
 
-    def told(self, cells: Iterable[Cell]) -> Iterator[Cell]:
+    def added(self, cells: Iterable[Cell]) -> Iterator[Cell]:
         """Yield the cells, the category of each request among its columns. Raises InvalidInput at
         their end where ``--categories`` fits none of them."""
-        known, any_request = {**self.recorded, **self.stated}, False
+        kind_of, any_request = {**self.recorded, **self.stated}, False
         for cell in cells:
-            if cell.requests is None or not known:
+            if cell.requests is None or not kind_of:
                 yield cell
                 continue
             hashes = cell.requests.column("prompt_hash").to_pylist()
-            any_request |= any(one is not None for one in hashes)
-            self.used.update((one, self.stated[one]) for one in hashes if one in self.stated)
-            kinds = pa.array([known.get(one) for one in hashes], pa.string())
-            place = REQUEST_SCHEMA.get_field_index(_KIND)
-            requests = cell.requests.set_column(place, REQUEST_SCHEMA.field(place), kinds)
+            any_request |= any(hashed is not None for hashed in hashes)
+            self.used.update((h, self.stated[h]) for h in hashes if h in self.stated)
+            kinds = pa.array(map(kind_of.get, hashes), pa.string())
+            column = REQUEST_SCHEMA.get_field_index(_KIND)
+            requests = cell.requests.set_column(column, REQUEST_SCHEMA.field(column), kinds)
             yield replace(cell, requests=requests)
         if self.stated and not self.used:
             why = "has none of the prompts of --categories" if any_request else (

@@ -22,7 +22,7 @@ from warehouse.storage.draft import Draft
 from warehouse.store import Writer
 
 if TYPE_CHECKING:
-    from warehouse.storage.tables import KnownSource
+    from warehouse.storage.tables import HeldSource
 
 #: So long an ingest keeps others from writing who stand in line.
 TURN_SECONDS = 2.0
@@ -85,20 +85,20 @@ def ingest_units(
     intake = Intake(store, advance)
     with_options = ((unit, options(unit) if callable(options) else options) for unit in units)
     with suppress(WarehouseBusy):
-        while _one_turn(intake, with_options, store, alive):
+        while _turn(intake, with_options, store, alive):
             store.give_way()
     return intake.outcome
 
 
 def with_facts(
-    options: IngestOptions, unit: Unit | Rejection, facts: Mapping[str, dict[str, Any]]
+    options: IngestOptions, unit: Unit | Rejection, facts: Mapping[str, Mapping[str, Any]]
 ) -> IngestOptions:
     """Return the options for one unit, with the facts of its path as it is stored; ``--set`` wins."""
     own = facts.get(clean_text(str(unit.path)), {})
-    return replace(options, settings=own | options.settings) if own else options
+    return replace(options, settings={**own, **options.settings}) if own else options
 
 
-def _one_turn(
+def _turn(
     intake: "Intake", units: UnitsWithOptions, store: Writer, alive: Callable[[], None]
 ) -> bool:
     """Take in until there is no more, or another process wants to write; return whether one does."""
@@ -192,7 +192,7 @@ class Intake:
         """Adopt what is new of a result, and let go in whose place it stands; return whether
         something is new. ``replaces``: also what is known.
         """
-        if not replaces and all(self._store.known(draft.source_id) for draft in result.drafts):
+        if not replaces and all(self._store.holds(draft.source_id) for draft in result.drafts):
             # The same content under another name was read at the same time.
             for draft in result.drafts:
                 draft.discard()
@@ -217,7 +217,7 @@ class Intake:
             return False
         own = result.drafts[0].source_id
         others = self._runs[run_of(own)] - {own}
-        is_held = any(map(self._store.known, others))
+        is_held = any(map(self._store.holds, others))
         most = self._most.get(run_of(own))
         if is_held and (
             result.beside == 0 and not replaces if most is None else result.beside <= most
@@ -232,7 +232,7 @@ class Intake:
         own = draft.source_id
         if own in self._former or run_of(own) in self._replaced:
             self.superseded.add(own)
-        elif replaces or not self._store.known(own):
+        elif replaces or not self._store.holds(own):
             self._store.forget(own)
             self._store.adopt(draft)
             self._runs[run_of(own)].add(own)
@@ -245,7 +245,7 @@ class Intake:
         self._forget(ids)
 
     def _forget(self, ids: Iterable[str]) -> None:
-        for source_id in filter(self._store.known, ids):
+        for source_id in filter(self._store.holds, ids):
             self._store.forget(source_id)
 
 
@@ -253,7 +253,7 @@ class Intake:
 
 
 def read_again(
-    sources: Sequence["KnownSource"],
+    sources: Sequence["HeldSource"],
     store: Writer,
     options: IngestOptions,
     advance: Callable[[Unit], None] = lambda unit: None,
@@ -266,7 +266,7 @@ def read_again(
     for _ in intake.take_in(_units_again(sources, options)):
         pass
     outcome, there = intake.outcome, intake.superseded
-    lost = [s for s in sources if not (store.known(s.source_id) or s.source_id in there)]
+    lost = [s for s in sources if not (store.holds(s.source_id) or s.source_id in there)]
     if lost:
         reasons = {rejection.path: rejection.reason for rejection in outcome.rejected}
         named = [
@@ -283,7 +283,7 @@ def read_again(
     return outcome
 
 
-def _units_again(sources: Sequence["KnownSource"], options: IngestOptions) -> UnitsWithOptions:
+def _units_again(sources: Sequence["HeldSource"], options: IngestOptions) -> UnitsWithOptions:
     read = set()
     for source in sources:
         columns = source.settings.get("columns")

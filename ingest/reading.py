@@ -290,8 +290,8 @@ def _file(
     parsed = _parsed(content, Context(content.sha256, options.settings, options.keep_text), options)
     kinds = PromptKinds(options.categories, {})
     parsed = replace(
-        parsed, cells=kinds.told(parsed.cells),
-        apart=tuple((own, kinds.told(cells)) for own, cells in parsed.apart),
+        parsed, cells=kinds.added(parsed.cells),
+        apart=tuple((own, kinds.added(cells)) for own, cells in parsed.apart),
     )  # fmt: skip
     source_id = content.sha256()
     if source_id in known:
@@ -353,7 +353,7 @@ def _drop(
     else:
         facts = drop.facts() | options.settings
         parsed = _parsed(content, Context(partial(str, ids[-1]), facts, options.keep_text))
-        parsed = replace(parsed, cells=kinds.told(drops.with_drop(parsed.cells, drop)))
+        parsed = replace(parsed, cells=kinds.added(drops.with_drop(parsed.cells, drop)))
     source = replace(
         _source(unit, ids[-1], content, parsed, options, kinds),
         format=drops.NAME,
@@ -402,7 +402,7 @@ def _source(
     kinds: PromptKinds,
 ) -> Source:  # fmt: skip
     # What reads it once more (``--rebuild``).
-    again = {} if options.columns is None else {"columns": dict(options.columns.said)}
+    again = {} if options.columns is None else {"columns": dict(options.columns.stated)}
     # Filled while its cells are read.
     used = {"categories": kinds.used} if options.categories else {}
     return Source(

@@ -86,7 +86,7 @@ def config_of(options: Mapping[str, Any]) -> dict[str, Any] | None:
     config: dict[str, Any] | None = None
     for option, value in options.items():
         # What vLLM takes for no configuration.
-        if is_of_speculation(option) and not (option == _CONFIG and value in ("", "None")):
+        if is_of_speculation(option) and not (option == _CONFIG and value in ("", "None", "null")):
             config = (config or {}) | _members(option, value)
     return config
 
@@ -296,7 +296,7 @@ def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
     return checked_facts(completed(given))
 
 
-def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
+def checked_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the same facts with the contract's types. Raises UnknownKey where one does not fit."""
     try:
         return Facts(**facts).model_dump(exclude_unset=True)

@@ -281,7 +281,7 @@ def text_of(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def failure_of(error: dict[str, Any] | None, *names: str) -> str | None:
+def failure_of(error: Mapping[str, Any] | None, *names: str) -> str | None:
     """Return what the first of the names that is there says of an error; None without one."""
     if error is None:
         return None

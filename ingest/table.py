@@ -69,13 +69,13 @@ class Column:
 
 @dataclass(frozen=True)
 class ColumnMap:
-    """A map that was read and checked; ``said`` is what it was made of."""
+    """A map that was read and checked; ``stated`` is what it was made of."""
 
     facts: Mapping[str, Column]
     numbers: Mapping[str, Column]
     metrics: Mapping[tuple[str, str], Column]
     rows: str | None
-    said: Mapping[str, Any]
+    stated: Mapping[str, Any]
 
     @property
     def columns(self) -> set[str]:
@@ -92,20 +92,20 @@ def read_columns(path: Path) -> ColumnMap:
         raise UnknownKey(f"--columns {path}: {str(error).replace('--set ', '', 1)}") from None
 
 
-def column_map(said: Mapping[str, Any]) -> ColumnMap:
+def column_map(stated: Mapping[str, Any]) -> ColumnMap:
     """Return the map of what a file of it holds. Raises UnknownKey."""
     facts, numbers, metrics = {}, {}, {}
-    for name, told in said.items():
+    for name, entry in stated.items():
         if name in FACT_KEYS:
-            facts[name] = _column(name, told, None)
+            facts[name] = _column(name, entry, None)
         elif name in NUMBERS:
-            numbers[name] = _column(name, told, "s" if name == "duration" else "count")
+            numbers[name] = _column(name, entry, "s" if name == "duration" else "count")
         elif name != _ROWS:
             metric, statistic = _metric(name)
-            metrics[metric, statistic] = _column(name, told, METRICS[metric].unit)
+            metrics[metric, statistic] = _column(name, entry, METRICS[metric].unit)
     if not metrics:
         raise UnknownKey("It names no metric, such as output_throughput or ttft_p99.")
-    return ColumnMap(facts, numbers, metrics, said.get(_ROWS), said)
+    return ColumnMap(facts, numbers, metrics, stated.get(_ROWS), stated)
 
 
 def _metric(name: str) -> tuple[str, str]:

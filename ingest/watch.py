@@ -38,7 +38,7 @@ from warehouse.rows import Rejection
 from warehouse.secrets import scrub_text
 from warehouse.storage.cache import bring_in, name_of
 from warehouse.storage.current import current_generation
-from warehouse.storage.files import full_disk_explained
+from warehouse.storage.files import full_disk_explained, write_whole
 from warehouse.store import Reader, open_writer
 
 # --- Looks over watched folders: two looks per known drop, whatever it holds and however large.
@@ -212,15 +212,8 @@ class Memory:
 # code that rejected them, and for what the user asked of it: a better reader, or higher limits, try
 # again.
 
-_REJECTED, _PRIVATE = "watch-rejected.json", ".watch-rejected.json.new"
+_REJECTED = "watch-rejected.json"
 _HOME = Path(__file__).parents[1]
-
-
-def _keep(root: Path, by: str, rejections: dict[str, Fingerprint]) -> None:
-    private = root / _PRIVATE
-    # ASCII: a name that is no UTF-8 cannot be written otherwise.
-    private.write_text(json.dumps({"by": by, "rejected": rejections}), encoding="ascii")
-    private.replace(root / _REJECTED)
 
 
 def _recalled(root: Path, by: str) -> dict[str, Fingerprint]:
@@ -438,7 +431,9 @@ class _Watcher:
         for sighting in self._begun:
             self._memory.settle(sighting, clean_text(str(sighting.path)) in rejected)
         if self._memory.rejections != before:
-            _keep(self._root, self._by, self._memory.rejections)
+            kept = {"by": self._by, "rejected": self._memory.rejections}
+            # ASCII, as json writes: a name that is no UTF-8 cannot be written otherwise.
+            write_whole(self._root / _REJECTED, json.dumps(kept))
         return outcome
 
     def _at_work(self) -> None:

@@ -17,10 +17,11 @@ from pydantic import AwareDatetime, ValidationError
 
 from answers.trend.nights import troubles
 from answers.wording import size
-from nightly.nights import Decline, Judgement, cells, changes, cost, identity, sized, write_whole
+from nightly.nights import Decline, Judgement, cells, changes, cost, identity, sized
 from warehouse.beside import NightLimits, NightSummary, Regression, StrictPart, nights_folder
 from warehouse.catalogue import counted
 from warehouse.secrets import scrub_text
+from warehouse.storage.files import write_whole
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ from warehouse.contract import FACT_KEYS
 from warehouse.errors import RunnerError
 from warehouse.secrets import scrub
 from warehouse.storage.cache import changed_aside
-from warehouse.storage.files import publish
+from warehouse.storage.files import write_whole
 
 if TYPE_CHECKING:
     from analysis.matching.difference import Change
@@ -174,14 +174,6 @@ def night_folders(results: Path, study: str) -> list[NightFolder]:
     return [NightFolder(results, study, file.parents[1].name) for file in files]
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file in one step: a kill leaves the old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    private = path.with_name(f".tmp-{path.name.lstrip('.')}")
-    private.write_text(text, encoding="utf-8")
-    publish(private, path)
-
-
 # --- One night at a time in a results folder: a lock that the system lets go of when its holder dies.
 
 
@@ -190,7 +182,7 @@ class AnotherNight(RunnerError):
 
 
 @contextmanager
-def one_night(results: Path, study: str) -> Iterator[None]:
+def night_lock(results: Path, study: str) -> Iterator[None]:
     """Hold the lock of ``results``; raises AnotherNight, which names the holder.
 
     Two studies measured at once would disturb one another, so they share it. The name of the holder

@@ -43,7 +43,6 @@ from nightly.nights import (
     outcome_of,
     read_judgement,
     write_summary,
-    write_whole,
 )
 from warehouse.beside import STAGES, NightSummary, Stage, StageName, StageStatus
 from warehouse.catalogue import counted
@@ -51,6 +50,7 @@ from warehouse.errors import DraftboardError, NothingToReport, RunnerError
 from warehouse.filters import Filters
 from warehouse.json_text import for_terminal
 from warehouse.secrets import scrub_text
+from warehouse.storage.files import write_whole
 
 #: How long a stage may take to end when it is asked to; `run` ends its servers in that time.
 GRACE_S = 180.0
@@ -306,13 +306,13 @@ def run(night: NightRun) -> StageEnd:
         return night.failed("run", ended) if ended.status else StageEnd("done")
     if cells_of(night.folder, night.state.planned)[0].good == len(night.state.planned):
         return StageEnd("done")
-    said = _spent(night, budget)
+    why = _spent(night, budget)
     if any(word.removeprefix("--on=") in QUEUED_AT for word in settings.run):
         # Launches on a cluster would outlive the night and go on spending.
         cancel = ("cluster", "cancel", *where)
         if night.start("run", partial(_command, *cancel)).status:
-            said += f"; its jobs may still run, end them: draftboard {' '.join(cancel)}"
-    return StageEnd("stopped", said)
+            why += f"; its jobs may still run, end them: draftboard {' '.join(cancel)}"
+    return StageEnd("stopped", why)
 
 
 def _spent(night: NightRun, budget: Budget) -> str:

@@ -27,7 +27,14 @@ from warehouse.errors import DraftboardError
 from warehouse.secrets import scrub_text
 from warehouse.secrets.shapes import REMOVED
 from warehouse.storage.cache import changed_aside, name_of
-from warehouse.storage.files import DERIVED, PRIVATE, PUBLISHED, full_disk_explained, publish
+from warehouse.storage.files import (
+    DERIVED,
+    PRIVATE,
+    PUBLISHED,
+    full_disk_explained,
+    publish,
+    write_whole,
+)
 
 NIGHTS = "nights"
 #: File names sort as their nights do, and hold no character that a file system refuses.
@@ -234,10 +241,7 @@ def _night_files(root: Path) -> list[Path]:
 def write_search(root: Path, study: str, text: str) -> None:
     """Put the file of a search in place, in one step. Raises OSError where it cannot be written."""
     path = root / SEARCHES / f"{study}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    private = path.with_name(f".{PRIVATE}{path.name}")
-    private.write_text(text, encoding="utf-8")
-    publish(private, path)
+    write_whole(path, text)
     changed_aside(root, [path])
 
 
@@ -379,9 +383,7 @@ def keep_table(root: Path, name: str, text: str) -> bool:
     with full_disk_explained(root):
         folder.mkdir(parents=True, exist_ok=True)
         former = [path for path in folder.iterdir() if _table_name(path) == safe]
-        private = there.with_name(f".{there.name}")
-        private.write_text(text, encoding="utf-8")
-        private.replace(there)
+        write_whole(there, text)
         for path in former:
             path.unlink()
         changed_aside(root, [there], former)

@@ -232,7 +232,7 @@ _SAME: dict[str, dict[str, str]] = {
 }
 
 
-def one_name(engine: str, name: str) -> str:
+def common_name(engine: str, name: str) -> str:
     """Return the common name of an engine's series: ``("llamacpp", "tokens_predicted_total")`` as
     ``generation_tokens``."""
     plain = name.removesuffix("_total")

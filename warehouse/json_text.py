@@ -39,7 +39,7 @@ CONTROL = re.compile(f"[\n{_DOING}]")
 _BUT_LINES = re.compile(f"[{_DOING}]")
 
 
-def on_one_line(text: str) -> str:
+def single_line(text: str) -> str:
     """Return a text without them, nor an end of a line: a newline would forge one."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 

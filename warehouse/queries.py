@@ -16,7 +16,7 @@ from warehouse.catalogue import REQUEST_METRICS
 from warehouse.errors import UnknownKey, WarehouseDamaged
 from warehouse.filters import Filters
 from warehouse.rows import REQUEST_SCHEMA
-from warehouse.storage.cache import name_of, said_of
+from warehouse.storage.cache import first_line, name_of
 from warehouse.store import Reader
 
 ECDF_POINTS = 200
@@ -171,7 +171,7 @@ def requests(reader: Reader, cell_id: str, columns: Sequence[str] | None = None)
         )
     except (OSError, pa.ArrowInvalid) as error:
         raise WarehouseDamaged(
-            f"The requests of cell {cell_id} cannot be read ({said_of(reader.root, error)}); "
+            f"The requests of cell {cell_id} cannot be read ({first_line(reader.root, error)}); "
             f"run draftboard warehouse check --warehouse {name_of(reader.root)}."
         ) from error
 
@@ -200,7 +200,7 @@ def kinds(
         files = [str(path) for path in there if by in pq.read_schema(path).names]
     except (OSError, pa.ArrowInvalid) as error:
         raise WarehouseDamaged(
-            f"A file of requests cannot be read ({said_of(reader.root, error)}); run draftboard "
+            f"A file of requests cannot be read ({first_line(reader.root, error)}); run draftboard "
             f"warehouse check --warehouse {name_of(reader.root)}."
         ) from error
     if not files:

@@ -339,7 +339,7 @@ class Writer:
         """The ids of all content that is in the warehouse, or waits for the commit."""
         return frozenset(self._base.sources - self._forgotten | self._pending.keys())
 
-    def known(self, source_id: str) -> bool:
+    def holds(self, source_id: str) -> bool:
         """Return whether this content is in the warehouse already, or waits for the commit."""
         return source_id in self._pending or self._is_held(source_id)
 
@@ -357,7 +357,7 @@ class Writer:
         An exception while reading ``cells`` propagates and leaves nothing behind; a source that
         was forgotten for it then stays as it was.
         """
-        if self.known(source.source_id):
+        if self.holds(source.source_id):
             return 0
         try:
             with full_disk_explained(self.root):
@@ -369,7 +369,7 @@ class Writer:
 
     def adopt(self, draft: Draft) -> int:
         """Take in what was read elsewhere; returns the number of cells (0 if it is known)."""
-        if self.known(draft.source_id):
+        if self.holds(draft.source_id):
             draft.discard()
             return 0
         self._pending[draft.source_id] = draft.numbered(self._next_cell)

@@ -85,7 +85,7 @@ class GuessedFile:
 
     def stated(self, key: str, value: Any, by: By) -> "GuessedFile":
         """Return the file with a fact that somebody else says now; None: nobody does."""
-        more = {name: said for name, said in self.more.items() if name != key}
+        more = {name: other for name, other in self.more.items() if name != key}
         if value is not None:
             more[key] = value
         return replace(self, facts={**self.facts, key: GuessedFact(value, by)}, more=more)
@@ -113,28 +113,30 @@ def guessed(
     ]
     contents = list(map(_content, facts, files.values()))
     names = [named(name) for name in below]
-    if not any(one.method for one in names):
+    if not any(guess.method for guess in names):
         # Where no path says an arm, the last shared folder may.
         folder = Path(paths[0]).absolute().parents[len(Path(below[0]).parts) - 1].name
         names = [named(f"{folder}/{name}") for name in below]
     arms = together(names, contents)
     # A size is no dataset where every report says its model.
-    places = list(map(without_sizes, below)) if all(one["model"] for one in facts) else below
-    sets = datasets(places, [one.method for one in arms])
-    found = []
-    for place, (path, cells) in enumerate(files.items()):
-        arm, name = arms[place], below[place]
+    places = list(map(without_sizes, below)) if all(each["model"] for each in facts) else below
+    sets = datasets(places, [arm.method for arm in arms])
+    files_guessed = []
+    for number, (path, cells) in enumerate(files.items()):
+        arm, name = arms[number], below[number]
         offers = {key: getattr(arm, key) for key in _GUESSED} | {
-            "dataset": sets[place], "concurrency": concurrency(name), "rate": rate(name),
+            "dataset": sets[number], "concurrency": concurrency(name), "rate": rate(name),
             REPEAT: repeat(name), "spec_method": arm.method,
         }  # fmt: skip
-        by: By = "contents" if arm.method == contents[place].method else "name"
-        found.append(_file(Path(path), cells, facts[place], stated(Path(path)), offers, by))
-    return tuple(found)
+        by: By = "contents" if arm.method == contents[number].method else "name"
+        files_guessed.append(
+            _file(Path(path), cells, facts[number], stated(Path(path)), offers, by)
+        )
+    return tuple(files_guessed)
 
 
 def _content(facts: Mapping[str, Any], cells: Sequence[Row]) -> Guess:
-    # What a server was told to draft with, though not by which method.
+    # What a server was started to draft with, though not by which method.
     drafted = any(
         cell.get(key) not in (None, "{}")
         for cell in cells
@@ -148,20 +150,20 @@ def _file(
     path: Path, cells: Sequence[Row], facts: Mapping[str, Any], stated: Mapping[str, Any],
     offers: Mapping[str, Any], method_by: By,
 ) -> GuessedFile:  # fmt: skip
-    found: dict[str, GuessedFact] = {}
+    guessed_facts: dict[str, GuessedFact] = {}
     more: dict[str, Any] = {}
     for key, agreed in facts.items():
         offer = offers.get(key)
         is_open = all(cell.get(key) is None for cell in cells)
         if is_open and offer is not None:
-            found[key] = GuessedFact(offer, method_by if key == "spec_method" else "name")
+            guessed_facts[key] = GuessedFact(offer, method_by if key == "spec_method" else "name")
             more[key] = offer
             continue
         value = agreed if is_open or agreed is not None else SEVERAL
         by: By = "nobody" if value is None else "contents"
         if value is not None and stated.get(key) is not None:
             by = "you"
-        found[key] = GuessedFact(value, by)
+        guessed_facts[key] = GuessedFact(value, by)
     loads = [_load_of(cell) for cell in cells]
     offer = {key: offers[key] for key in ("concurrency", "rate")
              if offers[key] is not None and all(cell.get(key) is None for cell in cells)}  # fmt: skip
@@ -177,7 +179,7 @@ def _file(
         loads, load_by = by_name, "name"
         more |= offer
     texts = tuple(dict.fromkeys(load.text for load in loads if load))
-    return GuessedFile(path, kind, found, texts, load_by if texts else "nobody", more)
+    return GuessedFile(path, kind, guessed_facts, texts, load_by if texts else "nobody", more)
 
 
 def _load_of(cell: Row) -> Load | None:
@@ -187,9 +189,9 @@ def _load_of(cell: Row) -> Load | None:
 def missing(files: Sequence[GuessedFile]) -> dict[str, int]:
     """Return the facts that nobody states, and of how many files."""
     counted = Counter(
-        key for one in files for key, fact in one.facts.items()
+        key for file in files for key, fact in file.facts.items()
         if fact.value is None and key != "draft_model"
-        and not (key == _K and one.facts["spec_method"].value in ("none", None))
+        and not (key == _K and file.facts["spec_method"].value in ("none", None))
     )  # fmt: skip
     return {key: counted[key] for key in SHOWN if counted[key]}
 
@@ -197,22 +199,24 @@ def missing(files: Sequence[GuessedFile]) -> dict[str, int]:
 # --- Files that ``--guess`` would take for one run, though their names differ: drafts, or repeats.
 
 
-def told_apart(files: Sequence[GuessedFile]) -> tuple[GuessedFile, ...]:
+def kept_apart(files: Sequence[GuessedFile]) -> tuple[GuessedFile, ...]:
     """Return the files, none taken for a repeat of another dataset or arm: datasets that reports
     name alike and drafts get names of their own."""
-    by_reports = [one.facts["dataset"].by == "contents" for one in files]
-    found = []
-    for one, words in zip(files, datasets_apart(list(map(_named, files)), by_reports), strict=True):
-        dataset = one.facts["dataset"]
+    by_reports = [file.facts["dataset"].by == "contents" for file in files]
+    renamed = []
+    for file, words in zip(
+        files, datasets_apart(list(map(_named, files)), by_reports), strict=True
+    ):
+        dataset = file.facts["dataset"]
         # What the user says stays, and what the results of one file say.
         is_said = words is None or dataset.by == "you" or dataset.value == SEVERAL
         name = None if is_said or words is None else with_words(dataset.value, words)
-        found.append(one if name is None else one.stated("dataset", name, "name"))
+        renamed.append(file if name is None else file.stated("dataset", name, "name"))
     return tuple(
-        one if draft is None or one.facts["draft_model"].value is not None
-        or _of_one(one, "spec_method") is None
-        else one.stated("draft_model", draft, "name")
-        for one, draft in zip(found, drafts(list(map(_named, found))), strict=True)
+        file if draft is None or file.facts["draft_model"].value is not None
+        or _agreed(file, "spec_method") is None
+        else file.stated("draft_model", draft, "name")
+        for file, draft in zip(renamed, drafts(list(map(_named, renamed))), strict=True)
     )  # fmt: skip
 
 
@@ -226,14 +230,14 @@ def named_apart(files: Sequence[GuessedFile]) -> dict[str, tuple[str, ...]]:
     }
 
 
-def _named(one: GuessedFile) -> Named:
-    method, k = _of_one(one, "spec_method"), _of_one(one, _K)
-    known = tuple(repr(one.facts[key].value) for key in (*SHOWN, *OF_THE_SERVER))
-    return Named(str(one.path), method, None if method == BASELINE else k, (known, one.loads))
+def _named(file: GuessedFile) -> Named:
+    method, k = _agreed(file, "spec_method"), _agreed(file, _K)
+    shared = tuple(repr(file.facts[key].value) for key in (*SHOWN, *OF_THE_SERVER))
+    return Named(str(file.path), method, None if method == BASELINE else k, (shared, file.loads))
 
 
-def _of_one(one: GuessedFile, key: str) -> Any:
-    value = one.facts[key].value
+def _agreed(file: GuessedFile, key: str) -> Any:
+    value = file.facts[key].value
     return None if value == SEVERAL else value
 
 
@@ -253,7 +257,7 @@ _MOST_WORDS = 6
 
 
 def agree(
-    paths: tuple[Path, ...], options: IngestOptions, given: dict[str, Any]
+    paths: tuple[Path, ...], options: IngestOptions, given: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]] | None:
     """Show what is known and guessed of the files; return what to tell of each, by its path as it is
     stored, None to take in nothing.
@@ -263,24 +267,24 @@ def agree(
     files, outcome = _looked_at(paths, options)
     as_json, yes = given["as_json"], given["yes"]
     if as_json and not yes:
-        said = {
+        answer = {
             "files": [
                 {
-                    "path": str(one.path), "format": one.format,
-                    "facts": {k: {"value": f.value, "from": f.by} for k, f in one.facts.items()},
-                    "loads": list(one.loads), "loads_from": one.load_by, "set": one.more,
+                    "path": str(file.path), "format": file.format,
+                    "facts": {k: {"value": f.value, "from": f.by} for k, f in file.facts.items()},
+                    "loads": list(file.loads), "loads_from": file.load_by, "set": file.more,
                 }
-                for one in files
+                for file in files
             ],
             "repeats_named_apart": {arm: list(words) for arm, words in named_apart(files).items()},
             "rejected": [{"path": r.path, "reason": r.reason} for r in outcome.rejected],
             "passed_over": outcome.as_json()["passed_over"],
         }  # fmt: skip
-        click.echo(json_text(said, indent=1))
+        click.echo(json_text(answer, indent=1))
     elif not as_json:
         _show(files, outcome)
     if files and not yes and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
-        files = _asked(files)
+        files = _completed(files)
         _show(files, outcome)
         if not click.confirm(f"Take {counted(len(files), 'file')} in?"):
             return None
@@ -290,7 +294,7 @@ def agree(
                 "Nothing was taken in; do so with --yes. --set or --facts say what is wrong."
             )
         return None
-    return {clean_text(str(one.path)): one.more for one in files}
+    return {clean_text(str(file.path)): file.more for file in files}
 
 
 def _looked_at(
@@ -306,15 +310,15 @@ def _looked_at(
     passed_over: list[Path] = []
     units = list(find_units(paths, passed_over))
     total = sum(unit.bytes for unit in units if isinstance(unit, Unit))
-    with tempfile.TemporaryDirectory(prefix="draftboard-guess-") as place:
-        with open_writer(Path(place)) as store, progress("look", total) as done:
+    with tempfile.TemporaryDirectory(prefix="draftboard-guess-") as folder:
+        with open_writer(Path(folder)) as store, progress("look", total) as done:
             outcome = ingest_units(units, store, options, lambda unit: done(unit.bytes))
         outcome.passed_over = passed_over
         if not outcome.accepted:
             return (), outcome
-        with Reader(Path(place)) as reader:
+        with Reader(Path(folder)) as reader:
             rows = queries.cells(reader, Filters()).to_pylist()
-    return told_apart(guessed(rows, stated)), outcome
+    return kept_apart(guessed(rows, stated)), outcome
 
 
 def _show(files: Sequence[GuessedFile], outcome: IngestOutcome) -> None:
@@ -326,14 +330,16 @@ def _show(files: Sequence[GuessedFile], outcome: IngestOutcome) -> None:
         click.echo("No file here is a result that can be taken in.")
         return
     click.echo(f"{counted(len(files), 'file')} with {counted(outcome.cells, 'cell')}.")
-    rows = [_row(one) for one in files]
+    rows = [_row(file) for file in files]
     shared = [name for name in rows[0] if len({row[name] for row in rows}) == 1]
-    said = ", ".join(f"{name} {rows[0][name]}" for name in shared if rows[0][name] != "unknown")
-    if said:
-        _wrapped(f"All: {said}")
+    in_common = ", ".join(
+        f"{name} {rows[0][name]}" for name in shared if rows[0][name] != "unknown"
+    )
+    if in_common:
+        _wrapped(f"All: {in_common}")
     names = [name for name in rows[0] if name not in shared]
     if names:
-        ends = ends_of_paths([str(one.path) for one in files], _WIDTH // 2)
+        ends = ends_of_paths([str(file.path) for file in files], _WIDTH // 2)
         show_table(
             ("file", *names),
             [(end, *(row[name] for name in names)) for end, row in zip(ends, rows, strict=True)],
@@ -342,8 +348,8 @@ def _show(files: Sequence[GuessedFile], outcome: IngestOutcome) -> None:
     if any(value.endswith("*") for row in rows for value in row.values()):
         click.echo("* from its path")
     lacking = {LABELS[key]: number for key, number in missing(files).items()}
-    if not all(one.loads for one in files):
-        lacking["load"] = sum(not one.loads for one in files)
+    if not all(file.loads for file in files):
+        lacking["load"] = sum(not file.loads for file in files)
     if lacking:
         unsaid = (
             name if n == len(files) else f"{name} of {counted(n, 'file')}"
@@ -363,8 +369,8 @@ def _wrapped(text: str) -> None:
     click.echo(click.wrap_text(text, _WIDTH, subsequent_indent="     "))
 
 
-def _row(one: GuessedFile) -> dict[str, str]:
-    facts = one.facts
+def _row(file: GuessedFile) -> dict[str, str]:
+    facts = file.facts
     method, k, draft = facts["spec_method"], facts[_K], facts["draft_model"]
     arm = SEVERAL
     if method.value != SEVERAL:
@@ -372,8 +378,8 @@ def _row(one: GuessedFile) -> dict[str, str]:
         in_brackets = f" ({draft.value})" if draft.by in ("name", "you") else ""
         arm = arm_label(method.value, k.value) + in_brackets + mark
     shown = {"arm": arm, "dataset": _marked(facts["dataset"])}
-    shown["load"] = (", ".join(one.loads) or "unknown") + _MARKS[one.load_by]
-    shown["from"] = one.format
+    shown["load"] = (", ".join(file.loads) or "unknown") + _MARKS[file.load_by]
+    shown["from"] = file.format
     others = ("repeat", "model", "engine", "gpu", "gpu_count", "tensor_parallel_size")
     shown |= {LABELS[key]: _marked(facts[key]) for key in others}
     # What a report says of its server's arguments may be long.
@@ -390,38 +396,38 @@ def _marked(fact: GuessedFact) -> str:
 # --- What is asked on a terminal; an empty answer leaves a thing unknown.
 
 
-def _asked(files: tuple[GuessedFile, ...]) -> tuple[GuessedFile, ...]:
+def _completed(files: tuple[GuessedFile, ...]) -> tuple[GuessedFile, ...]:
     """Ask for what is missing, and return the files with the user's answers: which are the baseline,
     what the others speculate with and how many tokens, then what all may share.
     """
-    if any(_method(one) is None for one in files):
+    if any(_method(file) is None for file in files):
         part = click.prompt("A part of the paths of the baseline's files", default="", type=str)
         if part:
             files = tuple(
-                one.stated("spec_method", BASELINE, "you")
-                if _method(one) is None and part in str(one.path) else one
-                for one in files
+                file.stated("spec_method", BASELINE, "you")
+                if _method(file) is None and part in str(file.path) else file
+                for file in files
             )  # fmt: skip
     for unnamed, what in (
         (SOME_METHOD, "method of {} speculative files"),
         (None, "arm of {} files"),
     ):
-        meant = [_method(one) == unnamed for one in files]
+        meant = [_method(file) == unnamed for file in files]
         files = _answered(files, meant, "spec_method", what)
-    for method in dict.fromkeys(_method(one) for one in files):
+    for method in dict.fromkeys(_method(file) for file in files):
         if method not in (None, BASELINE, SEVERAL):
-            meant = [_method(one) == method and one.facts[_K].value is None for one in files]
+            meant = [_method(file) == method and file.facts[_K].value is None for file in files]
             files = _answered(files, meant, _K, f"{LABELS[_K]} of {{}} {method} files")
-    files = told_apart(files)
+    files = kept_apart(files)
     for key in ("dataset", "model", "gpu", "gpu_count", "tensor_parallel_size"):
         if key in missing(files):
-            meant = [one.facts[key].value is None for one in files]
+            meant = [file.facts[key].value is None for file in files]
             files = _answered(files, meant, key, f"{LABELS[key]} of {{}} files")
     return files
 
 
-def _method(one: GuessedFile) -> Any:
-    return one.facts["spec_method"].value
+def _method(file: GuessedFile) -> Any:
+    return file.facts["spec_method"].value
 
 
 def _answered(
@@ -440,6 +446,6 @@ def _answered(
     if value is None:
         return files
     return tuple(
-        one.stated(key, value, "you") if is_meant else one
-        for one, is_meant in zip(files, meant, strict=True)
+        file.stated(key, value, "you") if is_meant else file
+        for file, is_meant in zip(files, meant, strict=True)
     )

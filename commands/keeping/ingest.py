@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -19,7 +19,7 @@ from warehouse.storage.cache import warehouse_path
 if TYPE_CHECKING:
     from ingest.model import IngestOptions
     from ingest.pipeline import IngestOutcome
-    from warehouse.storage.tables import KnownSource
+    from warehouse.storage.tables import HeldSource
     from warehouse.store import Reader
 
 # What reads and writes is imported where it is used: those that read import it meanwhile, and a
@@ -151,7 +151,7 @@ def ingest(ctx: click.Context, /, paths: tuple[Path, ...], **given: Any) -> None
     ctx.exit(1 if outcome.rejected else 0)
 
 
-def _require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
+def _require_usage(paths: tuple[Path, ...], given: Mapping[str, Any]) -> None:
     watch, guess = given["watch"], given["guess"]
     files = [path for path in paths if watch and path.exists() and not path.is_dir()]
     once = [name for name in ("replace", "rebuild") if watch and given[name]]
@@ -179,7 +179,7 @@ def _require_usage(paths: tuple[Path, ...], given: dict[str, Any]) -> None:
         raise click.UsageError(sentence)
 
 
-def _show_health(given: dict[str, Any]) -> int:
+def _show_health(given: Mapping[str, Any]) -> int:
     from warehouse.beside import complaint, read_health
 
     try:
@@ -210,7 +210,7 @@ def _show_health(given: dict[str, Any]) -> int:
     return 0 if why is None else 1
 
 
-def _watch(paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, Any]) -> None:
+def _watch(paths: tuple[Path, ...], options: "IngestOptions", given: Mapping[str, Any]) -> None:
     from ingest.watch import Stop, WatchLog, watch
     from warehouse.storage.cache import name_of, warehouse_path
 
@@ -224,7 +224,7 @@ def _watch(paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, A
         log.say("stopped")
 
 
-def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "IngestOptions":
+def _options(paths: tuple[Path, ...], given: Mapping[str, Any]) -> "IngestOptions":
     from ingest.processes import start
 
     for path in paths:
@@ -253,8 +253,8 @@ def _options(paths: tuple[Path, ...], given: dict[str, Any]) -> "IngestOptions":
 
 
 def _run(
-    paths: tuple[Path, ...], options: "IngestOptions", given: dict[str, Any],
-    agreed: dict[str, dict[str, Any]],
+    paths: tuple[Path, ...], options: "IngestOptions", given: Mapping[str, Any],
+    agreed: Mapping[str, Mapping[str, Any]],
 ) -> "IngestOutcome":  # fmt: skip
     from ingest.discovery import find_units
     from ingest.model import Unit
@@ -262,11 +262,11 @@ def _run(
     from warehouse.store import open_writer
 
     root = warehouse_path(given["warehouse"])
-    sources: tuple[KnownSource, ...] = ()
+    sources: tuple[HeldSource, ...] = ()
     if not paths:
-        from warehouse.storage.tables import known_sources
+        from warehouse.storage.tables import held_sources
 
-        sources = known_sources(root)
+        sources = held_sources(root)
     passed_over: list[Path] = []
     units = list(find_units(paths or [source.path for source in sources], passed_over))
     read = [unit for unit in units if isinstance(unit, Unit)]

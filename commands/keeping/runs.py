@@ -1,6 +1,6 @@
 """``draftboard runs``: what the warehouse holds, how two of it differ, what people say of it and who said so."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -325,7 +325,7 @@ def include(run_ids: tuple[str, ...], warehouse: Path | None, **given: Any) -> N
 
 
 def _write(
-    action: "Action", words: Sequence[str], warehouse: Path | None, given: dict[str, Any]
+    action: "Action", words: Sequence[str], warehouse: Path | None, given: Mapping[str, Any]
 ) -> None:
     from analysis.nightly.nights import NOON
     from commands.keeping.ingest import derive_facts

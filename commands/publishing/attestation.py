@@ -30,11 +30,11 @@ _MAKE_ONE = "openssl genpkey -algorithm ed25519 -out FILE"
 
 @dataclass(frozen=True)
 class Attested:
-    """A statement whose signature holds. ``files``: name -> (sha256, bytes); ``said``: who measured
+    """A statement whose signature holds. ``files``: name -> (sha256, bytes); ``predicate``: who measured
     what with which software; ``key``: fingerprint of the key that signed."""
 
     files: Mapping[str, tuple[str, int]]
-    said: Mapping[str, Any]
+    predicate: Mapping[str, Any]
     key: str
 
 

@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,8 @@ def check(folder: Path, key: Path | None) -> tuple[list[str], list[str]]:
 
     Raises InvalidInput where the signature does not hold.
     """
-    said = attestation.attested(folder, key)
-    altered = attestation.altered(folder, said)
+    statement = attestation.attested(folder, key)
+    altered = attestation.altered(folder, statement)
     if altered:
         # What was altered is not worth an answer.
         return altered, []
@@ -41,14 +41,14 @@ def check(folder: Path, key: Path | None) -> tuple[list[str], list[str]]:
         if not as_written(reader, folder / RESULTS):
             wrong.append(f"{RESULTS} is not what {DATA} comes to.")
         wrong += contradictions(reader, (folder / CLAIMS).read_text(encoding="utf-8"))
-    by = f"{said.said.get('published_by')}, who signed with the key {said.key}"
+    by = f"{statement.predicate.get('published_by')}, who signed with the key {statement.key}"
     whose = "" if key else " (which lies in the set: whose it is, only its owner can tell you)"
     lacking = f"; {without:,} cells came without requests" if without else ""
     # Only sigstore's own tool checks its bundle.
     unchecked = f"Not checked here: {attestation.SIGSTORE}, see sigstore verify identity --help."
     return wrong, [
         f"Signature: by {by}{whose}.",
-        f"Hashes: {len(said.files):,} files are what was signed.",
+        f"Hashes: {len(statement.files):,} files are what was signed.",
         f"Numbers: {numbers:,} follow from the requests{lacking}.",
         f"Claims: {CLAIMS} and {RESULTS} follow from the numbers.",
         *([unchecked] if (folder / attestation.SIGSTORE).exists() else []),
@@ -209,7 +209,7 @@ def _columns_of_requests(rows: pa.Table) -> Columns:
     return {**numbers, "status": status, "in_window": inside}
 
 
-def _window(cell: dict[str, Any], columns: Columns) -> Window:
+def _window(cell: Mapping[str, Any], columns: Columns) -> Window:
     """Return the measured window as ingest had it: only GuideLLM states one."""
     if cell["load_generator"] != "guidellm" or None in (cell["started_at"], cell["duration"]):
         return Window(None, None)

@@ -158,7 +158,7 @@ def _launch(plan: Plan, launch_id: str) -> Launch:
 
 
 #: Of the study as a whole: a node that drew other prompts or ran another study shows here first.
-_SHARED = ("study.yaml", "prompts/*.jsonl", "rates/*.rates")
+_SHARED = ("study.yaml", "prompts/*.jsonl", "rates/[!.]*.rates")
 #: What says which prompts a cell was sent: each load of a dataset has prompts of its own.
 _LEVEL = ("dataset", "load_profile", "concurrency", "rate", "trace")
 _LOGS = "logs/*.log"

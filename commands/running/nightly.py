@@ -72,7 +72,7 @@ def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> N
     A night that was interrupted is finished by the next call; one that is done is left alone. What
     stands behind `--` goes to `draftboard run`, e.g. `-- --on slurm`.
     """
-    from nightly.nights import AnotherNight, markdown, one_night
+    from nightly.nights import AnotherNight, markdown, night_lock
 
     if study is None and not history:
         raise click.UsageError("Name a study file; or list the nights with --history.")
@@ -95,7 +95,7 @@ def nightly(study: Path | None, as_json: bool, history: bool, **given: Any) -> N
         )  # fmt: skip
         with (
             ended_by_signals("nightly: stopped; the next call goes on from here"),
-            one_night(settings.results, name),
+            night_lock(settings.results, name),
         ):
             summary = conduct(settings, name)
         click.echo(summary.model_dump_json() if as_json else markdown(summary).rstrip())

@@ -101,11 +101,11 @@ def read_original(drop: Path, study: Path | None = None) -> Original:
             f"{drop} keeps no study (it is older than that, or somebody else's): name the file that it was run "
             "from with --study."
         )
-    asked_for = read_study(path)
+    stated = read_study(path)
     if study is None:
         # The copy does not hold every value: this environment has those, or not.
-        known = {k: value for k, value in asked_for.environment.items() if value != REMOVED}
-        asked_for = asked_for.model_copy(update={"environment": known})
+        known = {k: value for k, value in stated.environment.items() if value != REMOVED}
+        stated = stated.model_copy(update={"environment": known})
         # Paths in the study count from the folder in which it stood.
         said = _environment(record).get("folder")
         folder = None if said is None else Path(str(said)).expanduser()
@@ -114,8 +114,8 @@ def read_original(drop: Path, study: Path | None = None) -> Original:
                 f"Paths in the study of {drop} count from {said or 'a folder that it does not name'}, "
                 f"which is not on this machine; put {STUDY} where they are right and name it with --study."
             )
-        asked_for = asked_for.placed(folder)
-    original = Original(drop, record, asked_for, path)
+        stated = stated.placed(folder)
+    original = Original(drop, record, stated, path)
     if not original.cell:
         raise RunnerError(
             f"The record in {drop} does not say which cell of a study it is; only drops that "
@@ -157,7 +157,7 @@ def plan_again(
             f"The study {original.study_file} has no cell {original.cell}; name the file that "
             f"{original.drop} was run from with --study."
         )
-    differ = differences(original.record, cells[0].asked, None)
+    differ = differences(original.record, cells[0].identity, None)
     if differ:
         raise RunnerError(
             f"The study {original.study_file} asks for {original.cell} otherwise than it was "

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from runners.executors import Executor, ExecutorJob, ExecutorOutcome, Update
 from runners.executors.local import Local, spread
 from runners.executors.settings import read_settings
 from runners.measuring import resume
-from runners.measuring.hosts import require_one_arm
+from runners.measuring.hosts import require_single_arm
 from runners.measuring.progress import Count, Progress, next_step, next_step_elsewhere, reasons
 from runners.measuring.record import write_study_copy
 from runners.measuring.resume import Now, StudyRun
@@ -95,7 +95,7 @@ executor_options = with_options(
 
 
 def executor_from(
-    given: dict[str, Any], unsaid: Callable[[], Executor | None] = lambda: None
+    given: Mapping[str, Any], unsaid: Callable[[], Executor | None] = lambda: None
 ) -> Executor | None:
     """Return the executor that the options ask for; None: this process runs one launch after the
     other.
@@ -129,7 +129,7 @@ def executor_from(
     return None
 
 
-def _flags(place: str, given: dict[str, Any]) -> dict[str, Any]:
+def _flags(place: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings among what was ``given`` for a place: the parameters named after it."""
     flags: dict[str, Any] = {}
     for name, value in given.items():
@@ -221,7 +221,7 @@ def run(
     if url is not None:
         if executor is not None:
             raise click.UsageError("--target-url is driven from this machine; leave out --on.")
-        require_one_arm(cells)
+        require_single_arm(cells)
     more = [word for term in only for word in ("--only", term)]
     more += [word for key in given["keys"] for word in ("--cell", key)]
     more += ["--yes"] if given["yes"] else []

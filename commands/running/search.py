@@ -1,7 +1,7 @@
 """``draftboard search``: the decision by the fewest minutes."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,14 +155,14 @@ def search(plan: Path | None, results: Path | None, recorded: Path | None, **giv
                 )
 
 
-def _only(given: dict[str, Any], names: Sequence[str], why: str) -> None:
+def _only(given: Mapping[str, Any], names: Sequence[str], why: str) -> None:
     """Refuse options that would be without effect. Raises UsageError."""
     useless = [f"--{name.replace('_', '-')}" for name in names if given[name]]
     if useless:
         raise click.UsageError(f"{', '.join(useless)}: {why}.")
 
 
-def _replay(warehouse: Path, given: dict[str, Any]) -> None:
+def _replay(warehouse: Path, given: Mapping[str, Any]) -> None:
     from answers.search.live import replay
     from answers.search.values import searches_json
 
@@ -186,7 +186,7 @@ def _telling(warehouse: Path | None) -> "search_board.Telling":
     return search_board.Telling(root, named=root == named_warehouse(warehouse))
 
 
-def _terms(given: dict[str, Any], usd_per_min: float | None = None) -> "SearchTerms":
+def _terms(given: Mapping[str, Any], usd_per_min: float | None = None) -> "SearchTerms":
     from analysis.service.slo import parse
     from answers.decide.values import mix_from
     from answers.search.values import SearchTerms

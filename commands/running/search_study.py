@@ -14,7 +14,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -46,7 +46,7 @@ from runners.planning.estimate import PlanEstimate
 from runners.planning.plan import Launch, Plan
 from warehouse.contract import TABLE, failed_of
 from warehouse.errors import InvalidInput, RunnerError
-from warehouse.storage.tables import known_sources
+from warehouse.storage.tables import held_sources
 from warehouse.store import Reader
 
 
@@ -214,7 +214,8 @@ def _file_of_proof(study: Path, arms: list[str]) -> tuple[Path, str, int]:
     for number in itertools.count(1):
         ending = "proof" if number == 1 else f"proof-{number}"
         path = study.with_name(f"{study.stem}-{ending}.yaml")
-        if not path.exists():
+        # Of nothing was one that was killed before it could write.
+        if not path.exists() or not path.stat().st_size:
             break
         stated = yaml.safe_load(path.read_text(encoding="utf-8"))
         if [arm["name"] for arm in stated["arms"]] == arms:
@@ -235,7 +236,7 @@ def _arm_of(winner: Winner, arms: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _without(stated: dict[str, Any], name: str) -> dict[str, Any]:
+def _without(stated: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in stated.items() if key != name}
 
 
@@ -535,7 +536,7 @@ def _ingest(drops: Path, warehouse: Path) -> None:
     warehouse begins anew: what the drop said before would count, too."""
     outcome = take_in([drops], warehouse, keep_text=True)
     if not outcome.rejected:
-        paths = [source.path for source in known_sources(warehouse)]
+        paths = [source.path for source in held_sources(warehouse)]
         if len(set(paths)) < len(paths) or not all(path.exists() for path in paths):
             outcome = take_in([drops], warehouse, keep_text=True, rebuild=True)
     for rejection in outcome.rejected:

@@ -8,6 +8,7 @@ included.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -133,7 +134,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
     return Parsed(NAME, scrub(config), iter([cell_of(level, context)]))
 
 
-def _of_summary(report: dict[str, Any], found: LevelReport | None) -> LevelReport:
+def _of_summary(report: Mapping[str, Any], found: LevelReport | None) -> LevelReport:
     completed = count(section(report, "request_count"), "avg")
     # It is left out where none failed.
     errored: int | None = 0
@@ -197,7 +198,7 @@ def _moment(text: Any) -> datetime | None:
 _ARRIVALS = {"constant": "constant", "poisson": "poisson", "gamma": "gamma"}
 
 
-def facts_of(report: dict[str, Any]) -> dict[str, Any]:
+def facts_of(report: Mapping[str, Any]) -> dict[str, Any]:
     config = object_of(report.get("input_config"))
     endpoint = object_of(config.get("endpoint"))
     models = config.get("models") or config.get("model") or endpoint.get("model_names")
@@ -225,7 +226,7 @@ def facts_of(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _dataset(config: dict[str, Any]) -> str | None:
+def _dataset(config: Mapping[str, Any]) -> str | None:
     listed = config.get("datasets")
     if isinstance(listed, dict):
         listed = list(listed.values())
@@ -245,7 +246,7 @@ def _dataset(config: dict[str, Any]) -> str | None:
     return f"synthetic {lengths[0]:g}/{lengths[1]:g}" if all(lengths) else None
 
 
-def _load(config: dict[str, Any]) -> dict[str, Any]:
+def _load(config: Mapping[str, Any]) -> dict[str, Any]:
     counted = [
         one
         for one in objects_of(config.get("phases"))

@@ -5,7 +5,7 @@ percentiles but those asked for, and in older releases load, failures and accept
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -143,7 +143,7 @@ def _value(name: str, text: str) -> Any:
         ) from None
 
 
-def _bench(fields: dict[str, Any]) -> BenchFields:
+def _bench(fields: Mapping[str, Any]) -> BenchFields:
     """Return what is printed as a result of vLLM's bench; None for what is not. Where a limit is
     printed and no rate there was none.
     """
@@ -156,7 +156,7 @@ def _bench(fields: dict[str, Any]) -> BenchFields:
     return BenchFields(**known)
 
 
-def _level(fields: dict[str, Any]) -> LevelReport:
+def _level(fields: Mapping[str, Any]) -> LevelReport:
     bench = _bench(fields)
     is_sglang = bench.backend is not None
     facts = facts_of({"backend": bench.backend}) if is_sglang else {}
@@ -172,11 +172,11 @@ def _level(fields: dict[str, Any]) -> LevelReport:
         errored=bench.failed,
         duration=bench.duration,
         acceptance=drafts,
-        flags=(*left_out(fields.get("others", {}), _DERIVED), *sglang_bench.as_asked_for(fields)),
+        flags=(*left_out(fields.get("others", {}), _DERIVED), *sglang_bench.overcounted(fields)),
     )
 
 
-def _reported(fields: dict[str, Any], bench: BenchFields) -> Iterator[Measurement]:
+def _reported(fields: Mapping[str, Any], bench: BenchFields) -> Iterator[Measurement]:
     for metric, value in (
         *means(bench, bench.failed).items(),
         *((name, fields.get(name)) for name in ("achieved_concurrency", "mean_acceptance_length")),

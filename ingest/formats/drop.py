@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from pydantic import ValidationError
 
 from ingest.counters import (
+    INCOMPLETE,
     MachineSeries,
     MetricSeries,
     Snapshot,
@@ -89,17 +90,16 @@ class Drop:
     @cached_property
     def log(self) -> str:
         """What the server printed until the cell ended; empty where that was not kept."""
-        for suffix in _PACKED:
-            path = self.folder / (_LOG + suffix)
-            with suppress(OSError, InvalidInput):
-                return bytes(head_of_file(path, _LOG_LIMIT)).decode(errors="replace")
+        path = _file(self.folder, _LOG)
+        with suppress(OSError, InvalidInput):
+            return "" if path is None else str(head_of_file(path, _LOG_LIMIT), errors="replace")
         return ""
 
     def source_id(self, report_hash: str | None) -> str:
         """Return sha256 over the drop's file names and content hashes."""
         names = [RECORD, _BEFORE, _AFTER, _SAMPLES, _MACHINE]
-        found = ((name, _beside(self.folder, name)) for name in names)
-        hashed = {name: hashlib.sha256(data).hexdigest() for name, data in found if data}
+        contents = ((name, _beside(self.folder, name)) for name in names)
+        hashed = {name: hashlib.sha256(data).hexdigest() for name, data in contents if data}
         if report_hash is not None:
             hashed["report"] = report_hash
         lines = "".join(f"{name}:{digest}\n" for name, digest in sorted(hashed.items()))
@@ -107,8 +107,8 @@ class Drop:
 
 
 def is_drop(folder: Path) -> bool:
-    """Return whether a folder is one result drop: a record that is no file, or leads nowhere, is
-    refused as one, so that its report is not taken without it."""
+    """Return whether a folder is one result drop. It is one too where its record is no file or leads
+    nowhere, and is then refused: else its report would be taken in without it."""
     return os.path.lexists(folder / RECORD)
 
 
@@ -177,12 +177,12 @@ def failed_cell(drop: Drop, source_id: str, facts: dict[str, Any]) -> Cell:
 def how_it_went(record: Record) -> dict[str, Any]:
     """Return the record's attempt, failure cause, last log lines and times: what happened in the
     run, apart from the facts of its cells."""
-    said = record.model_dump(
+    stated = record.model_dump(
         include={"attempt", "failure_cause", "log_excerpt", "timeline"}, exclude_defaults=True
     )
     if record.log_excerpt:
-        said["log_excerpt"] = [line[:_LOG_WIDTH] for line in record.log_excerpt[-_LOG_LINES:]]
-    return said
+        stated["log_excerpt"] = [line[:_LOG_WIDTH] for line in record.log_excerpt[-_LOG_LINES:]]
+    return stated
 
 
 def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
@@ -198,11 +198,11 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     if start is not None and cell.duration:
         window = start.timestamp(), start.timestamp() + cell.duration
     whole = _of_all_requests(cell, window)
-    found, flags = over_window(drop.series, whole)
-    if found is None and alone:
-        found, more = before_after(drop.before, drop.after)
-        flags = (*(f for f in flags if f.name != "counters_incomplete" or found is None), *more)
-    elif found is None and drop.before is not None and not drop.series:
+    counted, flags = over_window(drop.series, whole)
+    if counted is None and alone:
+        counted, more = before_after(drop.before, drop.after)
+        flags = (*(f for f in flags if f != INCOMPLETE or counted is None), *more)
+    elif counted is None and drop.before is not None and not drop.series:
         flags = (
             *flags,
             Flag(
@@ -228,7 +228,7 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
     cached = cache_measurements(drop.before, drop.after if alone else None)
     return replace(
         cell,
-        acceptance=cell.acceptance if found is None else (found, *cell.acceptance),
+        acceptance=cell.acceptance if counted is None else (counted, *cell.acceptance),
         flags=(*cell.flags, *flags, *compiled(drop.log, whole, drop.record.ended_at)),
         samples=samples,
         measurements=(*cell.measurements, *means(samples), *cached),
@@ -249,8 +249,8 @@ def _of_all_requests(cell: Cell, window: Window | None) -> Window | None:
 
 
 def _failure(record: Record) -> Flag:
-    said = " ".join((record.failure or "its record gives no diagnosis").split())[:500]
-    return Flag("failed", "error", f"This run failed: {said.rstrip('.')}.")
+    diagnosis = " ".join((record.failure or "its record gives no diagnosis").split())[:500]
+    return Flag("failed", "error", f"This run failed: {diagnosis.rstrip('.')}.")
 
 
 def _record(path: Path) -> Record:
@@ -285,21 +285,23 @@ def _report(folder: Path, record: Record) -> Path | None:
         raise InvalidInput(
             f"{RECORD} names the report {record.report!r}, which is not a file name in its folder."
         )
-    for suffix in _PACKED:
-        path = folder / (record.report + suffix)
-        if path.is_file():
-            return path
-    if record.status == "failed":
-        return None
-    raise InvalidInput(
-        f"{RECORD} names the report {record.report!r}, which is missing; put it beside the record, "
-        'or set "status": "failed".'
-    )
+    report = _file(folder, record.report)
+    if report is None and record.status != "failed":
+        raise InvalidInput(
+            f"{RECORD} names the report {record.report!r}, which is missing; put it beside the record, "
+            'or set "status": "failed".'
+        )
+    return report
 
 
 def _beside(folder: Path, name: str) -> bytes | None:
-    for suffix in _PACKED:
-        path = folder / (name + suffix)
-        if path.is_file():
-            return bytes(open_content(path).data) if suffix else path.read_bytes()
-    return None
+    path = _file(folder, name)
+    if path is None:
+        return None
+    return path.read_bytes() if path.name == name else bytes(open_content(path).data)
+
+
+def _file(folder: Path, name: str) -> Path | None:
+    """Return the file of that name, as it is or compressed; None where there is none."""
+    paths = (folder / (name + suffix) for suffix in _PACKED)
+    return next((path for path in paths if path.is_file()), None)

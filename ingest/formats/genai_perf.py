@@ -5,6 +5,7 @@ of each request, throughput is over the run, percentiles are interpolated; token
 own tokenizer. Failed requests are not counted.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from ingest.level import LevelReport, cell_of, reported_sections
@@ -55,7 +56,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
     return Parsed(NAME, scrub({"input_config": config}), iter([cell_of(level, context)]))
 
 
-def _facts(config: dict[str, Any]) -> dict[str, Any]:
+def _facts(config: Mapping[str, Any]) -> dict[str, Any]:
     endpoint, models = object_of(config.get("endpoint")), config.get("model_names")
     first = models[0] if isinstance(models, list) and models else models
     formats = {"chat": "chat_completions", "completions": "text_completions"}
@@ -76,7 +77,7 @@ def _facts(config: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _dataset(given: dict[str, Any]) -> str | None:
+def _dataset(given: Mapping[str, Any]) -> str | None:
     if file := text_of(given.get("file")):
         return file.rpartition("/")[2]
     lengths = [

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -188,10 +188,10 @@ def _level(
     if complete:
         trimmed = benchmark.warmup_duration or 0.0, benchmark.cooldown_duration or 0.0
         window, cut = active(columns, window, trimmed)
-    hashes, asked, texts, first, lengths = _prompts(records, turns, context.keep_text)
+    hashes, questions, texts, first, lengths = _prompts(records, turns, context.keep_text)
     facts = _facts(report, benchmark, generation, first, lengths)
     if complete and not made.errored and not made.incomplete:
-        facts["prompt_set_hash"] = prompt_set_hash(asked)
+        facts["prompt_set_hash"] = prompt_set_hash(questions)
     labels = _at(report.config, "metadata", "labels") or {}
     state = benchmark.scheduler_state
     drafted = [
@@ -393,12 +393,12 @@ def _columns(records: list[GuidellmRequest], status: list[str], is_old: bool) ->
     return columns
 
 
-def _asked(body: Body | None) -> str | None:
+def _question_hash(body: Body | None) -> str | None:
     """Return the hash of what a later turn of a session asks, without the server's own answers before it, which
     differ between arms. None where they cannot be told apart."""
     messages = body.messages if body and isinstance(body.messages, list) else []
-    said = [one for one in messages if _at(one, "role") != "assistant"]
-    text = flatten(said) if len(said) < len(messages) else None
+    own = [message for message in messages if _at(message, "role") != "assistant"]
+    text = flatten(own) if len(own) < len(messages) else None
     return None if text is None else hash_text(text)
 
 
@@ -408,21 +408,21 @@ def _prompts(
     # Hashes of prompts and of what they ask, the texts where they are kept, the first body, and the lengths
     # that were asked for.
     hashes: list[str | None] = []
-    asked: list[str | None] = []
+    questions: list[str | None] = []
     texts: list[str | None] = []
     first, lengths = Body(), set()
     for record, turn in zip(records, turns, strict=True):
         body = _body(record)
         text = None if body is None else prompt_text(body)
         hashes.append(None if text is None else hash_text(text))
-        asked.append(hashes[-1] if turn in (None, 1) else _asked(body))
+        questions.append(hashes[-1] if turn in (None, 1) else _question_hash(body))
         texts.append(text if keep_text else None)
         if body is not None:
             first = body if first == Body() else first
             length = body.max_completion_tokens if body.max_tokens is None else body.max_tokens
             if isinstance(length, int):
                 lengths.add(length)
-    return hashes, asked, texts, first, lengths
+    return hashes, questions, texts, first, lengths
 
 
 def _body(record: GuidellmRequest) -> Body | None:
@@ -482,7 +482,7 @@ def _facts(
     return facts
 
 
-def _trace(report: GuidellmReport, strategy: dict[str, Any]) -> str | None:
+def _trace(report: GuidellmReport, strategy: Mapping[str, Any]) -> str | None:
     data = _at(report.config, "spec", "data")
     first = data[0] if isinstance(data, list) and data else None
     path = _at(first, "path") or _at(first, "source")
@@ -492,7 +492,7 @@ def _trace(report: GuidellmReport, strategy: dict[str, Any]) -> str | None:
     return Path(path).name + ("" if scale == 1 else f" (time x {scale:g})")
 
 
-def _format(backend: dict[str, Any], benchmark: Benchmark, first: Body) -> str | None:
+def _format(backend: Mapping[str, Any], benchmark: Benchmark, first: Body) -> str | None:
     if first.messages is not None:
         return "chat_completions"
     record = next(iter(benchmark.requests.successful or ()), None)

@@ -8,7 +8,7 @@ percentiles are interpolated.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
     return Parsed(NAME, config, (cell_of(one, context) for one in (level,)))
 
 
-def _of_report(content: FileContent, settings: dict[str, Any], stage: int | None) -> LevelReport:
+def _of_report(content: FileContent, settings: Mapping[str, Any], stage: int | None) -> LevelReport:
     report, flags = json_object(content.data, f"{content.path.name} of inference-perf")
     successes, failures = section(report, "successes"), section(report, "failures")
     if "latency" not in successes:
@@ -175,7 +175,7 @@ def _requests_of_stage(content: FileContent, stage: int | None) -> LevelReport |
 
 
 def _reported(
-    successes: dict[str, Any], completed: int, errored: int | None
+    successes: Mapping[str, Any], completed: int, errored: int | None
 ) -> Iterator[Measurement]:
     latencies, rates = section(successes, "latency"), section(successes, "throughput")
     for metric, (name, factor) in _LATENCIES.items():
@@ -192,7 +192,7 @@ def _reported(
 
 
 def facts_of(
-    settings: dict[str, Any], load_summary: dict[str, Any], stage: int | None
+    settings: Mapping[str, Any], load_summary: Mapping[str, Any], stage: int | None
 ) -> dict[str, Any]:
     """Return the facts; ``load_summary`` is the report's own load. None for what neither says."""
     server, data = object_of(settings.get("server")), object_of(settings.get("data"))
@@ -219,7 +219,9 @@ def facts_of(
     }
 
 
-def _load(load: dict[str, Any], load_summary: dict[str, Any], stage: int | None) -> dict[str, Any]:
+def _load(
+    load: Mapping[str, Any], load_summary: Mapping[str, Any], stage: int | None
+) -> dict[str, Any]:
     stages = load.get("stages")
     listed = objects_of(stages) if isinstance(stages, list) else []
     place = 0 if stage is None and len(listed) == 1 else stage

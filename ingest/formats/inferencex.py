@@ -121,8 +121,8 @@ def sniff(data: memoryview) -> bool:
 
 def parse(content: FileContent, context: Context) -> Parsed:
     """Read the rows; each is a cell. Raises InvalidInput."""
-    said = _said(json_bytes(content.data))
-    rows = said if isinstance(said, list) else [said]
+    decoded = _decoded(json_bytes(content.data))
+    rows = decoded if isinstance(decoded, list) else [decoded]
     # The cell of each row by the hash of what the row says, in whatever order.
     apart = {}
     for index, row in enumerate(rows):
@@ -134,7 +134,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
     return Parsed(NAME, {"rows": len(rows)}, cells, apart=tuple(apart.items()))
 
 
-def _said(data: memoryview) -> Any:
+def _decoded(data: memoryview) -> Any:
     try:
         return msgspec.json.decode(data)
     except UNREADABLE:
@@ -192,7 +192,7 @@ def _level(row: Any) -> LevelReport:
     )
 
 
-def _facts(row: dict[str, Any], gpus: int | None) -> dict[str, Any]:
+def _facts(row: Mapping[str, Any], gpus: int | None) -> dict[str, Any]:
     lengths = count(row, "isl"), count(row, "osl")
     method = (text_of(row.get("spec_decoding")) or text_of(row.get("spec_method")) or "").lower()
     # InferenceX calls TensorRT-LLM ``trt``, and puts ``dynamo-`` before a server's name.
@@ -214,11 +214,11 @@ def _facts(row: dict[str, Any], gpus: int | None) -> dict[str, Any]:
     }
 
 
-def _is_split(row: dict[str, Any]) -> bool:
+def _is_split(row: Mapping[str, Any]) -> bool:
     return row.get("disagg") in (True, "true") or row.get("is_multinode") is True
 
 
-def _gpus(row: dict[str, Any]) -> int | None:
+def _gpus(row: Mapping[str, Any]) -> int | None:
     if _is_split(row):
         prefill, decode = count(row, "num_prefill_gpu"), count(row, "num_decode_gpu")
         return None if prefill is None or decode is None else prefill + decode or None

@@ -10,7 +10,7 @@ llm-d-benchmark writes a report of each version beside the file that it is made 
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ from warehouse.secrets import scrub
 # --- What an llm-d benchmark report says of the servers and the load: its scenario.
 
 
-def facts_of(report: dict[str, Any]) -> dict[str, Any]:
+def facts_of(report: Mapping[str, Any]) -> dict[str, Any]:
     scenario = object_of(report.get("scenario"))
     load = object_of(scenario.get("load"))
     if isinstance(scenario.get("stack"), list):
@@ -76,7 +76,7 @@ def facts_of(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _servers(scenario: dict[str, Any]) -> dict[str, Any]:
+def _servers(scenario: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(scenario.get("stack"), list):
         # Version 0.2: components of which some are engines, each with replicas.
         components = [
@@ -122,7 +122,7 @@ def _servers(scenario: dict[str, Any]) -> dict[str, Any]:
     return _arguments(arguments) | {k: value for k, value in facts.items() if value is not None}
 
 
-def _arguments(arguments: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def _arguments(arguments: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return what the arguments of the engines state, by the engines' names; where they differ, all
     stand beside one another. The first that states a speculation tells the arm; of one that
     cannot be read no arm is told.
@@ -283,7 +283,10 @@ def parse(content: FileContent, context: Context) -> Parsed:
 
 
 def _reported(
-    measured: dict[str, Any], requests: dict[str, Any], tool: str, counts: tuple[int, int | None]
+    measured: Mapping[str, Any],
+    requests: Mapping[str, Any],
+    tool: str,
+    counts: tuple[int, int | None],
 ) -> Iterator[Measurement]:
     rates = section(measured, "throughput")
     yield from reported_sections(
@@ -299,7 +302,7 @@ def _reported(
 
 
 def _counted(
-    report: dict[str, Any], measured: dict[str, Any], requests: dict[str, Any], tool: str
+    report: Mapping[str, Any], measured: Mapping[str, Any], requests: Mapping[str, Any], tool: str
 ) -> tuple[int, int | None]:
     total, failed = count(requests, "total") or 0, count(requests, "failures")
     if failed is None:
@@ -325,7 +328,7 @@ def _counted(
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d*)?)S)?)?")
 
 
-def _duration(time: dict[str, Any]) -> float | None:
+def _duration(time: Mapping[str, Any]) -> float | None:
     value = time.get("duration")
     found = _ISO.fullmatch(value) if isinstance(value, str) else None
     if found is None:

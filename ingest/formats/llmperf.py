@@ -8,7 +8,7 @@ without the moment it began.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +101,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
     return Parsed(NAME, scrub(config), iter([cell_of(level, context)]))
 
 
-def _reported(report: dict[str, Any]) -> Iterator[Measurement]:
+def _reported(report: Mapping[str, Any]) -> Iterator[Measurement]:
     for metric, (name, factor) in _METRICS.items():
         own = {
             key.removeprefix(f"results_{name}_").removeprefix("quantiles_"): _number(report, key)
@@ -114,7 +114,7 @@ def _reported(report: dict[str, Any]) -> Iterator[Measurement]:
             yield from reported(metric, rate / divisor)
 
 
-def _number(report: dict[str, Any], name: str) -> float | None:
+def _number(report: Mapping[str, Any], name: str) -> float | None:
     """Return a number; LLMPerf writes numpy's integers as texts."""
     value = report.get(name)
     with contextlib.suppress(ValueError):

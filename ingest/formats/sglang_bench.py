@@ -9,7 +9,7 @@ reports no usage is taken to have generated what was asked for; the texts, count
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -77,7 +77,7 @@ _SERVER_ARGUMENTS = (
 _NOT_GIVEN = (None, False, "", "auto", "none", "null", 0, 1)
 
 
-def facts_of(fields: dict[str, Any]) -> dict[str, Any]:
+def facts_of(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facts that a line states or implies, in the contract's words; None for what it
     does not."""
     backend = str(fields.get("backend") or "")
@@ -91,7 +91,7 @@ def facts_of(fields: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _dataset(fields: dict[str, Any]) -> str | None:
+def _dataset(fields: Mapping[str, Any]) -> str | None:
     name = fields.get("dataset_name")
     if not isinstance(name, str) or not name.startswith(("random", "image")):
         return name if isinstance(name, str) else None
@@ -102,7 +102,7 @@ def _dataset(fields: dict[str, Any]) -> str | None:
     )
 
 
-def _load(fields: dict[str, Any]) -> dict[str, Any]:
+def _load(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the load: requests at a rate come as a Poisson process, a trace brings its own times."""
     limit, rate = positive(fields, "max_concurrency"), fields.get("request_rate")
     if rate == "trace":
@@ -156,7 +156,7 @@ def _server(info: Any, accepted: Any) -> dict[str, Any]:
     }
 
 
-def _speculation(info: dict[str, Any], accepted: Any) -> dict[str, Any]:
+def _speculation(info: Mapping[str, Any], accepted: Any) -> dict[str, Any]:
     """Return the arm: a chain of drafts is as long as its steps; a tree is told by its whole size."""
     if "speculative_algorithm" not in info:
         return {}
@@ -267,12 +267,12 @@ def _level(run: tuple[_Decoded, tuple[Flag, ...]]) -> LevelReport:
         completed=completed,
         errored=failed or 0,
         duration=length,
-        flags=(*flags, *left_out(fields, _KNOWN), *as_asked_for(fields)),
+        flags=(*flags, *left_out(fields, _KNOWN), *overcounted(fields)),
         requests=requests,
     )
 
 
-def as_asked_for(fields: dict[str, Any]) -> Iterator[Flag]:
+def overcounted(fields: Mapping[str, Any]) -> Iterator[Flag]:
     """Yield a flag where more output tokens are counted than the texts hold."""
     counted, held = fields.get("total_output_tokens"), fields.get("total_output_tokens_retokenized")
     if fields.get("backend") in _OWN_INTERFACE or not is_number(counted) or not is_number(held):
@@ -288,13 +288,13 @@ def as_asked_for(fields: dict[str, Any]) -> Iterator[Flag]:
         )
 
 
-def spreads(fields: dict[str, Any], accepted: str) -> bool:
+def spreads(fields: Mapping[str, Any], accepted: str) -> bool:
     """Return whether the ITL of a run is a gap spread over the tokens of its chunk: that of SGLang's own
     interface, and with speculation."""
     return fields.get("backend") in _OWN_INTERFACE or bool(fields.get(accepted))
 
 
-def _reported(fields: dict[str, Any], done: int, failed: int | None) -> Iterator[Measurement]:
+def _reported(fields: Mapping[str, Any], done: int, failed: int | None) -> Iterator[Measurement]:
     for metric, name in _RATES.items():
         yield from reported(metric, fields.get(name))
     yield from reported_flat(fields, _LATENCIES)

@@ -6,7 +6,7 @@ each has less to say than ``vllm bench serve``, and nothing of a first token.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
@@ -41,7 +41,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
     return Parsed(NAME, scrub(config), iter([cell_of(level, context)]))
 
 
-def _throughput(result: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
+def _throughput(result: Mapping[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
     requests, elapsed = count(result, "num_requests"), number(result, "elapsed_time")
     if requests is None or elapsed is None or elapsed <= 0:
         raise InvalidInput(
@@ -70,7 +70,7 @@ def _throughput(result: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
     )
 
 
-def _latency(result: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
+def _latency(result: Mapping[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
     batches, mean = result.get("latencies"), number(result, "avg_latency")
     if not isinstance(batches, list) or not batches or not all(map(is_number, batches)):
         raise InvalidInput(
@@ -101,7 +101,7 @@ def _latency(result: dict[str, Any], flags: tuple[Flag, ...]) -> LevelReport:
 
 
 def _contradictions(
-    mean: float | None, percentiles: dict[str, Any], batches: list[float]
+    mean: float | None, percentiles: Mapping[str, Any], batches: list[float]
 ) -> Iterator[Flag]:
     """Yield a flag where the file states another mean, or the first other percentile, than its
     batches have; vLLM interpolates them.

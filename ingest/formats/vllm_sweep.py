@@ -5,6 +5,7 @@ The sweep writes ``SERVE-…-BENCH-…/run=N.json``: a ``vllm bench serve`` resu
 ``warmup.json`` is not a measurement; both are left out when a folder is searched.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import msgspec
 from ingest.formats import vllm_bench
 from ingest.level import cell_of
 from ingest.model import Context, FileContent, Parsed
-from ingest.settings import facts_of
+from ingest.settings import config_of, facts_of, is_of_speculation
 from ingest.stated import UNREADABLE, head_of
-from warehouse.errors import InvalidInput
+from warehouse.errors import InvalidInput, UnknownKey
 
 NAME, KIND = "vllm-sweep", "a run of a vllm bench sweep"
 
@@ -77,33 +78,34 @@ def check_not_failure(content: FileContent) -> None:
         failure = msgspec.json.decode(content.data, type=dict[str, Any])
     except UNREADABLE:
         return
-    said = " ".join(f"{failure.get('error_type', 'error')}: {failure.get('error', '')}".split())
-    raise InvalidInput(f"The sweep recorded that this run failed ({said[:300]}); run it again.")
+    why = " ".join(f"{failure.get('error_type', 'error')}: {failure.get('error', '')}".split())
+    raise InvalidInput(f"The sweep recorded that this run failed ({why[:300]}); run it again.")
 
 
-def _facts(config: dict[str, Any]) -> dict[str, Any]:
+def _facts(config: Mapping[str, Any]) -> dict[str, Any]:
     given = {
         key if key.startswith("_") else key.lstrip("-").replace("-", "_"): value
         for key, value in config.items()
     }
-    left_out = (*_FACTS, *_OF_THE_BENCH, "speculative_config")
-    arguments = {
-        key: value
-        for key, value in given.items()
-        if key not in left_out and not key.startswith(_BENCH_PREFIXES)
-    }
-    facts: dict[str, Any] = {fact: given.get(key) for key, fact in _FACTS.items()} | {
+    arguments, speculation = dict[str, Any](), dict[str, Any]()
+    for key, value in given.items():
+        option = key.replace("_", "-")
+        if key not in (*_FACTS, *_OF_THE_BENCH) and not key.startswith(_BENCH_PREFIXES):
+            if is_of_speculation(option):
+                speculation[option] = value
+            else:
+                arguments[key] = value
+    facts = {fact: given.get(key) for key, fact in _FACTS.items()} | {
         "repeat": given.get("run_number"),
         "arm": given.get("_benchmark_name"),
         "dataset": _dataset(given),
         "server_args": arguments or None,
+        **(_speculation(speculation) if speculation else {}),
     }
-    if "speculative_config" in given:
-        facts |= _speculation(given["speculative_config"])
     return {key: value for key, value in facts.items() if value is not None}
 
 
-def _dataset(given: dict[str, Any]) -> str | None:
+def _dataset(given: Mapping[str, Any]) -> str | None:
     """Name the prompts by what the sweep varied of them: lengths that differ are never repeats."""
     name = given.get("dataset_name")
     lengths = given.get("random_input_len"), given.get("random_output_len")
@@ -118,15 +120,15 @@ def _dataset(given: dict[str, Any]) -> str | None:
     return " ".join([*([str(name)] if name else []), *([file] if file else []), *varied]) or None
 
 
-def _speculation(config: Any) -> dict[str, Any]:
-    """Return the arm from ``speculative_config``, an object or JSON text; empty or null is a
-    baseline.
+def _speculation(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arm from ``speculative-config``, an object or JSON text, or from its members, such as
+    ``speculative-config.num-speculative-tokens``; empty or null is a baseline.
     """
-    if isinstance(config, str) and config.strip():
-        try:
-            config = msgspec.json.decode(config)
-        except msgspec.DecodeError:
-            return {}
-    if not config:
-        return {"spec_method": "none"}
-    return facts_of(config) if isinstance(config, dict) else {}
+    texts = {
+        option: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        for option, value in options.items()
+    }
+    try:
+        return facts_of(config_of(texts)) or {"spec_method": "none"}
+    except UnknownKey:
+        return {}

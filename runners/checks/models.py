@@ -161,7 +161,7 @@ def _fits(
     study: Study,
     launch: Launch,
     needed: models.MemoryEstimate,
-    arguments: dict[str, Any],
+    arguments: Mapping[str, Any],
 ) -> CheckFinding:
     name = name_of(launch)
     if needed.weights is None or needed.cache_bytes(1) is None:

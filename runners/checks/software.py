@@ -1,7 +1,7 @@
 """Engine and GuideLLM: what is installed, whether it knows what the study asks of it, what is sent."""
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from runners.checks.finding import (
@@ -242,7 +242,7 @@ def drafting(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
 
 
 def _dropped(
-    situation: Situation, plan: Plan, launch: Launch, config: dict[str, Any]
+    situation: Situation, plan: Plan, launch: Launch, config: Mapping[str, Any]
 ) -> Iterator[tuple[Status, str, str]]:
     method, arguments = method_of(launch), plan.study.engine_arguments(launch.variant)
     for setting, known in situation.engine.choices.items():
@@ -281,7 +281,7 @@ def _dropped(
 
 
 def _table(
-    study: Study, arguments: dict[str, Any], on_gpu: bool
+    study: Study, arguments: Mapping[str, Any], on_gpu: bool
 ) -> Iterator[tuple[Status, str, str]]:
     ranks = arguments.get("data-parallel-size", 1)
     if isinstance(ranks, int) and ranks > 1:

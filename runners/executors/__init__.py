@@ -9,7 +9,6 @@ nothing else is carried back. Slurm and Kubernetes go on without us: what they w
 """
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -19,8 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, TypeVar
 
+import msgspec
 from filelock import FileLock
 
 from runners.measuring.resume import Now, look
@@ -28,8 +28,10 @@ from runners.planning.plan import Launch, Plan, PlannedCell
 from runners.serving.engines import Software
 from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
+from warehouse.storage.files import write_whole
 
 State = Literal["waiting", "running", "done", "failed", "handed over"]
+Written = TypeVar("Written")
 
 #: ``-P``: a folder of the user's called like one of our packages must not hide it.
 PROGRAM = (sys.executable, "-P", "-m", "draftboard")
@@ -106,8 +108,14 @@ _LAST_LINES = 200
 CALL_S = 120.0
 
 
-class Silent(Exception):
-    """A scheduler gave no answer; its jobs go on, and the next question may be answered."""
+class Silent(RunnerError):
+    """A scheduler gave no answer, ``what`` says which: its jobs go on, and the next may come."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}; its jobs go on: ask it yourself, then run the same command again."
+        )
+        self.what = what
 
 
 def call(argv: Sequence[str], install: str, given: str = "") -> "subprocess.CompletedProcess[str]":
@@ -169,6 +177,7 @@ def run_launches(
     try:
         while wait and jobs:
             for update in _updates(scheduler, jobs):
+                # Popped: the outcome names launches in the order in which they ended.
                 if last.pop(update.launch_id, None) != update:
                     job.report(update)
                 last[update.launch_id] = update
@@ -199,10 +208,11 @@ def _submitted(scheduler: Scheduler, launches: Sequence[Launch]) -> dict[str, st
             if launch.launch_id not in jobs:
                 jobs[launch.launch_id] = scheduler.submit(launch)
                 new.append(jobs[launch.launch_id])
+        scheduler.note(jobs)
     except BaseException:
+        # Also where they cannot be noted: no later command would know of them.
         scheduler.cancel(new)
         raise
-    scheduler.note(jobs)
     return {launch.launch_id: jobs[launch.launch_id] for launch in launches}
 
 
@@ -210,7 +220,7 @@ def _updates(scheduler: Scheduler, jobs: Mapping[str, str]) -> Iterator[Update]:
     try:
         yield from scheduler.states(dict(jobs))
     except Silent as error:
-        yield from (Update(name, "waiting", f"{error}; asking again") for name in [*jobs])
+        yield from (Update(name, "waiting", f"{error.what}; asking again") for name in [*jobs])
 
 
 def good_cells(plan: Plan, job: ExecutorJob, launch_id: str) -> tuple[int, int]:
@@ -244,8 +254,6 @@ class Queue(ABC):
     scheduler: ClassVar[str]
     #: The command that shows what the scheduler knows.
     shown_by: ClassVar[str]
-    #: What the file holds, and of which kinds.
-    fields: ClassVar[Mapping[str, tuple[type, ...]]]
 
     @property
     def path(self) -> Path:
@@ -261,33 +269,25 @@ class Queue(ABC):
         with FileLock(self.path.with_suffix(".lock")):
             yield
 
-    def read(self) -> dict[str, Any] | None:
-        """Read the file; None where nothing was submitted. RunnerError where it is damaged."""
+    def read(self, kind: type[Written]) -> Written | None:
+        """Read the file, which holds a ``kind``; None where nothing was submitted. RunnerError where it
+        is damaged."""
         try:
-            written = json.loads(self.path.read_bytes())
-            for name, kinds in self.fields.items():
-                if not isinstance(written[name], kinds):
-                    raise TypeError(f"{name} is {written[name]!r}")
-            return {name: written[name] for name in self.fields}
+            return msgspec.json.decode(self.path.read_bytes(), type=kind)
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
             raise RunnerError(
                 f"{self.path} cannot be read ({error}); look at `{self.shown_by}`, then remove it."
             ) from None
 
     def write(self, written: Mapping[str, Any]) -> None:
         """Replace the file as a whole."""
-        partial = self.path.with_suffix(".json.partial")
-        with partial.open("w", encoding="utf-8") as file:
-            json.dump(written, file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self.path)
+        write_whole(self.path, json.dumps(written, indent=1))
 
     @abstractmethod
     def submitted(self) -> Mapping[str, Submitted]:
-        """Return what was submitted, by launch. RunnerError where nobody answers."""
+        """Return what was submitted, by launch. Raises Silent."""
 
     @abstractmethod
     def cancel(self, jobs: Sequence[str]) -> None:

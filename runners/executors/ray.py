@@ -71,7 +71,7 @@ def _cluster(settings: RaySettings) -> Iterator[Any]:
         ray.init(address=address, log_to_driver=False, include_dashboard=False)
     except (ConnectionError, ValueError, RuntimeError, OSError) as error:
         where = address or "this machine"
-        raise RunnerError(f"No Ray cluster can be used at {where}: {_one_line(error)}.") from None
+        raise RunnerError(f"No Ray cluster can be used at {where}: {_shortened(error)}.") from None
     try:
         yield ray
     finally:
@@ -94,7 +94,7 @@ def _require_listener(address: str | None) -> None:
         ) from None
 
 
-def _one_line(error: BaseException) -> str:
+def _shortened(error: BaseException) -> str:
     return " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
 
 
@@ -190,7 +190,7 @@ class _RayScheduler(Scheduler):
         try:
             status, node, printed = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
-            return Update(launch_id, "failed", f"Ray lost its task: {_one_line(error)}")
+            return Update(launch_id, "failed", f"Ray lost its task: {_shortened(error)}")
         if status == 0:
             return Update(launch_id, "done", f"on {node}")
         last = last_printed(printed.splitlines())

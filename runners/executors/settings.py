@@ -1,5 +1,6 @@
 """What an executor can be told: a YAML file of the cluster, and flags that override it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -125,7 +126,7 @@ class ClusterSettings(StudyPart):
     kubernetes: KubernetesSettings = KubernetesSettings()
 
 
-def read_settings(path: Path | None, flags: dict[str, dict[str, Any]]) -> ClusterSettings:
+def read_settings(path: Path | None, flags: Mapping[str, dict[str, Any]]) -> ClusterSettings:
     """Read the file's settings, each overridden by the flag that was given for it.
 
     ``flags`` holds the given ones by executor: ``{"slurm": {"partition": "gpu"}}``. Raises

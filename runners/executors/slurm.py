@@ -76,18 +76,16 @@ class SlurmQueue(Queue):
     """
 
     scheduler, shown_by = "slurm", "squeue --me"
-    fields: ClassVar[Mapping[str, tuple[type, ...]]] = {"jobs": (dict,)}
 
     def numbers(self) -> dict[str, str]:
         """Return launch -> job number, of all that were submitted."""
-        jobs = (self.read() or {"jobs": {}})["jobs"]
-        return {str(launch): str(job) for launch, job in jobs.items()}
+        return (self.read(dict[str, dict[str, str]]) or {}).get("jobs", {})
 
     def name(self, launch_id: str) -> str:
         """Return the name that a launch's job bears in squeue."""
         return f"{self.layout.study}:{launch_id}"
 
-    def known(self) -> dict[str, SlurmJob]:
+    def listed(self) -> dict[str, SlurmJob]:
         """Return the jobs that Slurm still knows, by launch. Raises Silent."""
         words = ("squeue", "--me", "--states=all", "--noheader", "--format=%i|%T|%N|%r|%j")
         done = call(words, _INSTALL)
@@ -104,28 +102,18 @@ class SlurmQueue(Queue):
 
     def submitted(self) -> Mapping[str, Submitted]:
         """Return the jobs that Slurm still knows, and those that it has forgotten, by launch."""
-        try:
-            known = self.known()
-        except Silent as error:
-            raise RunnerError(f"{error}; check the cluster with `sinfo`.") from None
         forgotten = {
             launch: Submitted(number, "ended", over=True)
             for launch, number in self.numbers().items()
         }
         return forgotten | {
             launch: Submitted(job.job_id, job.state.lower(), job.nodes or job.reason, job.over)
-            for launch, job in known.items()
+            for launch, job in self.listed().items()
         }
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """End jobs; those that are over already are left. RunnerError with Slurm's own words."""
-        if not jobs:
-            return
-        try:
-            done = call(["scancel", *jobs], _INSTALL)
-        except Silent as error:
-            raise RunnerError(f"{error}; the jobs go on.") from None
-        if done.returncode != 0:
+        if jobs and (done := call(["scancel", *jobs], _INSTALL)).returncode != 0:
             raise RunnerError(f"Slurm did not cancel {', '.join(jobs)}: {_words(done.stderr)}.")
 
 
@@ -157,13 +145,7 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
     outlives: ClassVar[bool] = True
 
     def standing(self) -> Mapping[str, str]:
-        try:
-            known = self.known()
-        except Silent as error:
-            raise RunnerError(
-                f"{error}; check the cluster with `sinfo`, then run it again."
-            ) from None
-        return {launch: job.job_id for launch, job in known.items() if not job.over}
+        return {launch: job.job_id for launch, job in self.listed().items() if not job.over}
 
     def submit(self, launch: Launch) -> str:
         gpus, name = gpus_needed(self.plan.study, launch), self.name(launch.launch_id)
@@ -177,9 +159,9 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
         self.write({"jobs": self.numbers() | dict(jobs)})
 
     def states(self, jobs: Mapping[str, str]) -> Iterator[Update]:
-        known = self.known()
+        listed = self.listed()
         for launch_id, number in jobs.items():
-            job = known.get(launch_id)
+            job = listed.get(launch_id)
             if job is None or job.over:
                 yield from self._closed(launch_id, number, "" if job is None else job.state)
             elif job.state == "PENDING" and job.reason in _NEVER:
@@ -223,11 +205,8 @@ def submit(
     """Hand a job, to be run in ``folder``, to Slurm and return its number. RunnerError with Slurm's
     own words if it is refused.
     """
-    try:
-        words = sbatch(name, gpus, log, folder, settings)
-        done = call(words, _INSTALL, script(command, settings.setup))
-    except Silent as error:
-        raise RunnerError(f"{error}; check the cluster with `sinfo`, then run it again.") from None
+    words = sbatch(name, gpus, log, folder, settings)
+    done = call(words, _INSTALL, script(command, settings.setup))
     if done.returncode != 0:
         wanted = {0: "no GPU", 1: "1 GPU"}.get(gpus, f"{gpus} GPUs on one node")
         raise RunnerError(

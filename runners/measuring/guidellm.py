@@ -24,7 +24,7 @@ from runners.serving.diagnosis import Diagnosis
 from runners.serving.endpoint import ROUTES, RequestFormat
 from runners.serving.engines import tool
 from runners.texts.conversations import MESSAGES, MOST, PAUSE, PROMPT, SYSTEM, TURN, WHEN
-from warehouse.contract import ENGINES, one_name
+from warehouse.contract import ENGINES, common_name
 from warehouse.errors import RunnerError
 
 # --- One load point as its study asks for it, whatever sends it.
@@ -394,7 +394,7 @@ def kept_lines(metrics: str) -> list[str]:
 
 def _name(line: str) -> str:
     engine, _, name = line.partition("{")[0].partition(" ")[0].partition(":")
-    return one_name(engine, name) if engine in ENGINES else ""
+    return common_name(engine, name) if engine in ENGINES else ""
 
 
 def _totals(lines: Iterable[str]) -> dict[str, float]:

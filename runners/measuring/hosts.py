@@ -57,7 +57,7 @@ class LocalHost:
             self._tries_left -= 1
             raise
         self.resolved = agreement.ask_configuration(server.url)
-        wrong = agreement.not_as_asked(self.resolved, self._study, self._launch)
+        wrong = agreement.disagreement(self.resolved, self._study, self._launch)
         if wrong is not None:
             self.stop()
             self.given_up = wrong
@@ -119,14 +119,14 @@ class RemoteHost:
         """Return 0: nothing is started."""
         return 0.0
 
-    def known(self) -> dict[str, Any]:
+    def server_facts(self) -> dict[str, Any]:
         """Return what a record says of the server: engine, version, prefix caching."""
-        known = {
+        facts = {
             "engine": self.facts.engine,
             "engine_version": self.facts.version,
             "prefix_caching": self.facts.prefix_caching,
         }
-        return {name: value for name, value in known.items() if value is not None}
+        return {name: value for name, value in facts.items() if value is not None}
 
     def notes(self) -> dict[str, object]:
         """Return for the record's environment what the server says, and what only the study
@@ -207,7 +207,7 @@ def _in_words(facts: agreement.ServerFacts) -> str:
     return f"{engine} {version}, {models}, {drafting}"
 
 
-def require_one_arm(cells: Sequence[PlannedCell]) -> None:
+def require_single_arm(cells: Sequence[PlannedCell]) -> None:
     """Raise RunnerError where the cells want more than the one server that there is."""
     arms = sorted({f"{cell.arm} on {cell.tensor_parallel_size} GPUs" for cell in cells})
     if len(arms) > 1:

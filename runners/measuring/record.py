@@ -41,7 +41,7 @@ def write_study_copy(study: Study, source: Path, layout: Layout) -> None:
     """Keep the study beside its results, without the credentials that it may hold."""
     text = source.read_text(encoding="utf-8")
     for name, value in study.environment.items():
-        if is_secret_name(name):
+        if value and is_secret_name(name):
             text = text.replace(value, REMOVED)
     layout.root.mkdir(parents=True, exist_ok=True)
     (layout.root / STUDY).write_text(scrub_text(text), encoding="utf-8")
@@ -119,7 +119,7 @@ def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
     build of vLLM there are none."""
     survey, root = machine.survey(), Path(__file__).parents[2]
     kinds: tuple[Kind, ...] = (engine_of(study).tool, "guidellm")
-    fit_to_publish: dict[str, Any] = machine.public({
+    return dict(machine.public({
         "versions": versions(study),
         "packages": {kind: dict(tool(study, kind).versions) for kind in kinds},
         "gpus": [asdict(gpu) for gpu in _gpus(survey, gpus)] if runs_on_gpu(study) else [],
@@ -137,8 +137,7 @@ def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
             "study": machine.git_state(Path(study.located("."))),
         },
         "variables": variables(study),
-    })  # fmt: skip
-    return fit_to_publish
+    }))  # fmt: skip
 
 
 def hardware(study: Study, gpus: Sequence[int] = ()) -> tuple[str | None, int | None]:
@@ -203,11 +202,11 @@ _CACHING = "enable_prefix_caching"
 
 @dataclass(frozen=True)
 class LaunchSetting:
-    """What all cells of a launch share. ``known`` are the facts that only this machine tells."""
+    """What all cells of a launch share. ``facts``: those that only this machine tells."""
 
     study: Study
     launch: Launch
-    known: dict[str, Any]
+    facts: Mapping[str, Any]
     environment: dict[str, Any]
     server_command: tuple[str, ...] = ()
 
@@ -264,7 +263,7 @@ def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...])
     model, count = hardware(study, gpus)
     # Another engine than vLLM may compute on GPUs or beside them.
     on_gpu: Evidence | None = "gpu" if study.engine == "vllm" else None
-    known = {
+    facts = {
         "engine": study.engine,
         "engine_version": tool(study, engine_of(study).tool).version,
         "gpu": model,
@@ -276,7 +275,7 @@ def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...])
     bound = {} if near is None else {"numa_nodes": list(near.nodes), "cores": len(near.cores)}
     around = environment(study, gpus) | {"placement": {**machine.placement(), **bound}}
     around["variables"] |= launch.variant.environment
-    return LaunchSetting(study, launch, known, around, server_command)
+    return LaunchSetting(study, launch, facts, around, server_command)
 
 
 def remote_setting(study: Study, launch: Launch, facts: dict[str, Any]) -> LaunchSetting:
@@ -300,21 +299,21 @@ def server_args(study: Study, launch: Launch) -> dict[str, Any]:
     return {"server_args": machine.public(named), "prefix_caching": caching}
 
 
-def _named(given: dict[str, Any]) -> dict[str, Any]:
+def _named(given: Mapping[str, Any]) -> dict[str, Any]:
     return {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
 
 
 def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Record:
-    study, problem, known = setting.study, attempt.problem, setting.known
-    if setting.server_command and known.get("model_revision") is None:
+    study, problem, facts = setting.study, attempt.problem, setting.facts
+    if setting.server_command and facts.get("model_revision") is None:
         # Unknown until the server's own start fetched the models.
-        known = known | revisions(study, setting.launch.variant)
+        facts = {**facts, **revisions(study, setting.launch.variant)}
     server = (word.replace(PORT, str(attempt.port or PORT)) for word in setting.server_command)
     commands = {study.engine: list(server), "guidellm": list(attempt.load_command)}
     content = {
-        **asked_for(study, cell),
+        **study_facts(study, cell),
         **_speculation(setting.launch),
-        **{name: value for name, value in known.items() if value is not None},
+        **{name: value for name, value in facts.items() if value is not None},
         "schema_version": 1,
         "prompt_set_hash": attempt.prompt_set_hash,
         "prompt_categories": attempt.kinds or None,
@@ -345,7 +344,7 @@ def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Recor
     return Record.model_validate(scrub(content))
 
 
-def asked_for(study: Study, cell: PlannedCell) -> dict[str, Any]:
+def study_facts(study: Study, cell: PlannedCell) -> dict[str, Any]:
     """Return what the study asks for: the model, the requests, the load."""
     request, target = study.request, study.target
     return {

@@ -148,19 +148,14 @@ def _part(content: Mapping[str, Any], name: str) -> dict[str, Any]:
 State = Literal["good", "changed", "failed", "missing"]
 
 
-def _unhashed(cell: PlannedCell) -> str | None:
-    # None as the hash of a cell's prompts, for callers who do not read the datasets: prompts
-    # are then known by the study's words alone.
-    return None
-
-
 @dataclass(frozen=True)
 class Now:
     """What a cell would be measured with now; what is unknown is not held against a result."""
 
     software: Software = Software()
-    # The hash of a cell's prompts as they are now; None where it cannot be told.
-    prompts: Callable[[PlannedCell], str | None] = _unhashed
+    #: The hash of a cell's prompts as they are now. None where that is not known, as for callers who do
+    #: not read the datasets: prompts are then known by the study's words alone.
+    prompts: Callable[[PlannedCell], str | None] = lambda cell: None
 
 
 @dataclass(frozen=True)
@@ -227,7 +222,7 @@ def _cell_state(cell: PlannedCell, layout: Layout, now: Now) -> CellState:
             if folder == layout.cell(cell.key, now.software.name):
                 changed = CellState("changed", folder, tuple(other))
         else:
-            why = tuple(differences(record, cell.asked, now.prompts(cell)))
+            why = tuple(differences(record, cell.identity, now.prompts(cell)))
             if not why:
                 return CellState("good", folder)
             changed = CellState("changed", folder, why)
@@ -253,7 +248,7 @@ def _unlike(folder: Path, cell: PlannedCell, now: Now) -> list[str] | None:
     if record is None:
         return None
     software = software_of_record(record).differs(now.software)
-    return software + differences(record, cell.asked, now.prompts(cell))
+    return software + differences(record, cell.identity, now.prompts(cell))
 
 
 def _good_record(folder: Path) -> dict[str, Any] | None:

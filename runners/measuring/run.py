@@ -61,7 +61,7 @@ from runners.surroundings.layout import (
     STUDY,
     Layout,
     fresh_folder,
-    put_in_place,
+    rename_durably,
     require_room,
 )
 from runners.surroundings.machine import placement
@@ -287,7 +287,7 @@ def _keep(bench: LaunchBench, cell: PlannedCell, folder: Path, attempt: Attempt)
     study, layout, software = bench.study, bench.run.layout, bench.run.now.software
     attempt.notes |= {
         "software": software.as_json(),
-        "asked": dict(cell.asked),
+        "asked": dict(cell.identity),
         # Where the prompts come from, and the folder from which paths in the study count.
         "dataset": origin(study, study.dataset(cell.dataset)),
         "folder": study.located("."),
@@ -296,7 +296,7 @@ def _keep(bench: LaunchBench, cell: PlannedCell, folder: Path, attempt: Attempt)
     write(record(bench.setting.result(), cell, attempt), folder)
     good = attempt.problem is None
     final = layout.failed(cell.key, attempt.number)
-    put_in_place(folder, layout.cell(cell.key, software.name) if good else final)
+    rename_durably(folder, layout.cell(cell.key, software.name) if good else final)
 
 
 # --- A run: what is missing of a study is measured, launch by launch.
@@ -385,7 +385,7 @@ def _launched(
             setting = pool.submit(local_setting, study, launch, spec.argv)
         else:
             host = remote = meet(url, study, launch)
-            setting = pool.submit(remote_setting, study, launch, remote.known())
+            setting = pool.submit(remote_setting, study, launch, remote.server_facts())
         # A proxy must not stand between the load generator and a server on this machine.
         env = {**os.environ, **study.environment}
         direct = ",".join(filter(None, [env.get("NO_PROXY") or env.get("no_proxy"), _LOOPBACK]))
@@ -466,7 +466,11 @@ def _find_rates(bench: LaunchBench, host: Host, dataset: Dataset) -> None:
     except ServerFailed as error:
         raise RunnerError(f"No server for the sweep: {error.diagnosis.sentence}") from None
     with fresh_folder(run.layout.partial(cell.key)) as folder:
-        warm_up(server.url, study, cell, run.prompts.of(cell))
+        try:
+            warm_up(server.url, study, cell, run.prompts.of(cell))
+        except _SERVER_GONE as error:
+            why = getattr(error, "reason", error)
+            raise RunnerError(f"The sweep on {cell.arm} failed in its warm-up: {why}.") from None
         report, limit_s = folder / REPORT, 2 * study.limits.cell_s
         _, problem = bench.load(server.url, cell, report, server.died, limit_s)
         if problem is not None:

@@ -332,7 +332,7 @@ def _cell_seconds(
     at_once = cell.most_at_once if level.profile in ("concurrent", "throughput") else 1
     held, beside = assumed.held.get((cell.arm, cell.tensor_parallel_size)), SECONDS_PER_CELL
     if held is not None:
-        config = cell.asked["speculative_config"] or {}
+        config = cell.identity["speculative_config"] or {}
         each = request_s(held, assumed.bandwidth, config, at_once, answer)
         beside = BESIDE_LOAD_S
     elif each is None:

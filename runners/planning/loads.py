@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -337,7 +337,7 @@ class Dataset(StudyPart):
             for above, most in edges
         ) or tuple(parts)
 
-    def _part(self, suffix: str, kept: dict[str, Any]) -> "Dataset":
+    def _part(self, suffix: str, kept: Mapping[str, Any]) -> "Dataset":
         own: dict[str, Any] = {"name": f"{self.name}-{suffix}", "categories": [], "length_bins": []}
         own["filter"] = self.filter.model_copy(update=kept)
         if self.generator is not None and "max_chars" in kept:
@@ -471,7 +471,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, row
 
 
-def _tokens(name: str, line: int, row: dict[str, Any], keys: tuple[str, ...]) -> int | None:
+def _tokens(name: str, line: int, row: Mapping[str, Any], keys: tuple[str, ...]) -> int | None:
     stated = next((row[key] for key in keys if key in row), None)
     if stated is None:
         return None

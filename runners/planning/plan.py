@@ -8,7 +8,6 @@ order of its own, so that a drift of the machine falls on all of them.
 
 import hashlib
 import json
-import os
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from runners.surroundings.machine import public
 from runners.surroundings.models import token_count
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import is_secret_name
+from warehouse.storage.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class PlannedCell:
     repeat: int
     order: int
     prompts: int
-    #: Short name for ``asked``.
+    #: Short name for ``identity``.
     fingerprint: str
     #: What the study says of this cell and decides its result; anything else is another cell.
-    asked: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    identity: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def concurrency(self) -> int | None:
@@ -93,7 +93,7 @@ def gpus_needed(study: Study, launch: Launch) -> int:
     arguments = study.engine_arguments(launch.variant)
     count = launch.tensor_parallel_size
     for name in ("pipeline-parallel-size", "data-parallel-size"):
-        count *= int(arguments.get(name, 1))
+        count *= token_count(arguments.get(name)) or 1
     return count
 
 
@@ -104,7 +104,7 @@ def target_key(study: Study) -> tuple[str, str | None]:
 
 def draft_key(study: Study, launch: Launch) -> tuple[str, str | None] | None:
     """Return (model, revision) of a launch's draft; None where nothing is loaded for it."""
-    config: dict[str, Any] = study.drafting(launch.variant) or {}
+    config = study.drafting(launch.variant) or {}
     if config.get("model") is None:
         return None
     revision = config.get("revision")
@@ -146,8 +146,8 @@ def _cells(
     order = first
     for dataset in study.measured_on:
         for level in study.levels(dataset, size) if wanted(study, variant, size, dataset) else ():
-            facts = _facts(study, variant, size, dataset, level)
-            text = json.dumps(facts, sort_keys=True)
+            identity = _identity(study, variant, size, dataset, level)
+            text = json.dumps(identity, sort_keys=True)
             yield PlannedCell(
                 key=f"{variant.name}/tp{size}/{dataset.name}/{level.name}-r{repeat}",
                 arm=variant.name,
@@ -156,9 +156,9 @@ def _cells(
                 level=level,
                 repeat=repeat,
                 order=order,
-                prompts=facts["prompts"],
+                prompts=identity["prompts"],
                 fingerprint=hashlib.sha256(text.encode()).hexdigest()[:16],
-                asked=facts,
+                identity=identity,
             )
             order += 1
 
@@ -184,11 +184,10 @@ _CACHING = "enable_prefix_caching"
 _LABELS = {"served_model_name", "api_key"}
 
 
-def _facts(
+def _identity(
     study: Study, variant: Variant, size: int, dataset: Dataset, level: LoadLevel
 ) -> dict[str, Any]:
-    """Return what the study asks of one cell, as far as it decides the result, fit for a record:
-    the cell's identity.
+    """Return what the study asks of one cell, as far as it decides the result, fit for a record.
 
     Labels, tokens, caches, limits, prices, repeats, other arms and other levels are not in it."""
     load: dict[str, Any] = {"concurrency": level.at_once}
@@ -226,8 +225,7 @@ def _facts(
         facts["dataset"]["prompt_tokens"] = dataset.prompt_tokens
     if study.engine != "vllm":  # What was measured before engines were told apart stays as it is.
         facts["engine"] = study.engine
-    fit_to_publish: dict[str, Any] = public(facts)
-    return fit_to_publish
+    return dict(public(facts))
 
 
 def trace_of(study: Study, level: LoadLevel) -> Trace:
@@ -243,9 +241,8 @@ def requests_at(study: Study, dataset: Dataset, level: LoadLevel) -> int:
     return dataset.prompts_at(level) * dataset.turns
 
 
-def server_arguments(given: dict[str, Any]) -> dict[str, Any]:
-    """Return engine arguments by names with underscores; ``no_enable_…: true`` said as its
-    opposite."""
+def server_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return engine arguments by names with underscores; ``no_enable_…: true`` as its opposite."""
     named = {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
     if named.pop(f"no_{_CACHING}", False):
         named[_CACHING] = False
@@ -259,13 +256,9 @@ def server_arguments(given: dict[str, Any]) -> dict[str, Any]:
 # --- ``--only FIELD=VALUE[,VALUE]``, ``--launch`` and ``--cell``: which cells of a plan to run.
 
 
-FIELDS = {
-    "arm": "arm",
-    "dataset": "dataset",
-    "tp": "tensor_parallel_size",
-    "concurrency": "concurrency",
-    "load": "load",
-    "repeat": "repeat",
+#: What a term may name, and the member of a cell that it stands for.
+FIELDS = {name: name for name in ("arm", "dataset", "tp", "concurrency", "load", "repeat")} | {
+    "tp": "tensor_parallel_size"
 }
 
 
@@ -279,8 +272,8 @@ def select(
         try:
             cells = plan.launch(launch_id).cells
         except KeyError:
-            known = ", ".join(launch.launch_id for launch in plan.launches)
-            raise RunnerError(f"The study has no launch {launch_id!r}; it has {known}.") from None
+            ids = ", ".join(launch.launch_id for launch in plan.launches)
+            raise RunnerError(f"The study has no launch {launch_id!r}; it has {ids}.") from None
     if unknown := [key for key in keys if key not in {cell.key for cell in plan.cells}]:
         raise RunnerError(
             f"The study has no cell {unknown[0]!r}; `draftboard plan STUDY --json` names them."
@@ -293,10 +286,10 @@ def select(
                 f"--only {term}: write FIELD=VALUE[,VALUE] with one of {', '.join(FIELDS)}."
             )
         field, values = FIELDS[name], [value.strip() for value in given.split(",")]
-        there = sorted({str(getattr(cell, field)) for cell in plan.cells})
-        if absent := [value for value in values if value not in there]:
+        present = sorted({str(getattr(cell, field)) for cell in plan.cells})
+        if absent := [value for value in values if value not in present]:
             raise RunnerError(
-                f"--only {term}: the study has no {absent[0]!r} there; it has {', '.join(there)}."
+                f"--only {term}: the study has no {absent[0]!r} there; it has {', '.join(present)}."
             )
         cells = tuple(cell for cell in cells if str(getattr(cell, field)) in values)
     if not cells:
@@ -339,11 +332,11 @@ class SweepEnds:
 def with_frozen_rates(study: Study, results: Path) -> Study:
     """Return the study with the rates that sweeps found for it under ``results``. Raises
     RunnerError."""
-    rates = {}
-    for dataset, size, count in _sweeps(study):
-        path = _path(study, results, dataset.name, size)
-        if path.exists():
-            rates[dataset.name, size] = _read_ends(path).rates(count)
+    rates = {
+        (dataset.name, size): _read_ends(path).rates(count)
+        for dataset, size, count in _sweeps(study)
+        if (path := _path(study, results, dataset.name, size)).exists()
+    }
     return study.with_rates(rates) if rates else study
 
 
@@ -358,11 +351,8 @@ def unknown_sweeps(study: Study, results: Path) -> list[tuple[Dataset, int]]:
 
 def freeze(study: Study, results: Path, dataset: str, size: int, ends: SweepEnds) -> None:
     """Write down what a sweep found on a dataset at a tensor parallel size."""
-    path = _path(study, results, dataset, size)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(json.dumps(asdict(ends), indent=1) + "\n", encoding="utf-8")
-    partial.replace(path)
+    text = json.dumps(asdict(ends), indent=1) + "\n"
+    write_whole(_path(study, results, dataset, size), text)
 
 
 def ends_of_report(report: Path, baseline: str, software: str) -> SweepEnds:
@@ -461,7 +451,7 @@ def refusals(plan: Plan, guidellm: str | None) -> list[str]:
 def _too_long(plan: Plan) -> Iterator[str]:
     # Prompts of a stated length that with their answers do not fit what a server holds.
     study = plan.study
-    stated = (study.engine_arguments(one).get("max-model-len") for one in study.variants)
+    stated = (study.engine_arguments(variant).get("max-model-len") for variant in study.variants)
     held = min(filter(None, map(token_count, stated)), default=inf)
     for dataset in study.measured_on:
         answer = dataset.max_tokens or study.request.max_tokens or 1
@@ -490,10 +480,10 @@ def doubts(plan: Plan) -> list[str]:
         for dataset in study.measured_on
         if dataset.reuse and caching is not False
     ]
-    most = [dataset.max_tokens or study.request.max_tokens for dataset in study.measured_on]
+    limits = [dataset.max_tokens or study.request.max_tokens for dataset in study.measured_on]
     names = {name.lstrip("-").replace("_", "-") for arm in study.arms
              for name in (*study.target.engine_args, *arm.engine_args)}  # fmt: skip
-    if None in most and "max-model-len" not in names:
+    if None in limits and "max-model-len" not in names:
         sentences.append(
             "Neither max_tokens nor max-model-len limits an answer, so one that does not end fills the "
             "model's whole context; set one of them unless the model is known to end."

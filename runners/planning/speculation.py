@@ -10,7 +10,7 @@ from warehouse.contract import TABLE, table_of
 # --- A table of K by batch size as vLLM reads it.
 
 
-def table_problem(config: dict[str, Any]) -> str | None:
+def table_problem(config: Mapping[str, Any]) -> str | None:
     """Say what keeps vLLM from taking the table of an arm; None where there is no table, or nothing
     wrong with it.
     """

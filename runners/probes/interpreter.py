@@ -46,7 +46,7 @@ def named_in(script: Path) -> Path | None:
     return None if inside is None else Path(inside[1].decode("utf-8", "replace"))
 
 
-def said_version(executable: Path, timeout_s: float = 120) -> str | None:
+def printed_version(executable: Path, timeout_s: float = 120) -> str | None:
     """Return the version that ``--version`` prints, e.g. of a wrapper around a container; None
     without."""
     try:

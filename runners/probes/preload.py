@@ -14,6 +14,7 @@ import runpy
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def main(jobs: str, status: str, *modules: str) -> None:
     _become(job)
 
 
-def _become(job: dict[str, Any]) -> None:
+def _become(job: Mapping[str, Any]) -> None:
     os.setsid()
     os.environ.update(job["env"])
     sys.argv[:] = job["argv"]

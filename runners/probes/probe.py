@@ -18,6 +18,7 @@ import re
 import runpy
 import sys
 import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ _SMALL = ["config.json", "tokenizer*", "vocab*", "merges.txt", "*.index.json"]
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".gguf")
 
 
-def versions(asked: dict[str, Any]) -> dict[str, Any]:
+def versions(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the versions of installed distributions, without importing any of them.
 
     In: {"distributions": [name, …]}. Out: {"python": …, "versions": {name: version or null},
@@ -48,7 +49,7 @@ def versions(asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def hub(asked: dict[str, Any]) -> dict[str, Any]:
+def hub(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return small files of a model, or the existence of a dataset, from the Hugging Face hub.
 
     In: {"kind": "model" or "dataset", "id": …, "revision": null or …}.
@@ -80,7 +81,7 @@ def hub(asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def rows(asked: dict[str, Any]) -> dict[str, Any]:
+def rows(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Write the rows of a dataset of the Hugging Face hub, or of a Parquet file, into a file.
 
     In: {"parquet": path or null, "hub": {"id", "config", "split", "revision", "file"} or null,
@@ -111,7 +112,7 @@ def rows(asked: dict[str, Any]) -> dict[str, Any]:
     return {"columns": columns}
 
 
-def cut(asked: dict[str, Any]) -> dict[str, Any]:
+def cut(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return prompts of so many tokens, as the server counts them.
 
     In: {"tokenizer": folder or id, "revision": null or …, "texts": every text of the dataset, "chosen":
@@ -199,7 +200,7 @@ def _refusals(commands: list[list[str]]) -> list[str | None]:
     return refusals
 
 
-def vllm(asked: dict[str, Any]) -> dict[str, Any]:
+def vllm(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return what this vLLM knows: speculative methods, their settings, its own command line.
 
     In: {"commands": [[word, …], …]}, the words after ``vllm serve``. Out: {"methods": […],

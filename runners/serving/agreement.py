@@ -251,7 +251,7 @@ def wrong_arm(metrics: str, launch: Launch) -> Diagnosis | None:
     return Diagnosis(OTHER_SERVER, f"This is not the arm {launch.variant.name}: {clause}.")
 
 
-def not_as_asked(resolved: Resolved | None, study: Study, launch: Launch) -> Diagnosis | None:
+def disagreement(resolved: Resolved | None, study: Study, launch: Launch) -> Diagnosis | None:
     """Say why a server that was started here is not what the study says: its precision is another,
     or the engine took back how drafts are sized or verified."""
     if resolved is None:
@@ -322,7 +322,7 @@ def _is_shown_as(stated: Any, shown: str) -> bool:
     return str(stated) == shown
 
 
-def _verification_clauses(resolved: Resolved, config: dict[str, Any]) -> Iterator[str]:
+def _verification_clauses(resolved: Resolved, config: Mapping[str, Any]) -> Iterator[str]:
     # A clause for each way in which the engine sizes or verifies drafts otherwise than was
     # asked.
     if not config or resolved.method is None:

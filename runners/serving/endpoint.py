@@ -4,7 +4,7 @@ import json
 import os
 import time
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Literal
@@ -97,7 +97,7 @@ def fetch(url: str, timeout_s: float = _QUICK_S) -> str:
     return _open(urllib.request.Request(url), timeout_s)
 
 
-def send(url: str, body: dict[str, Any] | None, timeout_s: float) -> str:
+def send(url: str, body: Mapping[str, Any] | None, timeout_s: float) -> str:
     """Return the answer to a POST. OSError or HTTPException where there is none."""
     data = b"" if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"Content-Type": "application/json"})

@@ -96,7 +96,7 @@ def _tool(kind: Kind, named: str) -> Tool:
     python = interpreter.python_of(path)
     if python is None:
         # It starts the tool elsewhere, e.g. in a container, and says the version itself.
-        version = interpreter.said_version(path)
+        version = interpreter.printed_version(path)
         if version is not None:
             return Tool(kind, path, versions={kind: version})
         problem = f"{path} is no script of a Python environment and does not answer --version"

@@ -33,7 +33,7 @@ def fresh_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def put_in_place(folder: Path, final: Path) -> None:
+def rename_durably(folder: Path, final: Path) -> None:
     """Rename a folder: from here on it exists with all its files, also after a loss of power."""
     for path in (*folder.iterdir(), folder):
         sync(path)

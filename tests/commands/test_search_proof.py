@@ -73,6 +73,14 @@ def test_another_winner_is_proven_in_a_study_of_its_own(tmp_path: Path) -> None:
     assert proven(tmp_path, other) == second
 
 
+def test_a_file_that_a_killed_search_left_empty_is_written_again(tmp_path: Path) -> None:
+    path = proven(tmp_path)
+    whole = path.read_text()
+    path.write_text("")
+    assert proven(tmp_path) == path
+    assert path.read_text() == whole
+
+
 def test_more_repeats_that_somebody_asked_for_stay(tmp_path: Path) -> None:
     path = proven(tmp_path)
     path.write_text(path.read_text().replace("repeats: 2", "repeats: 6"))

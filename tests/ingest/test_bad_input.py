@@ -243,6 +243,17 @@ def test_an_unreadable_file_is_rejected_without_hanging(
     assert refused(stocked, path)
 
 
+def test_a_drop_that_cannot_be_looked_at_costs_nothing_but_itself(
+    run: Any, write: Any, bench: Any
+) -> None:
+    drop = write("tree/drop/record.json", {}).parent
+    (drop / "link").symlink_to("x" * 300)
+    write("tree/good.json", bench())
+    done = run(drop.parent, "--json")
+    assert (done.json["accepted"], len(done.json["rejected"])) == (1, 1)
+    assert "File name too long" in done.reason
+
+
 def test_a_folder_with_the_name_of_a_report_is_searched(stocked: Any, write: Any) -> None:
     folder = write("x.json/inside.json", "{").parent
     assert refused(stocked, folder)

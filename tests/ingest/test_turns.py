@@ -13,7 +13,7 @@ from ingest.model import IngestOptions, Unit
 from ingest.pipeline import IngestOutcome, ingest_units
 from warehouse.errors import WarehouseBusy
 from warehouse.storage.current import current_generation
-from warehouse.storage.tables import known_sources
+from warehouse.storage.tables import held_sources
 from warehouse.store import open_writer
 
 MANY = 24
@@ -41,7 +41,7 @@ class Other:
 
     def _write(self) -> None:
         with open_writer(self._root, on_wait=lambda _: self._waits.set()):
-            self.found = len(known_sources(self._root))
+            self.found = len(held_sources(self._root))
             self.may_go.wait(20)
 
     def comes(self, store: Any) -> None:
@@ -72,7 +72,7 @@ def test_another_writer_gets_its_turn_while_a_long_ingest_goes_on(
     assert 0 < other.found < MANY
     assert (outcome.accepted, outcome.rejected) == (MANY, [])
     assert outcome.generation == current_generation(root)
-    assert len(known_sources(root)) == MANY
+    assert len(held_sources(root)) == MANY
 
 
 def test_what_another_took_in_meanwhile_is_known(units: list[Unit], tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_what_another_took_in_meanwhile_is_known(units: list[Unit], tmp_path: Pa
     other.join(60)
     assert ours.accepted + theirs[0].accepted == MANY
     assert ours.known + theirs[0].known == MANY
-    assert len(known_sources(root)) == MANY
+    assert len(held_sources(root)) == MANY
 
 
 def test_who_gives_up_waiting_for_his_next_turn_keeps_what_he_took_in(
@@ -112,4 +112,4 @@ def test_who_gives_up_waiting_for_his_next_turn_keeps_what_he_took_in(
         assert 0 < outcome.accepted == len(done) < MANY
     other.may_go.set()
     other.leaves()
-    assert len(known_sources(root)) == outcome.accepted
+    assert len(held_sources(root)) == outcome.accepted

@@ -327,6 +327,28 @@ def test_a_sweep_folder_is_one_cell_a_run_with_its_parameters(
     assert {c["source_format"] for c in cells} == {"vllm-sweep"}
 
 
+def test_a_sweep_over_members_of_the_speculative_config_is_one_over_arms(
+    run: Any, write: Any, bench: Any
+) -> None:
+    for k in (1, 3):
+        varied = {"speculative_config.method": "eagle3", "max-num-seqs": 64,
+                  "speculative_config.num_speculative_tokens": k}  # fmt: skip
+        one = write(f"sweep/SERVE-k{k}/run=0.json", bench(duration=k) | {"run_number": 0} | varied)
+    assert run(one.parents[1]).status == 0
+    cells = run.cells()
+    assert {c["arm_label"] for c in cells} == {"eagle3 K=1", "eagle3 K=3"}
+    assert [json.loads(c["server_args"]) for c in cells] == [{"max_num_seqs": 64}] * 2
+
+
+@pytest.mark.parametrize("nothing", [None, "", "null", "None", {}])
+def test_an_empty_speculative_config_of_a_sweep_is_its_baseline(
+    run: Any, write: Any, bench: Any, nothing: object
+) -> None:
+    varied = {"run_number": 0, "speculative_config": nothing}
+    assert run(write("sweep/SERVE-a/run=0.json", bench() | varied)).status == 0
+    assert {c["arm_label"] for c in run.cells()} == {"baseline"}
+
+
 def test_a_failed_run_of_a_sweep_is_rejected_with_its_reason(run: Any, write: Any) -> None:
     failure = {"run_number": 0, "error_type": "RuntimeError", "error": "engine died"}
     done = run(write("sweep/SERVE-a/run=0.failure.json", failure), "--json")

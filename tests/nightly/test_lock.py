@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from nightly.nights import AnotherNight, one_night
+from nightly.nights import AnotherNight, night_lock
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from nightly.nights import one_night
-with one_night(Path(sys.argv[1]), "laptop-lab"):
+from nightly.nights import night_lock
+with night_lock(Path(sys.argv[1]), "laptop-lab"):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -37,7 +37,7 @@ def ended(process: "subprocess.Popen[str]", number: signal.Signals) -> None:
 def test_the_second_is_told_who_and_since_when(tmp_path: Path) -> None:
     process = holder(tmp_path)
     try:
-        with pytest.raises(AnotherNight) as refused, one_night(tmp_path, "other"):
+        with pytest.raises(AnotherNight) as refused, night_lock(tmp_path, "other"):
             pass
     finally:
         ended(process, signal.SIGKILL)
@@ -51,16 +51,16 @@ def test_a_dead_holder_is_no_holder_also_after_sigkill(tmp_path: Path) -> None:
     ended(holder(tmp_path), signal.SIGKILL)
     assert (tmp_path / "nights" / ".lock.holder").exists()
 
-    with one_night(tmp_path, "other"):
+    with night_lock(tmp_path, "other"):
         assert str(os.getpid()) in (tmp_path / "nights" / ".lock.holder").read_text()
 
 
 def test_it_is_free_again_when_the_night_ends(tmp_path: Path) -> None:
     for _ in range(2):
-        with one_night(tmp_path, "laptop-lab"):
+        with night_lock(tmp_path, "laptop-lab"):
             pass
 
 
 def test_another_results_folder_is_another_lock(tmp_path: Path) -> None:
-    with one_night(tmp_path / "a", "laptop-lab"), one_night(tmp_path / "b", "laptop-lab"):
+    with night_lock(tmp_path / "a", "laptop-lab"), night_lock(tmp_path / "b", "laptop-lab"):
         pass

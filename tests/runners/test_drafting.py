@@ -6,7 +6,7 @@ import pytest
 
 from runners.checks.doctor import run_check
 from runners.planning.plan import Launch, make_plan
-from runners.serving.agreement import Resolved, not_as_asked
+from runners.serving.agreement import Resolved, disagreement
 from tests.runners.test_doctor import ENGINE, situation
 from warehouse.contract import TABLE
 from warehouse.errors import StudyError
@@ -70,8 +70,8 @@ def test_a_table_that_vllm_took_away_is_not_the_arm_that_was_asked_for(study_of)
     launch = launch_with(study_of, WELL)
     study = study_with(study_of, WELL)
     kept = Resolved(method="draft_model", table=[[1, 8, 5], [9, 64, 2]])
-    assert not_as_asked(kept, study, launch) is None
-    gone = not_as_asked(Resolved(method="draft_model"), study, launch)
+    assert disagreement(kept, study, launch) is None
+    gone = disagreement(Resolved(method="draft_model"), study, launch)
     assert gone is not None
     assert "Its table of K is none, and the study says [[1, 8, 5], [9, 32, 2]]" in gone.sentence
 
@@ -80,6 +80,6 @@ def test_drafts_that_are_verified_otherwise_than_asked_are_another_arm(study_of)
     config = {"method": "ngram", "rejection_sample_method": "block"}
     study, launch = study_with(study_of, config), launch_with(study_of, config)
     other = Resolved(method="ngram", rejection_sample_method="standard")
-    found = not_as_asked(other, study, launch)
+    found = disagreement(other, study, launch)
     assert found is not None
     assert "verifies drafts by standard, and the study says block" in found.sentence

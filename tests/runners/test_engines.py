@@ -111,7 +111,7 @@ def test_what_an_engine_does_not_have_is_said_before_it_is_started(
 
 def test_a_study_of_vllm_is_fingerprinted_as_before_engines_were_told_apart(study_of) -> None:
     of_vllm = make_plan(study_of()).cells[0]
-    assert "engine" not in of_vllm.asked
+    assert "engine" not in of_vllm.identity
     assert make_plan(study_of(engine="sglang")).cells[0].fingerprint != of_vllm.fingerprint
 
 

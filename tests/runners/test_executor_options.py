@@ -12,7 +12,8 @@ from runners.executors import Executor
 from runners.executors.local import Local
 from runners.executors.ray import RayTasks
 from runners.executors.settings import RaySettings, SlurmSettings
-from runners.executors.slurm import Slurm, sbatch, script, submit
+from runners.executors.slurm import Slurm, SlurmQueue, sbatch, script, submit
+from runners.surroundings.layout import Layout
 from runners.surroundings.machine import placement
 from warehouse.errors import DraftboardError, RunnerError
 
@@ -147,3 +148,14 @@ def test_a_record_can_say_how_its_launch_was_placed(
     environ: dict[str, str], expected: dict[str, object]
 ) -> None:
     assert placement(environ) == expected
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"jobs": {"r0-baseline-tp1": []}}'])
+def test_a_damaged_list_of_jobs_is_said(tmp_path: Path, text: str) -> None:
+    queue = SlurmQueue(Layout(tmp_path, "tiny"))
+    assert queue.numbers() == {}
+    queue.write({"jobs": {"r0-baseline-tp1": "7"}})
+    assert queue.numbers() == {"r0-baseline-tp1": "7"}
+    queue.path.write_text(text)
+    with pytest.raises(RunnerError, match="look at `squeue --me`, then remove it"):
+        queue.numbers()

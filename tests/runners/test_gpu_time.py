@@ -99,7 +99,7 @@ def test_every_cell_recorded_on_an_h200_and_its_median_request_took_half_to_twic
         with pa.input_stream(path.with_name("guidellm.json.zst"), compression="zstd") as packed:
             (level,) = json.loads(packed.read())["benchmarks"]
         latency = median(each["request_latency"] for each in level["requests"]["successful"])
-        held, config = assumed.held[cell.arm, 1], cell.asked["speculative_config"] or {}
+        held, config = assumed.held[cell.arm, 1], cell.identity["speculative_config"] or {}
         answer = study.request.max_tokens or 0
         each = request_s(held, assumed.bandwidth, config, cell.most_at_once, answer)
         ratios[f"request of {key}"] = each / latency

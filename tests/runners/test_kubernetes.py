@@ -191,11 +191,33 @@ def test_status_logs_and_cancel_read_as_for_slurm(case: Case) -> None:
     assert case.ask("cancel") == "Nothing of this study runs or waits.\n"
 
 
-def test_a_study_that_holds_a_credential_is_not_sent_along(case: Case) -> None:
-    case.study.write_text(json.dumps(MINIMAL | {"environment": {"HF_TOKEN": "hf_xxxxxxxxxxxxx"}}))
-    with pytest.raises(RunnerError, match="sets HF_TOKEN, which everybody could read"):
-        case.run(wait=False)
+@pytest.mark.parametrize(
+    ("study", "settings", "beginning"),
+    [
+        ({"environment": {"HF_TOKEN": "hf_xxxxxxxxxxxxx"}}, {}, "study sets HF_TOKEN"),
+        (
+            {"target": {"model": "m", "engine_args": {"api-key": "word"}}}, {},
+            "study sets api-key",
+        ),
+        ({}, {"environment": {"HF_TOKEN": "hf_xxxxxxxxxxxxx"}}, "cluster options set HF_TOKEN"),
+    ],
+    ids=["variable of the study", "argument of the engine", "variable of the cluster"],
+)  # fmt: skip
+def test_a_credential_is_never_written_into_a_job(
+    case: Case, study: dict[str, Any], settings: dict[str, Any], beginning: str
+) -> None:
+    case.study.write_text(json.dumps(MINIMAL | study))
+    with pytest.raises(RunnerError, match=f"{beginning}, which everybody could read"):
+        case.run(wait=False, **settings)
     assert case.fake.created == []
+
+
+def test_jobs_that_cannot_be_noted_are_taken_back(case: Case) -> None:
+    (case.results / "tiny" / ".kubernetes.json").mkdir(parents=True)
+    with pytest.raises(OSError, match="directory"):
+        case.run(wait=False)
+    assert len(case.fake.created) == 2
+    assert not case.fake.jobs
 
 
 def test_an_image_is_asked_for(case: Case) -> None:

@@ -7,7 +7,7 @@ import kubernetes_validate
 import pytest
 
 from runners.executors import Submitted
-from runners.executors.kubernetes import LAUNCH, instance, label, manifest, seen
+from runners.executors.kubernetes_job import LAUNCH, instance, label, manifest, submitted_in
 from runners.executors.settings import KubernetesSettings
 
 #: The oldest in which all of it is stable, and the newest that there are schemas of.
@@ -155,7 +155,7 @@ ENDED: Callable[..., dict[str, Any]] = lambda *words: {"conditions": [condition(
     ],
 )  # fmt: skip
 def test_what_kubernetes_says_of_a_launch_in_words(jobs, pods, stage, where) -> None:
-    found = seen([*jobs, *pods])["r0"]
+    found = submitted_in([*jobs, *pods])["r0"]
     assert (found.job, found.state, found.never) == ("j", stage, False)
     assert where in found.where
 
@@ -163,17 +163,17 @@ def test_what_kubernetes_says_of_a_launch_in_words(jobs, pods, stage, where) -> 
 def test_memory_is_named_where_it_was_the_reason() -> None:
     ended = {"state": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
     failed = job(**ENDED("Failed", "BackoffLimitExceeded"))
-    found = seen([failed, pod(containerStatuses=[ended])])
+    found = submitted_in([failed, pod(containerStatuses=[ended])])
     assert "more memory than it was allowed" in found["r0"].where
 
 
 def test_what_can_never_start_is_told_from_what_waits() -> None:
     bad = pod(phase="Pending", **waiting("InvalidImageName"))
-    assert seen([job(), bad])["r0"].never
+    assert submitted_in([job(), bad])["r0"].never
 
 
 def test_of_several_jobs_the_one_at_work_counts_and_one_that_is_being_deleted_does_not() -> None:
     done, works = job("1", **ENDED("Complete")), job("0")
-    assert seen([done, works])["r0"] == Submitted("0", "waiting", "its pod is not made yet")
+    assert submitted_in([done, works])["r0"] == Submitted("0", "waiting", "its pod is not made yet")
     works["metadata"]["deletionTimestamp"] = "now"
-    assert seen([done, works])["r0"].job == "1"
+    assert submitted_in([done, works])["r0"].job == "1"

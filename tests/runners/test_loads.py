@@ -9,7 +9,7 @@ import pytest
 
 from runners.checks.doctor import run_check
 from runners.measuring.guidellm import arrival_environment, command, load_request
-from runners.measuring.record import asked_for
+from runners.measuring.record import study_facts
 from runners.planning.plan import (
     Plan,
     SweepEnds,
@@ -90,7 +90,7 @@ def test_the_record_says_the_load_in_words_that_pair(
     loaded: Callable[..., Study], trace: str
 ) -> None:
     plan = make_plan(loaded({"poisson": [4], "replay": trace}))
-    said = [asked_for(plan.study, cell) for cell in plan.launches[0].cells]
+    said = [study_facts(plan.study, cell) for cell in plan.launches[0].cells]
     loads = [load_of(*(one[n] for n in ("load_profile", "concurrency", "rate", "trace")))
              for one in said]  # fmt: skip
     assert loads == [Load("poisson", 4), Load("trace", None, "burst.csv")]

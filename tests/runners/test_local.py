@@ -186,6 +186,8 @@ def launches_of(case: Case) -> list[int]:
         ({"tensor_parallel_sizes": [4]}, 4),
         ({"target": {"model": "m", "engine_args": {"pipeline_parallel_size": 2}}}, 2),
         ({"target": {"model": "m", "engine_args": {"data-parallel-size": 3}}}, 3),
+        # The engine refuses it in its own words.
+        ({"target": {"model": "m", "engine_args": {"data-parallel-size": "three"}}}, 1),
         ({"evidence": "cpu"}, 0),
         ({"cpus": {"engine": [0], "client": [1]}}, 0),
     ],

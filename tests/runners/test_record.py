@@ -12,9 +12,11 @@ from runners.measuring.record import (
     remote_setting,
     server_args,
     write,
+    write_study_copy,
 )
 from runners.planning.plan import Plan, make_plan
 from runners.serving.diagnosis import Diagnosis
+from runners.surroundings.layout import Layout
 from warehouse.contract import Record
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -98,6 +100,15 @@ def test_a_record_holds_no_secret(study_of, tmp_path) -> None:
 
     assert secret not in (tmp_path / "record.json").read_text()
     assert Record.model_validate(json.loads((tmp_path / "record.json").read_text()))
+
+
+def test_the_copy_of_a_study_lacks_its_credentials_and_nothing_else(study_of, tmp_path) -> None:
+    study = study_of(environment={"HF_TOKEN": "", "MY_SECRET": "plain word"})
+    source = tmp_path / "mine.yaml"
+    source.write_text("HF_TOKEN: ''\n# plain word\nname: tiny\n")
+    write_study_copy(study, source, Layout(tmp_path, "tiny"))
+    kept = (tmp_path / "tiny" / "study.yaml").read_text()
+    assert kept == "HF_TOKEN: ''\n# [removed]\nname: tiny\n"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def drop_of(path: Path, results: Path, texts: bool = False) -> Path:
         "run_id": f"tiny/{cell.key}#1",
         "prompt_set_hash": prompts.hash,
         "environment": {
-            "asked": dict(cell.asked),
+            "asked": dict(cell.identity),
             "folder": str(path.parent),
             "dataset": origin(study, study.dataset("numbers")),
         },

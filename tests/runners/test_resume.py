@@ -25,7 +25,7 @@ def put(layout: Layout, cell: PlannedCell, software: Software = LAB) -> Path:
     """A good cell as a run leaves it, as far as resuming reads it."""
     folder = layout.cell(cell.key, software.name)
     folder.mkdir(parents=True)
-    environment = {"asked": dict(cell.asked), "software": software.as_json()}
+    environment = {"asked": dict(cell.identity), "software": software.as_json()}
     record = {"schema_version": 1, "fingerprint": cell.fingerprint, "environment": environment}
     (folder / "record.json").write_text(json.dumps(record))
     return folder

@@ -85,6 +85,14 @@ def test_a_sweep_finds_rates_on_the_baseline_and_every_arm_gets_them(tmp_path: P
     assert "4 good already, 0 to run" in again.stderr
 
 
+def test_a_server_that_dies_before_a_sweep_is_said(tmp_path: Path) -> None:
+    study = small_study(tmp_path, "--fake-crash-after 2", concurrency=None, load={"sweep": 2})
+    done = study.run()
+    assert done.returncode == 1
+    assert "draftboard: The sweep on baseline failed in its warm-up: " in done.stderr
+    assert "cannot be written" not in done.stderr
+
+
 def test_conversations_are_sent_with_the_recorded_answers_and_pair(tmp_path: Path) -> None:
     talks = [
         [{"from": "human", "value": f"What is {number}?"}, {"from": "gpt", "value": "A number."},

@@ -10,6 +10,7 @@ import pytest
 
 from warehouse.errors import WarehouseBusy
 from warehouse.storage.current import current_generation
+from warehouse.storage.lock import WriterLock
 from warehouse.store import open_writer
 
 CHILD = runpy.run_path(str(Path(__file__).with_name("child.py")))
@@ -51,6 +52,15 @@ def test_a_second_writer_that_may_not_wait_is_refused(filled, start):
     assert holder.stdout.readline() == "holding\n"
     with pytest.raises(WarehouseBusy, match="--no-wait"), open_writer(filled, wait=False):
         pass
+
+
+def test_a_lock_is_let_go_though_the_name_of_its_holder_stays(filled):
+    holder = filled / "lock.holder"
+    with WriterLock(filled).held(wait=False, on_wait=None):
+        holder.unlink()
+        holder.mkdir()
+    with WriterLock(filled).held(wait=False, on_wait=None):
+        assert holder.is_dir()
 
 
 def test_the_lock_of_a_killed_writer_is_free(filled, start):

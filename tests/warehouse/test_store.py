@@ -68,7 +68,7 @@ def test_the_same_content_twice_changes_nothing(filled, make_source, make_cell):
     before = _ids(filled)
     with open_writer(filled) as writer:
         source = make_source("base")
-        assert writer.known(source.source_id)
+        assert writer.holds(source.source_id)
         assert writer.add(source, [make_cell(source)]) == 0
         assert writer.commit() == 1
     assert _ids(filled) == before
@@ -84,7 +84,7 @@ def test_a_failing_reader_leaves_nothing_behind(warehouse_path, make_source, mak
     with open_writer(warehouse_path) as writer:
         with pytest.raises(InvalidInput, match="cut off"):
             writer.add(source, cells())
-        assert not writer.known(source.source_id)
+        assert not writer.holds(source.source_id)
         assert writer.commit() == 0
     assert list((warehouse_path / "requests").iterdir()) == []
     assert current_generation(warehouse_path) is None

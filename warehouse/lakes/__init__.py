@@ -12,7 +12,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -98,7 +98,7 @@ def require_name(schema: str) -> str:
     return schema
 
 
-def place_of(location: str | None) -> str | None:
+def address_of(location: str | None) -> str | None:
     """Return where data go, as an address: a folder is named absolutely."""
     return location if location is None or "://" in location else str(Path(location).absolute())
 
@@ -246,12 +246,12 @@ class Lake:
         self._question = {
             "catalogue": _catalogue(order),
             "schema": order.schema,
-            "location": place_of(order.location),
+            "location": address_of(order.location),
             "names": list(NAMES),
         }
 
     def ask(
-        self, more: dict[str, Any], generation: int, advance: Callable[[int], None]
+        self, more: Mapping[str, Any], generation: int, advance: Callable[[int], None]
     ) -> dict[str, Any]:
         if not self.python.is_file():
             raise InvalidInput(

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,7 +26,7 @@ def main() -> None:
         _say(_answer(asked, Path(place)))
 
 
-def _answer(asked: dict[str, Any], place: Path) -> dict[str, Any]:
+def _answer(asked: Mapping[str, Any], place: Path) -> dict[str, Any]:
     try:
         duckdb = importlib.import_module("duckdb")
         connection = _connection(duckdb, place)
@@ -72,7 +73,7 @@ def _connection(duckdb: Any, place: Path) -> Any:
     return connection
 
 
-def _look(connection: Any, asked: dict[str, Any]) -> dict[str, Any]:
+def _look(connection: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
     held = _held(connection, asked["schema"])
     if held is not None:
         files = connection.execute(f"select distinct file from {_of(asked, 'requests')}")
@@ -100,7 +101,7 @@ def _held(connection: Any, schema: str) -> list[Any] | None:
     return list(row) if row else None
 
 
-def _publish(connection: Any, asked: dict[str, Any]) -> dict[str, Any]:
+def _publish(connection: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
     connection.execute("begin")
     if _held(connection, asked["schema"]) != asked["held"]:
         return {"error": "conflict with another publication"}
@@ -139,7 +140,7 @@ def _publish(connection: Any, asked: dict[str, Any]) -> dict[str, Any]:
     return {"published": generation}
 
 
-def _of(asked: dict[str, Any], name: str) -> str:
+def _of(asked: Mapping[str, Any], name: str) -> str:
     return f'lake."{asked["schema"]}"."{name}"'
 
 
@@ -147,7 +148,7 @@ def _text(value: Any) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 
-def _say(words: dict[str, Any]) -> None:
+def _say(words: Mapping[str, Any]) -> None:
     sys.stdout.write(json.dumps(words) + "\n")
     sys.stdout.flush()
 

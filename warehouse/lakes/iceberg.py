@@ -33,10 +33,10 @@ from warehouse.lakes import (
     PublicationOrder,
     PublishedContent,
     PublishedGeneration,
+    address_of,
     foreign,
     is_new,
     nothing_of,
-    place_of,
     raced,
     request_schema,
 )
@@ -104,7 +104,7 @@ def _catalogue(target: CatalogueTarget, location: str | None) -> SqlCatalog:
     own = {key: str(value) for key, value in (Config().get_catalog_config(CATALOGUE) or {}).items()}
     bucket = {key: os.environ[name] for key, name in _BUCKET.items() if os.environ.get(name)}
     given = {"uri": url.render_as_string(hide_password=False)}
-    place = place_of(location)
+    place = address_of(location)
     if place is not None:
         given["warehouse"] = place if "://" in place else f"file://{place}"
     return _Catalogue(CATALOGUE, **{**bucket, **own, **given})

@@ -19,7 +19,7 @@ from warehouse.secrets.shapes import (
     Secrecy,
     is_drawn,
     is_none,
-    is_said_of,
+    is_remark,
     is_variable,
     looks_random,
     may_be_written,
@@ -45,7 +45,7 @@ def _long_and_unlike_a_word(_: str, value: str) -> bool:
 
 
 def _no_predicate(_: str, value: str) -> bool:
-    return not is_said_of(value)
+    return not is_remark(value)
 
 
 def _no_number(_: str, value: str) -> bool:
@@ -309,7 +309,7 @@ def _is_secret(text: str, span: _Span, sure: Secrecy, prose: bool) -> bool:
     if sure == "perhaps":
         return looks_random(value)
     quoted = text[span[0] - 1 : span[0]] in ("'", '"')
-    return quoted or not prose or not is_said_of(value)
+    return quoted or not prose or not is_remark(value)
 
 
 def _options(text: str) -> Iterator[_Span]:

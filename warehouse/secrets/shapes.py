@@ -1,4 +1,4 @@
-"""Credentials known by their own look, from the rows of ``shapes.toml``.
+"""What is a credential: which names stand before one, which values are none, and how one looks by itself.
 
 All patterns are RE2's, whose time grows with the length of a text and no faster, whatever it holds.
 """
@@ -17,7 +17,7 @@ import re2
 #: ``certain``: whatever stands under the name is one; ``perhaps``: where its value looks like one.
 Secrecy = Literal["certain", "perhaps"]
 
-#: Only the end of a name counts, so that a long one costs nothing.
+#: Only so much of a name's end counts, so that a long one costs nothing.
 _LONGEST = 128
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _VARIABLE = re.compile(r"_?[A-Z][A-Z0-9_]*")
@@ -97,9 +97,9 @@ def may_be_written(variable: str) -> bool:
 @lru_cache(maxsize=4096)
 def secrecy(name: str) -> Secrecy | None:
     """Return how sure it is that a value under this name is a credential; None: it is none."""
-    said = name[-_LONGEST:].strip().lstrip("-")
-    words = [word.lower() for word in _WORD.findall(said)]
-    if not words or said in _PATHS:
+    end = name[-_LONGEST:].strip().lstrip("-")
+    words = [word.lower() for word in _WORD.findall(end)]
+    if not words or end in _PATHS:
         return None
     if any(" ".join(words[-length:]) in _CERTAIN for length in (1, 2, 3)):
         return "certain"
@@ -111,7 +111,7 @@ def secrecy(name: str) -> Secrecy | None:
         return None
     # With these other things end too; as a variable with a word before it, it is certainly that of a
     # credential.
-    before, variable = words[-2] if len(words) > 1 else None, is_variable(said)
+    before, variable = words[-2] if len(words) > 1 else None, is_variable(end)
     if words[-1] == "key" and (before in _OF_TABLES or (before is None and not variable)):
         return None
     return "certain" if variable and before is not None else "perhaps"
@@ -129,7 +129,7 @@ _NONE = re.compile(
     re.IGNORECASE,
 )
 #: What is said *of* a credential: "password is required", "token: expired".
-_SAID_OF = frozenset(
+_REMARKS = frozenset(
     {
         "a", "an", "the", "not", "no", "in", "on", "of", "for", "to", "by", "from", "with", "and",
         "or", "is", "was", "are", "be", "been", "must", "should", "can", "may", "will", "required",
@@ -153,10 +153,10 @@ def is_none(value: str) -> bool:
     return len(value) <= 256 and _NONE.fullmatch(value.strip()) is not None
 
 
-def is_said_of(value: str) -> bool:
+def is_remark(value: str) -> bool:
     """Return whether a word says something of a credential and is none, as in "password is
     wrong"."""
-    return value.strip(".,:;!?()").lower() in _SAID_OF
+    return value.strip(".,:;!?()").lower() in _REMARKS
 
 
 def looks_random(value: str) -> bool:
@@ -173,11 +173,11 @@ def is_drawn(word: str) -> bool:
     """Return whether a generator has drawn a word, which nobody writes: of its neighbouring letters many
     differ in kind (small, capital, digit), and there are all three."""
     kinds = ["d" if c.isdigit() else "c" if c.isupper() else "s" for c in word[:256]]
-    changes = sum(one != other for one, other in zip(kinds, kinds[1:], strict=False))
+    changes = sum(letter != following for letter, following in zip(kinds, kinds[1:], strict=False))
     return len(set(kinds)) == 3 and changes >= _DRAWN * len(kinds)
 
 
-# --- Credentials known by their own look, from the rows of ``shapes.toml``.
+# --- Credentials that show themselves, by the rows of ``shapes.toml``.
 
 
 #: What ends an address, or a value that no quotes enclose.

@@ -122,7 +122,7 @@ def name_of(root: Path) -> str:
         ) from error
 
 
-def said_of(root: Path, error: Exception) -> str:
+def first_line(root: Path, error: Exception) -> str:
     """Return the first line of an error; what it calls by the folder is called by its name."""
     return str(error).splitlines()[0].replace(str(root.absolute()), name_of(root))
 

@@ -9,7 +9,7 @@ name are there, and ``excluded_runs`` and ``annotations`` say which and why.
 import json
 import shutil
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import PackageNotFoundError, version
@@ -257,7 +257,10 @@ def _copy_requests(
                     field, at = REQUEST_SCHEMA.field(name), rows.schema.get_field_index(name)
                     rows = rows.set_column(at, field, pa.nulls(rows.num_rows, field.type))
                 out.write(rows)
-        return out.finish()
+        written = out.whole()
+        if written is not None:
+            publish(out.private, place / REQUESTS / written["file"])
+        return written
     finally:
         out.discard()
 
@@ -276,7 +279,7 @@ def _row_groups(path: Path, root: Path) -> Iterator[pa.Table]:
 
 
 def _bundled_tables(
-    root: Path, cells: pa.Table, requests: dict[str, Any] | None
+    root: Path, cells: pa.Table, requests: Mapping[str, Any] | None
 ) -> dict[str, pa.Table]:
     with open_newest(root) as opened:
         connection = opened.connection

@@ -23,7 +23,7 @@ from warehouse.catalogue import METRICS, STATISTICS
 from warehouse.contract import FACT_KEYS, arm_label
 from warehouse.errors import InvalidInput
 from warehouse.rows import REQUEST_SCHEMA, Cell, Source, in_schema
-from warehouse.storage.files import COMPRESSION, PRIVATE, REQUESTS, publish, sha256_of, sync
+from warehouse.storage.files import COMPRESSION, PRIVATE, REQUESTS, sha256_of, sync
 
 # --- Rows of ingest turned into Arrow tables, one per table of the store; bad rows are refused here.
 
@@ -184,26 +184,24 @@ def _check_measurements(cell: Cell) -> None:
                 f"{m.metric} {m.statistic} ({m.origin}) of cell {cell.index} is {m.value}, "
                 f"not a number; correct the report."
             )
-    for (origin, metric, statistic), count in counts.most_common(1):
-        if count > 1:
-            raise InvalidInput(
-                f"{metric} {statistic} ({origin}) of cell {cell.index} is given twice; correct the report."
-            )
+    if len(counts) < len(cell.measurements):
+        ((origin, metric, statistic), _), *_ = counts.most_common(1)
+        raise InvalidInput(
+            f"{metric} {statistic} ({origin}) of cell {cell.index} is given twice; correct the report."
+        )
 
 
 # --- One Parquet file of requests per source: a row group per cell, private until it is whole.
 
 
 class RequestFile:
-    """Writes the requests of one source; nothing of it is visible before ``finish``. ``private``: its path
-    until it is published.
+    """Writes the requests of one source into ``private``, where it stays until it is published.
 
     Writing runs in a thread, one cell at a time, while the caller reads the next cell; what goes
-    wrong there is raised by the next ``write`` or by ``finish``.
+    wrong there is raised by the next ``write`` or by ``whole``.
     """
 
     def __init__(self, root: Path) -> None:
-        self._folder = root / REQUESTS
         self.private = private_requests(root)
         self._writer: pq.ParquetWriter | None = None
         self._rows = 0
@@ -219,13 +217,6 @@ class RequestFile:
         self._written = self._thread.submit(self._writer.write_table, in_schema(requests), None)
         self._rows += requests.num_rows
 
-    def finish(self) -> dict[str, Any] | None:
-        """Publish the file and return its row of ``request_files``; None if nothing was written."""
-        written = self.whole()
-        if written is not None:
-            publish(self.private, self._folder / written["file"])
-        return written
-
     def whole(self) -> dict[str, Any] | None:
         """Write the file to its end; return its row of ``request_files``, None if nothing was
         written.
@@ -240,7 +231,7 @@ class RequestFile:
         return row_of(self.private, self._rows)
 
     def discard(self) -> None:
-        """Remove the file. Harmless after ``finish``."""
+        """Remove the file. Harmless once it is published."""
         self.close()
         self.private.unlink(missing_ok=True)
 
@@ -313,8 +304,8 @@ class Draft:
         by = first - int(cells[0].as_py()) if self.cells else 0
         for name, table in self.tables.items():
             if by and "cell" in table.column_names:
-                place, field = table.schema.get_field_index("cell"), table.schema.field("cell")
-                table = table.set_column(place, field, pc.add(table.column(place), by))
+                column, field = table.schema.get_field_index("cell"), table.schema.field("cell")
+                table = table.set_column(column, field, pc.add(table.column(column), by))
             tables[name] = table
         return replace(self, tables=tables)
 
@@ -366,7 +357,7 @@ def _tables(source: Source, cells: Iterable[Cell], file: RequestFile) -> dict[st
         if cell.requests is not None and cell.requests.num_rows:
             file.write(cell.requests)
             rows["cell_requests"].append({"cell": number, "rows": cell.requests.num_rows})
-    # After the cells: which categories it needs again is known at their end.
+    # After the cells: which ``--categories`` a source used stands in its settings only then.
     row = asdict(source)
     for key in ("commands", "environment", "settings", "report_config"):
         row[key] = json.dumps(row[key], sort_keys=True, default=str)

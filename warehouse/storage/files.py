@@ -47,6 +47,15 @@ def publish(private: Path, final: Path) -> None:
     sync(final.parent)
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one step: a kill leaves the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Hidden, and so no private file of the store, which its next writer would remove.
+    private = path.with_name(f".{PRIVATE}{path.name.lstrip('.')}")
+    private.write_text(text, encoding="utf-8")
+    publish(private, path)
+
+
 def pointer_here(root: Path) -> str | None:
     """Return what CURRENT names in this folder, whatever stands in the store that it is a copy of; None
     where there is no warehouse."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse.errors import DraftboardError, WarehouseDamaged, WarehouseMissing
-from warehouse.storage.cache import copy_locked, is_copy, name_of, said_of
+from warehouse.storage.cache import copy_locked, first_line, is_copy, name_of
 from warehouse.storage.files import (
     CURRENT,
     PRIVATE,
@@ -139,7 +139,7 @@ def requests_named(root: Path, table: str) -> set[str]:
 def unreadable(root: Path, error: Exception) -> WarehouseDamaged:
     """Return what is said where a file of a warehouse cannot be read."""
     return WarehouseDamaged(
-        f"The warehouse {name_of(root)} cannot be read ({said_of(root, error)}); "
+        f"The warehouse {name_of(root)} cannot be read ({first_line(root, error)}); "
         f"run draftboard warehouse check --warehouse {name_of(root)}."
     )
 

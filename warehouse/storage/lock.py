@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -49,11 +50,7 @@ class WriterLock:
             with self._line.acquire(timeout=0.2):
                 self._lock.acquire(timeout=0)
         except Timeout as error:
-            try:
-                pid = int((self._root / f"{LOCK}.holder").read_text(encoding="utf-8"))
-                busy = f"Process {pid} is writing to {self._root}"
-            except (OSError, ValueError):
-                busy = f"Another process is writing to {self._root}"
+            busy = f"{self._holder()} is writing to {self._root}"
             if not wait:
                 raise WarehouseBusy(
                     f"{busy}; try again when it is done, or leave out --no-wait to wait for it."
@@ -106,6 +103,12 @@ class WriterLock:
             else:
                 return
 
+    def _holder(self) -> str:
+        try:
+            return f"Process {int((self._root / f'{LOCK}.holder').read_text(encoding='utf-8'))}"
+        except (OSError, ValueError):
+            return "Another process"
+
     def _sign(self) -> None:
         # Only said to who waits: on a full disk the lock holds all the same, for who makes room.
         with suppress(OSError):
@@ -113,7 +116,8 @@ class WriterLock:
 
     def _release(self) -> None:
         if self.is_held:
-            (self._root / f"{LOCK}.holder").unlink(missing_ok=True)
+            with suppress(OSError):
+                (self._root / f"{LOCK}.holder").unlink()
             self._lock.release()
 
 
@@ -128,7 +132,7 @@ class WritersLine(AbstractContextManager["WritersLine"]):
         self._name, self._joined = f"{LINE}/{secrets.token_hex(8)}", False
 
     def __exit__(self, *_: object) -> None:
-        """Stand in line no longer; a place that cannot be given up now holds the next one up once."""
+        """Leave the line. What cannot be removed now holds the next writer up once, for PATIENCE_S."""
         if self._store is not None and self._joined:
             with suppress(WarehouseUnreachable):
                 self._store.remove([self._name])
@@ -137,7 +141,7 @@ class WritersLine(AbstractContextManager["WritersLine"]):
         """Wait until nobody stands before this writer; return whether somebody did."""
         waited, until = False, time.monotonic() + PATIENCE_S
         while self._store is not None:
-            line = sorted(self._store.entries(LINE), key=lambda entry: (entry.modified, entry.name))
+            line = sorted(self._store.entries(LINE), key=attrgetter("modified", "name"))
             names = [entry.name for entry in line]
             before = names[: names.index(self._name)] if self._name in names else names
             if not before:

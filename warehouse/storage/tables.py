@@ -380,7 +380,7 @@ def convert(root: Path, advance: Callable[[int], None] = lambda done: None) -> G
 
 
 @dataclass(frozen=True)
-class KnownSource:
+class HeldSource:
     """One source of a warehouse of any schema, enough to read it again: where it lay, and what ``--set``
     said of it."""
 
@@ -389,7 +389,7 @@ class KnownSource:
     settings: dict[str, Any]
 
 
-def known_sources(root: Path) -> tuple[KnownSource, ...]:
+def held_sources(root: Path) -> tuple[HeldSource, ...]:
     """Return the sources of the published generation in the order in which they came.
 
     Raises WarehouseMissing where there is none, WarehouseDamaged where it does not list them.
@@ -409,5 +409,5 @@ def known_sources(root: Path) -> tuple[KnownSource, ...]:
             f"--warehouse {name_of(root)}"
         ) from error
     return tuple(
-        KnownSource(source, Path(path), json.loads(settings)) for source, path, settings in rows
+        HeldSource(source, Path(path), json.loads(settings)) for source, path, settings in rows
     )

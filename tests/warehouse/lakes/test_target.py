@@ -3,7 +3,7 @@
 import pytest
 
 from warehouse.errors import InvalidInput
-from warehouse.lakes import CatalogueTarget, place_of, require_name, target_of
+from warehouse.lakes import CatalogueTarget, address_of, require_name, target_of
 
 
 @pytest.mark.parametrize(
@@ -40,5 +40,5 @@ def test_a_schema_that_an_engine_would_have_to_quote_is_refused(name: str) -> No
 
 
 def test_a_folder_is_named_absolutely_and_an_address_as_it_is() -> None:
-    assert place_of("s3://b/p") == "s3://b/p"
-    assert (place_of("lake") or "").startswith("/")
+    assert address_of("s3://b/p") == "s3://b/p"
+    assert (address_of("lake") or "").startswith("/")
