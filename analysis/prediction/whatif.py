@@ -8,6 +8,7 @@ from all the others. Outside the measured range a prediction says so; far outsid
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -401,47 +402,62 @@ def _or_else(values: Sequence[float | None], usual: Floats) -> Floats:
     return np.array([other if value is None else value for value, other in given])
 
 
-def build(points: Points, positions: Positions, dataset: str) -> Model:
-    """Build the model of ``dataset``: its acceptance, and the times of its steps and first tokens.
+@dataclass(frozen=True, eq=False)
+class DraftedPoints:
+    """One family and its baseline on all datasets, and what is fitted once for all of them, since a
+    step costs the same whatever the text."""
 
-    ``points`` and ``positions`` are of one family and its baseline. The times are fitted to all
-    datasets, since a step costs the same whatever the text, and scaled to this one. Raises
-    InvalidInput where the dataset has no speculative point.
-    """
-    mine = points.of(dataset)
-    if not len(mine):
-        known = ", ".join(sorted({str(name) for name in points.dataset})) or "none"
-        raise InvalidInput(f"Nothing was measured on {dataset!r}; there is {known}.")
-    if not (mine.k > 0).any():
-        raise InvalidInput(
-            f"Only the baseline was measured on {dataset!r}; measure a speculative arm as well."
+    points: Points
+    positions: Positions
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        return groups_of(self.points)
+
+    @cached_property
+    def fits(self) -> tuple[Fit, Fit, Fit]:
+        """Those of ``Times``."""
+        points, groups = self.points, self.groups
+        masks = np.array([group.chosen for group in groups]).reshape(len(groups), len(points))
+        # One text does not tell what taking in its prompts costs from what a load costs.
+        prefill = PREFILL if len(set(points.dataset)) > 1 else ()
+        return (
+            fit_times(points, points.step, masks, usual=prefill),
+            fit_times(points, points.ttft, masks, FIRST_TOKEN_LENGTHS),
+            fit_times(points, points.pace, masks, usual=prefill),
         )
-    usual = Usual(mine, positions.where(positions.dataset == dataset))
-    groups = groups_of(points)
-    masks = np.array([group.chosen for group in groups]).reshape(len(groups), len(points))
-    # One text does not tell what taking in its prompts costs from what a load costs.
-    prefill = PREFILL if len(set(points.dataset)) > 1 else ()
-    step = fit_times(points, points.step, masks, usual=prefill)
-    first = fit_times(points, points.ttft, masks, FIRST_TOKEN_LENGTHS)
-    pace = fit_times(points, points.pace, masks, usual=prefill)
-    fits = (step, first, pace)
-    own, every = np.array([len(mine)]), np.array([len(points)])
-    scales = tuple(
-        scale_of(np.log(times / fit.at(mine).mean()).sum(), own, every, fit.residual)
-        for fit, times in zip(fits, (mine.step, mine.ttft, mine.pace), strict=True)
-    )
-    # Prompts may be asked for as far as all datasets together tell.
-    prompts = (points if step.knows_prompts else mine).prompt_tokens
-    reach = Reach(
-        range_of(mine.k[mine.k > 0]), range_of(mine.concurrency), range_of(prompts),
-        range_of(mine.output_tokens), tuple(sorted({int(load) for load in mine.concurrency})),
-        tuple(sorted({int(k) for k in mine.k})),
-    )  # fmt: skip
-    tried = trial(points, positions, groups, fits)
-    if tried is None:
-        return Model(usual, *fits, scales, reach, {}, ())
-    widths = tried.widths()
-    return Model(usual, *fits, scales, reach, widths, withheld(tried, dataset, widths))
+
+    @cached_property
+    def tried(self) -> Trial | None:
+        return trial(self.points, self.positions, self.groups, self.fits)
+
+    def model(self, dataset: str) -> Model:
+        """Return the model of one dataset: its acceptance, and the fits scaled to it. Raises
+        InvalidInput where the dataset has no speculative point."""
+        points, mine = self.points, self.points.of(dataset)
+        if not len(mine):
+            known = ", ".join(sorted({str(name) for name in points.dataset})) or "none"
+            raise InvalidInput(f"Nothing was measured on {dataset!r}; there is {known}.")
+        if not (mine.k > 0).any():
+            raise InvalidInput(
+                f"Only the baseline was measured on {dataset!r}; measure a speculative arm as well."
+            )
+        usual = Usual(mine, self.positions.where(self.positions.dataset == dataset))
+        own, every = np.array([len(mine)]), np.array([len(points)])
+        scales = tuple(
+            scale_of(np.log(times / fit.at(mine).mean()).sum(), own, every, fit.residual)
+            for fit, times in zip(self.fits, (mine.step, mine.ttft, mine.pace), strict=True)
+        )
+        # Prompts may be asked for as far as all datasets together tell.
+        prompts = (points if self.fits[0].knows_prompts else mine).prompt_tokens
+        reach = Reach(
+            range_of(mine.k[mine.k > 0]), range_of(mine.concurrency), range_of(prompts),
+            range_of(mine.output_tokens), tuple(sorted({int(load) for load in mine.concurrency})),
+            tuple(sorted({int(k) for k in mine.k})),
+        )  # fmt: skip
+        widths = self.tried.widths() if self.tried else {}
+        found = withheld(self.tried, dataset, widths) if self.tried else ()
+        return Model(usual, *self.fits, scales, reach, widths, found)
 
 
 # --- A prediction beside that of the baseline at the same load and lengths.

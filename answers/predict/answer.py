@@ -25,9 +25,17 @@ from analysis.matching.names import short, telling
 from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of
 from analysis.prediction.reach import FAR, FAR_OF, Question, Range
-from analysis.prediction.rows import Points, Positions, points_of
+from analysis.prediction.rows import Positions, points_of
 from analysis.prediction.usual import PREDICTED
-from analysis.prediction.whatif import COMPARED, Forecast, LeftOut, Model, Withheld, build, forecast
+from analysis.prediction.whatif import (
+    COMPARED,
+    DraftedPoints,
+    Forecast,
+    LeftOut,
+    Model,
+    Withheld,
+    forecast,
+)
 from answers.predict.acceptance import ABOUT, DraftAcceptance
 from answers.predict.values import (
     AskableQuestions,
@@ -67,12 +75,11 @@ _LOAD = ("load_profile", "concurrency", "rate", "trace")
 
 @dataclass(frozen=True, eq=False)
 class ForecastSubject:
-    """One arm family on one dataset: its points and those of its baseline, on all datasets.
-    ``about``: as ``DraftAcceptance`` has it; ``facts``: what its system is."""
+    """One arm family on one dataset. ``measured``: on all datasets, with its baseline; ``about``: as
+    ``DraftAcceptance`` has it; ``facts``: what its system is."""
 
     place: ForecastPlace
-    points: Points
-    positions: Positions
+    measured: DraftedPoints
     about: tuple[str | int | None, ...]
     facts: tuple[tuple[str, str | int | None], ...]
 
@@ -118,16 +125,16 @@ def _subjects(
     drafted = points.loc[points["k"] > 0, _PLACE].drop_duplicates()
     at = counted.groupby(_FAMILY).indices
     for system, family in drafted[_FAMILY].drop_duplicates().to_numpy():
-        mine = points_of(of_family(points, system, family))
-        positions = Positions.of_frame(counted.iloc[at.get((system, family), [])])
+        mine = DraftedPoints(
+            points_of(of_family(points, system, family)),
+            Positions.of_frame(counted.iloc[at.get((system, family), [])]),
+        )
         theirs = (drafted["system"] == system) & (drafted["family"] == family)
         for dataset in drafted.loc[theirs, "dataset"]:
             one = first[system, family, dataset]
             place = ForecastPlace(int(system), str(family), str(dataset), **about(one))
             system_facts = tuple(about(one, SYSTEM).items())
-            yield ForecastSubject(
-                place, mine, positions, tuple(about(one, ABOUT).values()), system_facts
-            )
+            yield ForecastSubject(place, mine, tuple(about(one, ABOUT).values()), system_facts)
 
 
 # --- The arm families that a reader can choose from, each with a name of its own.
@@ -155,7 +162,7 @@ def families(
     first = {at: mine[0] for at, mine in (here | everywhere).items()}
     known = dict.fromkeys((*everywhere, *here))
     ordered = sorted(known, key=lambda at: (
-        at not in everywhere, first[at].place.evidence != "gpu", -len(first[at].points),
+        at not in everywhere, first[at].place.evidence != "gpu", -len(first[at].measured.points),
     ))  # fmt: skip
     names = dict(zip(ordered, _names_apart([first[at] for at in ordered]), strict=True))
     families = []
@@ -223,7 +230,7 @@ def measured(found: Sequence[ForecastSubject]) -> TextTable:
     header = ("model", "GPU", "TP", "dataset", "arm", "evidence", "K", "concurrency", "points")
     rows = []
     for one in found:
-        place, mine = one.place, one.points.of(one.place.dataset)
+        place, mine = one.place, one.measured.points.of(one.place.dataset)
         drafted = mine.where(mine.k > 0)
         values = (sorted(set(each.tolist())) for each in (drafted.k, drafted.concurrency))
         rows.append((
@@ -252,7 +259,7 @@ def predict(
 def fitted(subject: ForecastSubject) -> FittedPlace:
     """Fit a model to what was measured of a subject. Raises InvalidInput where nothing can be
     forecast."""
-    model = build(subject.points, subject.positions, subject.place.dataset)
+    model = subject.measured.model(subject.place.dataset)
     p = model.usual.points
     named = (p.k, p.concurrency, p.repeats, p.output_throughput, p.itl, p.ttft)
     points = tuple(

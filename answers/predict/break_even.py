@@ -58,10 +58,12 @@ class PaysFrom:
 @dataclass(frozen=True)
 class BreakEven:
     """From which acceptance on a draft pays on one dataset, by K and load. ``ks``: of the arms that
-    it stands on; ``real``: acceptance of real drafts of this method and model, wherever measured."""
+    it stands on; ``launches``: the most of one arm; ``real``: acceptance of real drafts of this method and
+    model, wherever measured."""
 
     place: ForecastPlace
     ks: tuple[int, ...]
+    launches: int
     steps: tuple[PaysFrom, ...]
     real: tuple[DraftAcceptance, ...]
 
@@ -70,9 +72,12 @@ class BreakEven:
         """Say which arms tell what a step costs."""
         how = BY_HAND if self.place.synthetic_acceptance else "measured acceptance"
         ks = listed([str(k) for k in self.ks], len(self.ks))
+        once = "" if self.launches > 1 else (
+            " Each arm was launched once, and launches may differ by more than the band holds: repeat them."
+        )  # fmt: skip
         return (
             f"It stands on the baseline and arms with {how}, K = {ks}, and on requests as measured; in "
-            f"brackets the {BAND}."
+            f"brackets the {BAND}.{once}"
         )
 
     def yields(self, step: PaysFrom) -> dict[str, float]:
@@ -161,7 +166,7 @@ def break_even(
         one for one in acceptance
         if (one.family.partition(" (")[0], one.fact("model")) == (method, place.model)
     )  # fmt: skip
-    return BreakEven(place, drafted, steps, real)
+    return BreakEven(place, drafted, max(point.repeats for point in found.points), steps, real)
 
 
 # --- As rows of text and as JSON.
@@ -190,7 +195,7 @@ def break_evens_json(answers: Sequence[BreakEven | RefusedForecast]) -> dict[str
     return {
         "break_even": [
             {
-                **place_json(one.place), "stands_on": list(one.ks), "level": LEVEL,
+                **place_json(one.place), "stands_on": list(one.ks), "launches": one.launches, "level": LEVEL,
                 "pays_from": [
                     asdict(step) | {
                         "headline": one.sentence(step),

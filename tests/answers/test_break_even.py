@@ -127,6 +127,7 @@ def test_three_arms_with_acceptance_set_by_hand_tell_from_when_on_a_draft_pays(
         "[synthetic acceptance]"
     )
     assert "arms with acceptance set by hand, K = 1, 2 and 4" in found.stands_on
+    assert "Each arm was launched once, and launches may differ by more" in found.stands_on
 
 
 def test_a_k_and_a_load_between_the_measured_ones_are_told_too(by_hand: Path) -> None:
@@ -140,6 +141,7 @@ def test_real_drafts_tell_it_as_well_and_it_is_said_which(tmp_path: Path) -> Non
     assert isinstance(code, BreakEven)
     assert (code.place.synthetic_acceptance, code.ks) == (None, (1, 2, 3, 4))
     assert "arms with measured acceptance, K = 1, 2, 3 and 4" in code.stands_on
+    assert (code.launches, "launched once" in code.stands_on) == (3, False)
     for step in code.steps:
         assert step.length == pytest.approx(worked(step.k, step.concurrency), rel=0.05)
     assert isinstance(chat, BreakEven)
@@ -290,7 +292,7 @@ def test_as_json_every_number_stands_with_what_it_stands_on(tmp_path: Path) -> N
     found = break_evens_json(told(tmp_path))
 
     (one,) = found["break_even"]
-    assert one["stands_on"] == [1, 2, 4]
+    assert (one["stands_on"], one["launches"]) == ([1, 2, 4], 1)
     assert (one["level"], one["synthetic_acceptance"], one["dataset"]) == (0.9, True, "code")
     assert {(step["k"], step["concurrency"]) for step in one["pays_from"]} == set(
         product((1, 2, 4), LOADS)

@@ -12,7 +12,7 @@ import numpy as np
 
 from analysis.prediction.reach import Question
 from analysis.prediction.rows import Points, Positions
-from analysis.prediction.whatif import ARMS, build
+from analysis.prediction.whatif import ARMS, DraftedPoints
 from answers.predict.break_even import PaysFrom, Verdict
 from tests.truth.row import Row, share
 from tests.truth.servers import BENDS, DATASET, Study, study
@@ -66,7 +66,7 @@ def _rows(kind: str, found: Sequence[Verdicts]) -> Iterator[Row]:
 def _asked(kind: str, known: Study, chance: np.random.Generator, width: float) -> Verdicts:
     points = known.points
     usual = (points.concurrency <= known.loads[-1]) & (points.k <= known.ks[-1])
-    model = build(*set_by_hand(*known.only(usual), chance), DATASET)
+    model = DraftedPoints(*set_by_hand(*known.only(usual), chance)).model(DATASET)
     cell = int(chance.choice(np.flatnonzero(usual & (points.k > 0))))
     k, load, pays = int(points.k[cell]), int(points.concurrency[cell]), pays_from(known, cell)
     length = float(np.clip(pays * np.exp(chance.uniform(-ABOUT, ABOUT)), 1.0, k + 1))

@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 
 from analysis.prediction.reach import Question
 from analysis.prediction.rows import Floats, Mask, Points, Rows
-from analysis.prediction.whatif import Model, Prediction, build
+from analysis.prediction.whatif import DraftedPoints, Model, Prediction
 from tests.truth.row import Row, share
 from tests.truth.servers import BENDS, DATASET, Study, study
 
@@ -55,7 +55,7 @@ def _hits(name: str, known: Study, chance: np.random.Generator, width: float) ->
     usual = (points.concurrency <= last) & (points.k <= most)
     inner = _inner(known, chance)
     measured = known.only(usual & ~inner)
-    model = build(*measured, DATASET)
+    model = DraftedPoints(*measured).model(DATASET)
     places = {
         INSIDE: usual & inner,
         NEXT_LOAD: (points.concurrency > last) & (points.k <= most) & ~inner,

@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis.prediction.reach import Question
 from analysis.prediction.rows import Points, Positions
-from analysis.prediction.whatif import build
+from analysis.prediction.whatif import DraftedPoints
 from answers.predict.break_even import PaysFrom, Verdict
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "lab-break-even" / "launches.csv"
@@ -93,10 +93,10 @@ def asked(launches: tuple[int, ...]) -> list[Asked]:
     steps = points_of(pd.concat([of_arm["baseline"], of_arm["set"]]))
     counted = positions_of(of_arm["set"])
     plain = of_arm["baseline"].set_index(["dataset", "concurrency"])["output_throughput"]
-    found = []
+    measured, found = DraftedPoints(steps, counted), []
     for (dataset, k), mine in of_arm["real"].groupby(["dataset", "k"]):
         questions = [Question(int(k), load) for load in loads]
-        bands = build(steps, counted, str(dataset)).break_even(questions)
+        bands = measured.model(str(dataset)).break_even(questions)
         for load, *ends in zip(loads, bands.middle, bands.low, bands.high, strict=True):
             (cell,) = mine[mine["concurrency"] == load].itertuples()
             gain = cell.output_throughput / plain[dataset, load] - 1

@@ -12,7 +12,14 @@ from analysis.matching.arms import load_points, of_family
 from analysis.prediction.reach import Question
 from analysis.prediction.rows import Points, Positions, points_of
 from analysis.prediction.step_time import LEVEL
-from analysis.prediction.whatif import Forecast, Model, Prediction, Withheld, build, forecast
+from analysis.prediction.whatif import (
+    DraftedPoints,
+    Forecast,
+    Model,
+    Prediction,
+    Withheld,
+    forecast,
+)
 from warehouse.errors import InvalidInput
 
 Study = Callable[..., Any]
@@ -27,7 +34,7 @@ def inputs(frames: Any, measurements: pd.DataFrame | None = None) -> tuple[Point
 
 
 def model(frames: Any, dataset: str = "code") -> Model:
-    return build(*inputs(frames), dataset)
+    return DraftedPoints(*inputs(frames)).model(dataset)
 
 
 def test_a_load_and_a_k_between_the_measured_ones_are_predicted(
@@ -85,7 +92,7 @@ def test_a_dataset_that_is_slower_than_the_others_is_predicted_slower(
     of_middle = frames.cells.loc[frames.cells["dataset"] == "middle", "cell_id"]
     slow = frames.measurements["cell_id"].isin(of_middle) & (frames.measurements["metric"] == "itl")
     frames.measurements.loc[slow, "value"] *= 1.5
-    measured = build(*inputs(frames), "middle")
+    measured = DraftedPoints(*inputs(frames)).model("middle")
     truth = 1.5 * fake_server(lengths=lengths).measured(16, 3, "middle")["itl"]
     assert measured.predict(Question(k=3, concurrency=16)).itl == pytest.approx(truth, rel=0.1)
 
@@ -95,7 +102,7 @@ def test_prompts_of_several_lengths_tell_what_a_prompt_token_costs(
 ) -> None:
     lengths = {"short": (100, 200), "middle": (1000, 200), "long": (5000, 200)}
     server = fake_server(lengths=lengths)
-    measured = build(*inputs(study(server=server)), "middle")
+    measured = DraftedPoints(*inputs(study(server=server))).model("middle")
     found = measured.predict(Question(k=3, concurrency=16, prompt_tokens=3000))
     truth = fake_server(lengths={"asked": (3000, 200)}).measured(16, 3, "asked")
     assert found.warnings == ()
@@ -107,7 +114,9 @@ def test_two_measured_contexts_tell_what_lies_between_them_and_nothing_beyond(
     study: Study, fake_server: Any
 ) -> None:
     lengths = {"short": (500, 200), "long": (4000, 200)}
-    measured = build(*inputs(study(server=fake_server(lengths=lengths), noise=0.02)), "short")
+    measured = DraftedPoints(*inputs(study(server=fake_server(lengths=lengths), noise=0.02))).model(
+        "short"
+    )
     assert measured.step_time.knows_prompts
     found = measured.predict(Question(3, 16, prompt_tokens=2000))
     truth = fake_server(lengths={"asked": (2000, 200)}).measured(16, 3, "asked")
@@ -123,7 +132,7 @@ def test_lengths_that_hardly_differ_are_one_context_and_tell_nothing_of_others(
     study: Study, fake_server: Any
 ) -> None:
     lengths = {"short": (500, 200), "longer": (700, 200)}
-    measured = build(*inputs(study(server=fake_server(lengths=lengths))), "short")
+    measured = DraftedPoints(*inputs(study(server=fake_server(lengths=lengths)))).model("short")
     assert not measured.step_time.knows_prompts
     with pytest.raises(InvalidInput, match="tokens of 760 is too far from what was measured"):
         measured.predict(Question(3, 16, prompt_tokens=760))
@@ -177,7 +186,7 @@ def test_without_positions_the_lengths_by_k_give_the_decay(study: Study) -> None
     frames = study(ks=(0, 2, 3))
     points, positions = inputs(frames)
     none = positions.where(positions.k < 0)
-    found = build(points, none, "code").predict(Question(4, 16))
+    found = DraftedPoints(points, none).model("code").predict(Question(4, 16))
     assert found.mean_length == pytest.approx(1 + 0.75 + 0.525 + 0.3465 + 0.21483, rel=0.02)
 
 
@@ -186,7 +195,7 @@ def of(withheld: tuple[Withheld, ...], left_out: str, metric: str) -> list[Withh
 
 
 def test_every_withheld_k_and_load_is_predicted_with_little_noise(study: Study) -> None:
-    found = build(*inputs(study(noise=0.02, ks=(0, 1, 2, 3, 4, 5))), "code").withheld
+    found = DraftedPoints(*inputs(study(noise=0.02, ks=(0, 1, 2, 3, 4, 5)))).model("code").withheld
     assert {one.k for one in of(found, "k", "itl")} == {1, 2, 3, 4, 5}
     # Withholding the lowest of 1, 4, 16, 64 leaves it too far away to be asked for.
     assert {one.concurrency for one in of(found, "concurrency", "itl")} == {4, 16}
@@ -202,7 +211,7 @@ def test_a_withheld_point_does_not_help_to_predict_itself(study: Study) -> None:
     slowed = frames.measurements.copy()
     rows = slowed["cell_id"].isin(odd) & (slowed["metric"] == "itl")
     slowed.loc[rows, "value"] *= 1.5
-    found = of(build(*inputs(frames, slowed), "code").withheld, "k", "itl")
+    found = of(DraftedPoints(*inputs(frames, slowed)).model("code").withheld, "k", "itl")
     assert [one.error for one in found if one.k == 2] == pytest.approx([1 / 1.5 - 1] * 4, abs=0.02)
 
 
@@ -212,7 +221,7 @@ def test_errors_that_were_found_widen_every_band(study: Study) -> None:
     slowed = frames.measurements.copy()
     rows = slowed["cell_id"].isin(odd) & (slowed["metric"] == "itl")
     slowed.loc[rows, "value"] *= 1.3
-    plain, rough = (build(*inputs(frames, m), "code") for m in (None, slowed))
+    plain, rough = (DraftedPoints(*inputs(frames, m)).model("code") for m in (None, slowed))
     assert width(rough.predict(Question(3, 32))) > 3 * width(plain.predict(Question(3, 32)))
     assert rough.widths["itl"] > plain.widths["itl"]
 
@@ -232,7 +241,7 @@ def test_a_band_is_wider_beyond_what_was_measured(study: Study) -> None:
 def test_a_band_holds_what_is_predicted_and_what_was_measured_nearly_always(study: Study) -> None:
     held = []
     for seed in range(10):
-        measured = build(*inputs(study(noise=0.04, seed=seed)), "code")
+        measured = DraftedPoints(*inputs(study(noise=0.04, seed=seed))).model("code")
         held += [one.held for one in measured.withheld if one.metric != "mean_length"]
         for one in measured.withheld:
             assert one.low <= one.predicted <= one.high
@@ -251,12 +260,14 @@ def test_tokens_that_no_arm_drafted_are_doubted(study: Study) -> None:
 def test_the_acceptance_of_a_withheld_k_is_withheld_too(study: Study, fake_server: Any) -> None:
     # Only K = 5 knows that the fifth token is hardly ever accepted.
     server = fake_server(acceptance=(0.75, 0.7, 0.66, 0.62, 0.2))
-    found = build(*inputs(study(server=server, ks=(0, 1, 2, 3, 4, 5))), "code").withheld
+    found = (
+        DraftedPoints(*inputs(study(server=server, ks=(0, 1, 2, 3, 4, 5)))).model("code").withheld
+    )
     assert all(one.error > 0.02 for one in of(found, "k", "mean_length") if one.k == 5)
 
 
 def test_one_k_and_one_load_leave_nothing_to_withhold(study: Study) -> None:
-    measured = build(*inputs(study(ks=(0, 3), loads=(8,))), "code")
+    measured = DraftedPoints(*inputs(study(ks=(0, 3), loads=(8,)))).model("code")
     assert measured.withheld == ()
     found = measured.predict(Question(3, 8))
     assert found.bands == {}
@@ -298,7 +309,7 @@ def test_many_questions_at_once_get_the_answers_of_each(study: Study) -> None:
 
 
 def answer(frames: Any, question: Question) -> Forecast:
-    return forecast(build(*inputs(frames), "code"), question)
+    return forecast(DraftedPoints(*inputs(frames)).model("code"), question)
 
 
 def test_a_forecast_stands_beside_the_baseline(study: Study) -> None:
@@ -331,6 +342,8 @@ def test_the_order_of_rows_and_the_unit_of_a_name_change_nothing(study: Study) -
     rows, counts = (chance.permutation(len(one.k)) for one in (points, positions))
     shuffled = points.where(rows), positions.where(counts)
     question = Question(3, 8)
-    assert build(*shuffled, "code").predict(question).output_throughput == pytest.approx(
-        build(points, positions, "code").predict(question).output_throughput
+    assert DraftedPoints(*shuffled).model("code").predict(
+        question
+    ).output_throughput == pytest.approx(
+        DraftedPoints(points, positions).model("code").predict(question).output_throughput
     )

@@ -11,7 +11,7 @@ import pytest
 
 from analysis.prediction.reach import Question
 from analysis.prediction.rows import Mask, Points, Positions
-from analysis.prediction.whatif import build
+from analysis.prediction.whatif import DraftedPoints
 from answers.predict.answer import subjects
 from tests.truth.servers import BENDS, study
 from warehouse.errors import InvalidInput
@@ -60,7 +60,7 @@ def forecast(
     counted = zip(positions.dataset, positions.k, positions.concurrency, strict=True)
     known = positions.where(np.array([cell in cells for cell in counted]))
     for at in np.flatnonzero(wanted):
-        model = build(rest, known, str(points.dataset[at]))
+        model = DraftedPoints(rest, known).model(str(points.dataset[at]))
         found = model.predict(Question(int(points.k[at]), int(points.concurrency[at])))
         band = found.bands["output_throughput"]
         yield Cell(
@@ -84,9 +84,9 @@ def measured(examples: Path) -> dict[str, tuple[Points, Positions]]:
     with Reader(examples) as reader:
         found = subjects(reader, Filters())
     return {
-        str(each.place.model): (each.points, each.positions)
+        str(each.place.model): (each.measured.points, each.measured.positions)
         for each in found
-        if each.place.family.startswith("draft_model") and len(set(each.points.k)) > 3
+        if each.place.family.startswith("draft_model") and len(set(each.measured.points.k)) > 3
     }
 
 
