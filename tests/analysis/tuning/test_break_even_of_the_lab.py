@@ -1,7 +1,7 @@
 """The lab's real draft, held against what arms with acceptance set by hand say that it must yield.
 
-``tests/fixtures/lab-break-even``: `studies/lab-break-even.yaml` as it was measured, a row a cell. What pays is
-told by the baseline and the arms that were set; each of the 36 cells of the real draft is a question.
+``tests/fixtures/lab-break-even``: `studies/lab-break-even.yaml` as it was measured, a row a cell and launch. What
+pays is told by the baseline and the arms that were set; each of the 60 cells of the real draft is a question.
 """
 
 import sys
@@ -11,15 +11,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
 
 from analysis.prediction.reach import Question
 from analysis.prediction.rows import Points, Positions
 from analysis.prediction.whatif import build
 from answers.predict.break_even import PaysFrom, Verdict
 
-RECORDED = Path(__file__).parents[2] / "fixtures" / "lab-break-even"
-LOADS = (1, 4, 16)
+RECORDED = Path(__file__).parents[2] / "fixtures" / "lab-break-even" / "launches.csv"
+MEASURED = [
+    "achieved_concurrency", "prompt_tokens", "output_tokens", "length", "itl", "ttft", "output_throughput",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def positions_of(cells: pd.DataFrame) -> Positions:
     rows = [
         (cell.dataset, cell.concurrency, cell.k, position, accepted, before)
         for cell in cells.itertuples()
-        for position, (before, accepted) in enumerate(_pairs(cell.drafts, cell.accepted), 1)
+        for launch in zip(cell.drafts, cell.accepted, strict=True)
+        for position, (before, accepted) in enumerate(_pairs(*launch), 1)
     ]
     dataset, *others = zip(*rows, strict=True)
     names = ("concurrency", "k", "position", "accepted", "reached")
@@ -74,27 +76,28 @@ def _pairs(drafts: float, accepted: str) -> Iterator[tuple[float, float]]:
     return zip(kept, kept[1:], strict=False)
 
 
-def recorded(run: str) -> pd.DataFrame:
-    """The cells of a run; those of both together as the means of two launches."""
-    if run != "both":
-        return pd.read_csv(RECORDED / f"{run}.csv")
-    first, second = (recorded(name) for name in ("first", "second"))
-    measured = ["length", "itl", "ttft", "output_throughput", "achieved_concurrency"]
-    return first.assign(**{name: np.sqrt(first[name] * second[name]) for name in measured})
+def recorded(launches: tuple[int, ...]) -> pd.DataFrame:
+    """A row a cell: geometric means over the launches, and the counts of all."""
+    cells = pd.read_csv(RECORDED)
+    cells = cells[cells["launch"].isin(launches)]
+    place = ["arm", "dataset", "k", "concurrency"]
+    means = np.exp(np.log(cells.set_index(place)[MEASURED]).groupby(level=place).mean())
+    return means.join(cells.groupby(place)[["drafts", "accepted"]].agg(list)).reset_index()
 
 
-def asked(run: str) -> list[Asked]:
-    cells = recorded(run)
+def asked(launches: tuple[int, ...]) -> list[Asked]:
+    cells = recorded(launches)
     of_arm = {arm: cells[cells["arm"] == arm] for arm in ("baseline", "set", "real")}
-    assert [len(each) for each in of_arm.values()] == [9, 27, 36]
+    loads = sorted({int(load) for load in cells["concurrency"]})
+    assert [len(each) for each in of_arm.values()] == [len(loads) * each for each in (3, 9, 12)]
     steps = points_of(pd.concat([of_arm["baseline"], of_arm["set"]]))
     counted = positions_of(of_arm["set"])
     plain = of_arm["baseline"].set_index(["dataset", "concurrency"])["output_throughput"]
     found = []
     for (dataset, k), mine in of_arm["real"].groupby(["dataset", "k"]):
-        questions = [Question(int(k), load) for load in LOADS]
+        questions = [Question(int(k), load) for load in loads]
         bands = build(steps, counted, str(dataset)).break_even(questions)
-        for load, *ends in zip(LOADS, bands.middle, bands.low, bands.high, strict=True):
+        for load, *ends in zip(loads, bands.middle, bands.low, bands.high, strict=True):
             (cell,) = mine[mine["concurrency"] == load].itertuples()
             gain = cell.output_throughput / plain[dataset, load] - 1
             where = f"{dataset} K={k} at {load}"
@@ -102,28 +105,38 @@ def asked(run: str) -> list[Asked]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("run", "least", "widest"),
-    # The machine was slower by 19 % in the second run, some launches by 25 and others by 7.
-    [("first", 17, 0.17), ("second", 13, 0.30), ("both", 18, 0.185)],
-)
-def test_a_real_draft_pays_in_the_lab_where_arms_set_by_hand_say_so(
-    run: str, least: int, widest: float
-) -> None:
-    cells = asked(run)
-    told = [cell for cell in cells if cell.verdict != "cannot say"]
+def printed(cells: list[Asked]) -> list[Asked]:
+    """Those outside their bands; all are printed."""
+    told, halves = [cell for cell in cells if cell.verdict != "cannot say"], [c.half for c in cells]
     lines = [
         f"{cell.where}: {cell.length:.2f}, pays from {cell.step.length:.2f} ({cell.step.low:.2f} to "
         f"{cell.step.high:.2f}): {cell.verdict}; gain {cell.gain:+.1%}"
         for cell in cells
     ]
-    halves = [cell.half for cell in cells]
     lines.append(
-        f"{run}: {len(told)} of {len(cells)} outside their bands, {sum(c.right for c in told)} right; "
-        f"half a band {np.median(halves):.1%}, at most {max(halves):.1%}"
+        f"{len(told)} of {len(cells)} outside their bands, {sum(c.right for c in told)} right; "
+        f"half a band {np.median(halves):.1%}, at most {max(halves):.1%}, "
+        f"{sum(half <= 0.2 for half in halves)} within 20 %"
     )
     sys.stdout.write("\n" + "\n".join(lines) + "\n")
-    assert len(cells) == 36
-    assert len(told) >= least
+    return told
+
+
+def test_a_real_draft_pays_in_the_lab_where_arms_set_by_hand_say_so() -> None:
+    cells = asked((1, 2, 3, 4))
+    told = printed(cells)
+    assert len(cells) == 60
+    assert len(told) >= 20
     assert sum(cell.right for cell in told) >= 0.9 * len(told)
-    assert max(halves) <= widest
+    # The rest are within 21 %.
+    assert sum(cell.half <= 0.2 for cell in cells) >= 57
+    assert max(cell.half for cell in cells) <= 0.215
+
+
+def test_one_launch_of_each_arm_is_mostly_right_as_well() -> None:
+    """Launches of this machine differ by more than their bands expect: of one, each fifth sign is wrong."""
+    told = [printed(asked((launch,))) for launch in (1, 2, 3, 4)]
+    right = [sum(cell.right for cell in each) for each in told]
+    assert sum(map(len, told)) >= 90
+    assert sum(right) >= 0.9 * sum(map(len, told))
+    assert min(r / len(each) for r, each in zip(right, told, strict=True)) >= 0.8
