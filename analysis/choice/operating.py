@@ -135,15 +135,13 @@ def spot_of(judged: Judged, asked: Wish | None) -> Spot:
     kind, name = (
         (like.kind, like.name) if alike else ("constant" if asked.rate else "concurrency", None)
     )
-    places = {
-        value: next((at for at in measured if alike and is_load(judged.loads[at], value)), None)
-        for value, _ in asked.shares
-    }
-    missing = tuple(Load(kind, value, name) for value, at in places.items() if at is None)
+    by_value = {
+        value: at for value, _ in asked.shares for at in reversed(measured)
+        if alike and is_load(judged.loads[at], value)
+    }  # fmt: skip
+    missing = tuple(Load(kind, value, name) for value, _ in asked.shares if value not in by_value)
     if not missing:
-        shares = tuple(
-            (at, share) for value, share in asked.shares if (at := places[value]) is not None
-        )
+        shares = tuple((by_value[value], share) for value, share in asked.shares)
         return Spot(_named(judged, shares), shares)
     everyone = range(len(judged.gains))
     value = asked.value if alike else None

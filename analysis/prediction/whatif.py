@@ -313,7 +313,6 @@ class Model:
         first token waits however much is accepted. The doubt about R is all of it one about the
         share of R that L shortens. A step takes in more prompts the more it yields, so T is that of
         steps that yield L*. Raises InvalidInput where it cannot be said."""
-        k = np.array([float(question.k) for question in questions])
         both = [*questions, *(replace(question, k=0) for question in questions)]
         for question in reversed(both):
             why = (*self.reach.warnings(question), self.why_no_band(question))[0]
@@ -327,6 +326,7 @@ class Model:
             )
         stated = [replace(question, mean_length=1.0) for question in both]
         (rows, asked), many = self._asked(stated), len(questions)
+        most = rows.k + 1
         for _ in range(_REFINED):
             times = self._times(rows, _LEFT)
             found = timing(times, rows, asked)
@@ -334,9 +334,8 @@ class Model:
             first = found.ttft.middle[:many] / 1000
             room = np.where(plain > first, plain - first, np.nan)
             length = (drafted - first) / room
-            yields = np.where(np.isnan(length), k + 1, length).clip(1, k + 1)
-            yields = np.append(yields, np.ones(many))
-            rows = replace(rows, length=yields)
+            yields = np.append(length, np.ones(many))
+            rows = replace(rows, length=np.where(np.isnan(yields), most, yields.clip(1, most)))
         (down, under), (up, over) = (
             each.reshape(2, many) * plain / room
             for each in widths_of(widened(times.pace, self.widths[PACE]))
