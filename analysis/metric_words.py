@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from warehouse.catalogue import METRICS, QUANTILES, Better
+from warehouse.catalogue import METRICS, QUANTILES
 
 #: Words that tell a metric, in the order in which they are looked for.
 _METRICS: tuple[tuple[str, str], ...] = (
@@ -27,11 +27,6 @@ class NamedMetric:
     metric: str
     statistic: str
     peak: bool
-
-    @property
-    def better(self) -> Better:
-        """The direction that is better, from the catalogue."""
-        return METRICS[self.metric].better
 
 
 def read_metric(name: str) -> NamedMetric | None:

@@ -27,10 +27,10 @@ from answers.cost.words import per_million
 from answers.decide import tables
 from answers.decide.answer import decide, decide_one
 from answers.decide.overview import Overview, SubjectsQuestion, narrowed, subjects
-from answers.decide.tables import TextRows, outputs
+from answers.decide.tables import outputs
 from answers.decide.values import DecideQuestion, Decision, Decisions
 from answers.runs import notes
-from answers.wording import UNKNOWN, bracketed, interval, known, percent
+from answers.wording import UNKNOWN, TextRows, bracketed, interval, known, percent
 from warehouse import annotations, queries
 from warehouse.catalogue import METRICS, counted
 from warehouse.errors import NothingToReport, UnknownKey
@@ -219,9 +219,9 @@ def _costs(rows: Sequence[DecisionCost]) -> TextRows:
               "how sure"]  # fmt: skip
     lines = []
     for row in rows:
-        saving, year = row.saving, row.usd_saved_per_year
+        saving, year = row.decision.saving, row.usd_saved_per_year
         line = [
-            row.decision.traffic.name, "no load" if row.load is None else row.load.short,
+            row.decision.traffic.name, row.load.short,
             tables.arm_at(row.decision), per_million(row.baseline), per_million(row.speculative),
         ]  # fmt: skip
         line += [UNKNOWN, "", ""] if saving is None else [

@@ -4,6 +4,8 @@ import math
 import re
 from collections.abc import Callable
 
+#: The header of a table, and its rows.
+TextRows = tuple[list[str], list[list[str]]]
 UNKNOWN = "unknown"
 #: Where a reader of Markdown makes a link, a mention or a reference of bare text. A word joiner is
 #: seen by nobody and ends what it looks for.

@@ -346,10 +346,11 @@ def accept(
     Example: draftboard gate accept 2026-11-21 --why "the new sampler is slower, and right"
     """
     from answers.trend import answer
+    from warehouse.annotations import AnnotationTarget
 
     parent = ctx.parent.params.get("warehouse") if ctx.parent else None
     day = None if night is None else f"{night:%Y-%m-%d}"
-    what = answer.Meant(day, given["study"], given["series"])
+    what = AnnotationTarget(night=day, study=given["study"], series=given["series"])
     with reading(warehouse or parent) as reader:
         show(answer.accept(reader, what, given["why"], given["author"]))
 

@@ -23,8 +23,8 @@ from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 
 if TYPE_CHECKING:
+    from analysis.prediction.reach import Question
     from answers.predict.break_even import BreakEven
-    from answers.predict.values import ForecastQuestion
     from warehouse.store import Reader
 
 _whatif_options = with_options(
@@ -137,26 +137,27 @@ def _show(answer: "BreakEven") -> None:
 
 
 def _textbook(given: Mapping[str, Any], as_json: bool) -> None:
+    from analysis.prediction.reach import Textbook
     from answers.predict import values
 
     if given["acceptance_rate"] is None:
         raise InvalidInput("The textbook models need --acceptance-rate, e.g. 0.7.")
-    parameters = values.TextbookParameters(
+    textbook = Textbook(
         given["acceptance_rate"], 4 if given["k"] is None else given["k"], given["text"],
         given["decode_share"], given["draft_cost"],
     )  # fmt: skip
     if as_json:
-        show_json(parameters.found().as_json())
+        show_json(textbook.as_json())
     else:
-        show(Table(*values.table(parameters)), values.NOT_MEASURED)
+        show(Table(*values.table(textbook)), values.NOT_MEASURED)
 
 
 def _question(
     given: Mapping[str, Any], reader: "Reader", filters: Filters
-) -> "tuple[ForecastQuestion, str]":
+) -> "tuple[Question, str]":
     """Return what is asked, and what is told of a K or a load that was not given: the decision's
     own."""
-    from answers.predict.values import ForecastQuestion
+    from analysis.prediction.reach import Question
 
     k, concurrency, told = given["k"], given["concurrency"], ""
     if k is None or concurrency is None:
@@ -173,7 +174,7 @@ def _question(
     if rate is not None and length is not None:
         raise InvalidInput("--acceptance-rate and --mean-acceptance-length say the same; give one.")
     tokens = given["prompt_tokens"], given["output_tokens"]
-    return ForecastQuestion(k, concurrency, rate, length, *tokens), told
+    return Question(k, concurrency, rate, length, *tokens), told
 
 
 def _decided(reader: "Reader", filters: Filters) -> tuple[int, int] | None:

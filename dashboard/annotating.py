@@ -8,7 +8,7 @@ import streamlit as st
 
 from answers.runs import notes
 from answers.runs.read import OneRun
-from dashboard.components import TableRows, errors_told, listing, plain
+from dashboard.components import TableRows, errors_told, plain, tabled
 from dashboard.doors.access import current_user, may_edit, require_editor
 from dashboard.shelf import Shelf, ask
 from warehouse import annotations, queries
@@ -19,10 +19,6 @@ _HELP = {
     "say so. The run stays here with your reason, and can be taken back at any time.",
     "include": "Its cells count again in every answer.",
 }
-_NOTES = {
-    "night": "night", "about": "about", "said": "said", "text": "text", "by": "by",
-    "written": "written (UTC)",
-}  # fmt: skip
 
 
 def excluded_here(shelf: Shelf, filters: Filters) -> None:
@@ -41,8 +37,7 @@ def notes_version(shelf: Shelf) -> str:
 
 def noted(found: Sequence[notes.PlacedNote]) -> TableRows:
     """Return a table of night, what was said of what, by whom and when; the newest night first."""
-    newest_first = sorted(found, key=lambda note: (note.night, note.event.at), reverse=True)
-    return listing(newest_first, _NOTES)
+    return tabled(*notes.note_rows(found))
 
 
 def run(shelf: Shelf, one: OneRun) -> None:

@@ -366,8 +366,8 @@ def _regression(line: "TrendLine") -> Regression:
         "series": line.name, "about": _about(line), "metric": assessed.series.metric,
         "statistic": assessed.series.statistic, "line": line.metric, "gain": line.gain,
         "improvement": assessed.improvement, "low": assessed.low, "high": assessed.high,
-        "budget": line.budget, "since": line.since, "before": line.last_before,
-        "changed": [*map(_changed, line.changed)],
+        "budget": assessed.budget, "since": line.since, "before": line.last_before,
+        "changed": [*map(_changed, assessed.changed)],
     })  # fmt: skip
 
 

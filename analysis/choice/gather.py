@@ -96,8 +96,10 @@ def _lengths(comparison: Comparison, acceptance: pd.DataFrame) -> dict[tuple[int
         best[["cell_id", "mean_length"]], left_on="speculative_id", right_on="cell_id"
     )
     table = joined.groupby(names)["mean_length"].mean().reset_index()
-    keys = zip(*(table[name].tolist() for name in names), strict=True)
-    return dict(zip(keys, table["mean_length"].tolist(), strict=True))
+    return {
+        (setting, arm, load): length
+        for setting, arm, load, length in listed(table, *names, "mean_length")
+    }
 
 
 def _lines(rows: pd.DataFrame, latency: bool, waits: frozenset[int]) -> dict[int, Line]:

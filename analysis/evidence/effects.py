@@ -142,7 +142,8 @@ def _spreads(
     for alike in groups.values():
         by_line = [_of_line(launches, alike, line) for line in range(len(launches.lines.names))]
         for place, table in enumerate(alike):
-            yield table, [_one(found, place) for found in by_line]
+            own = [Spread(*(each[place] for each in vars(found).values())) for found in by_line]
+            yield table, own
 
 
 def _of_line(launches: Launches, alike: list[_Setting], line: int) -> Spread:
@@ -161,16 +162,6 @@ def _of_line(launches: Launches, alike: list[_Setting], line: int) -> Spread:
 def _loose(launches: Launches, table: _Setting, line: int) -> Residuals:
     values = np.where(table.launches >= 0, launches.values[table.launches, line], np.nan)
     return loose_residuals(values, table.launch_arm, table.launch_round)
-
-
-def _one(found: Spread, place: int) -> Spread:
-    return Spread(
-        found.level[place],
-        found.share[place],
-        found.rest_dof[place],
-        found.mean[place],
-        found.dof[place],
-    )
 
 
 @dataclass(frozen=True)
@@ -213,22 +204,13 @@ def _differences(launches: Launches, table: _Setting) -> _Differences:
 def _levels(
     launches: Launches, table: _Setting, spreads: list[Spread], found: _Differences
 ) -> pd.DataFrame:
-    arms, loads, lines = found.log.shape
-    variance = np.stack([s.level for s in spreads], axis=-1)
-    known = {name: np.stack([np.broadcast_to(getattr(s, name), loads) for s in spreads], axis=-1)
-             for name in ("share", "dof", "rest_dof")}  # fmt: skip
-    arm, load, line = (x.ravel() for x in np.indices((arms, loads, lines)))
-    rows = pd.DataFrame(
-        {
-            "setting": table.setting, "arm_id": _arm_ids(table)[arm],
-            "load": np.array(table.loads)[load], "line": line, "launches": found.count.ravel(),
-            "independent": table.known, "log": found.log.ravel(),
-            "variance": np.broadcast_to(variance, found.log.shape).ravel(),
-            "weight": found.weight.ravel(),
-            **{n: np.broadcast_to(x, found.log.shape).ravel() for n, x in known.items()},
-        }
-    )  # fmt: skip
-    return _named(rows[np.isfinite(rows["log"])], launches)
+    loads = len(table.loads)
+    columns = {"variance": "level", "share": "share", "dof": "dof", "rest_dof": "rest_dof"}
+    known = {
+        column: np.stack([np.broadcast_to(getattr(s, name), loads) for s in spreads], axis=-1)
+        for column, name in columns.items()
+    }
+    return _rows(launches, table, found, np.array(table.loads), known)
 
 
 def _means(
@@ -236,40 +218,38 @@ def _means(
 ) -> pd.DataFrame:
     """Return the rows of differences over the loads that an arm and the baseline share; the weight
     is that of the worst load."""
-    arms, _, lines = found.log.shape
-    arm, line = (x.ravel() for x in np.indices((arms, lines)))
     there = np.isfinite(found.log)
+    total = np.where(there, found.log, 0).sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore"):
-        log = np.where(there, found.log, 0).sum(axis=1) / there.sum(axis=1)
-    weight = np.where(there, found.weight, 0).max(axis=1)
-    count = np.where(there, found.count, np.iinfo(np.int64).max).min(axis=1)
-    variance, dof = ([getattr(s, name) for s in spreads] for name in ("mean", "dof"))
-    rows = pd.DataFrame(
-        {
-            "setting": table.setting, "arm_id": _arm_ids(table)[arm], "load": -1, "line": line,
-            "launches": count.ravel(), "independent": table.known, "log": log.ravel(),
-            "variance": np.broadcast_to(variance, log.shape).ravel(), "weight": weight.ravel(),
-            "share": 1.0, "dof": np.broadcast_to(dof, log.shape).ravel(),
-            "rest_dof": np.broadcast_to(dof, log.shape).ravel(),
-        }
-    )  # fmt: skip
-    return _named(rows[np.isfinite(rows["log"])], launches)
+        log = total / there.sum(axis=1, keepdims=True)
+    weight = np.where(there, found.weight, 0).max(axis=1, keepdims=True)
+    count = np.where(there, found.count, np.iinfo(np.int64).max).min(axis=1, keepdims=True)
+    variance, dof = (np.array([getattr(s, name) for s in spreads]) for name in ("mean", "dof"))
+    known = {"variance": variance, "share": np.ones(1), "dof": dof, "rest_dof": dof}
+    return _rows(launches, table, _Differences(log, weight, count), np.array([-1]), known)
 
 
-def _arm_ids(table: _Setting) -> Places:
-    return np.array([arm for arm in table.arms if arm != BASELINE])
-
-
-def _named(rows: pd.DataFrame, launches: Launches) -> pd.DataFrame:
-    """Return the rows with each line's metric and statistic, without lines of which neither
-    direction is better."""
-    judged: pd.DataFrame = rows[launches.lines.signs[rows["line"]] != 0]
-    line = judged["line"].to_numpy()
+def _rows(
+    launches: Launches, table: _Setting, found: _Differences, loads: Places, known: dict[str, Floats]
+) -> pd.DataFrame:  # fmt: skip
+    """Return a row for each difference that there is, of lines of which one direction is better.
+    ``known``: what the differences share, by column, in a shape that fits theirs."""
     metrics, statistics = (
         np.array(names, dtype=object) for names in zip(*launches.lines.names, strict=True)
     )
-    lower = (launches.lines.signs < 0)[line]
-    return judged.assign(metric=metrics[line], statistic=statistics[line], lower=lower)
+    signs, arms = launches.lines.signs, [arm for arm in table.arms if arm != BASELINE]
+    arm, load, line = (x.ravel() for x in np.indices(found.log.shape))
+    every = pd.DataFrame(
+        {
+            "setting": table.setting, "arm_id": np.array(arms)[arm], "load": loads[load], "line": line,
+            "launches": found.count.ravel(), "independent": table.known, "log": found.log.ravel(),
+            "weight": found.weight.ravel(),
+            **{name: np.broadcast_to(x, found.log.shape).ravel() for name, x in known.items()},
+            "metric": metrics[line], "statistic": statistics[line], "lower": signs[line] < 0,
+        }
+    )  # fmt: skip
+    rows: pd.DataFrame = every[np.isfinite(every["log"]) & (signs[line] != 0)]
+    return rows
 
 
 def _empty() -> pd.DataFrame:

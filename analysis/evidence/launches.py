@@ -112,11 +112,6 @@ class Tails:
         return Tails(self.share[place], self.dof[place], self.rest_dof[place])
 
 
-def certain(shape: tuple[int, ...], dof: float) -> Tails:
-    """Return tails of Student's t with ``dof`` degrees of freedom everywhere."""
-    return Tails(np.ones(shape), np.full(shape, dof), np.full(shape, dof))
-
-
 # --- One study compares many arms at many loads: how much surer each difference must be for that.
 #
 # The share of false ones among the settled differences of a study is kept at 5 % (Benjamini and

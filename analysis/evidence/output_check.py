@@ -6,9 +6,7 @@ other way. So texts that differ prove nothing by themselves, and lengths that di
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,17 +27,13 @@ _WORDS = re.compile(r"\w+|[^\w\s]|\s+")
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """How the outputs of two arms compare. ``median_tokens``: baseline, speculative;
-    ``total_tokens`` likewise, over ``prompts`` that both arms completed. ``identical``: share (0-1)
-    of those with the same text, ``first_difference``: the median place (from 1, in words, since
-    tokens are not kept) of the first that differs; None where texts were not kept or the
-    temperature is not 0 in both arms. ``sentences``: for a person."""
+    """How the outputs of two arms compare. ``median_tokens``: baseline, speculative, over ``prompts`` that
+    both arms completed. ``identical``: share (0-1) of those with the same text; None where texts were not kept
+    or the temperature is not 0 in both arms. ``sentences``: for a person."""
 
     prompts: int
     median_tokens: tuple[float, float] | None
-    total_tokens: tuple[int, int] | None
     identical: float | None
-    first_difference: float | None
     sentences: tuple[str, ...]
 
 
@@ -54,16 +48,13 @@ def check_outputs(
     both = completed_by_both(baseline, speculative)
     lengths = both[["output_tokens_b", "output_tokens_s"]].dropna()
     medians = _medians(lengths)
-    totals = (
-        None if lengths.empty else (int(lengths.iloc[:, 0].sum()), int(lengths.iloc[:, 1].sum()))
-    )
     texts = both[["output_b", "output_s"]].dropna() if greedy else both.iloc[:0]
     identical, place = _texts(texts)
     sentences = (
         *_length_sentences(len(lengths), medians),
         *_text_sentences(greedy, len(texts), identical, place),
     )
-    return OutputCheck(len(both), medians, totals, identical, place, sentences)
+    return OutputCheck(len(both), medians, identical, sentences)
 
 
 def completed_by_both(baseline: pd.DataFrame, speculative: pd.DataFrame) -> pd.DataFrame:
@@ -138,11 +129,6 @@ def _text_sentences(
     return (told, NUMERICS)
 
 
-def as_json(found: OutputCheck) -> dict[str, Any]:
-    """Return the fields as a dict for JSON."""
-    return {name: list(v) if isinstance(v, tuple) else v for name, v in vars(found).items()}
-
-
 # --- Whether an arm answers as its baseline does at temperature 0, but for rounding.
 #
 # Speculation that verifies exactly changes no token but at a near tie, which rounding decides: another batch
@@ -196,12 +182,7 @@ def parting(baseline: pd.DataFrame, other: pd.DataFrame) -> Parting:
     """Read the answers of two cells that ran at temperature 0, given their requests
     (``output_check.COLUMNS``)."""
     both = completed_by_both(baseline, other)[["output_b", "output_s", "output_tokens_b"]].dropna()
-    return together(_of(*row) for row in both.itertuples(index=False, name=None))
-
-
-def together(found: Iterable[Parting]) -> Parting:
-    """Return several as one."""
-    return sum(found, Parting())
+    return sum((_of(*row) for row in both.itertuples(index=False, name=None)), Parting())
 
 
 def _of(one: str, other: str, tokens: float) -> Parting:

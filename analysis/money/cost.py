@@ -127,10 +127,8 @@ def cost(output: float | None, total: float | None, basis: Basis) -> Cost:
             f"Total throughput counts output too, so {total:g} tokens/s cannot be below the "
             f"output's {output:g}."
         )
-    output_usd, input_usd, total_usd = (
-        None if rate is None else usd_per_million(rate, basis) for rate in (output, rest, total)
-    )
-    return Cost(output_usd, input_usd, total_usd)
+    rates = (output, rest, total)
+    return Cost(*(None if rate is None else usd_per_million(rate, basis) for rate in rates))
 
 
 def saving(baseline: float, other: float) -> float:

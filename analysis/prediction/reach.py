@@ -68,29 +68,37 @@ def single_stream_speedup(accepted_per_step: float, draft_cost: float) -> float:
 
 @dataclass(frozen=True)
 class Textbook:
-    """What the two models say of one acceptance rate, and their parameters."""
+    """What both models are told, and what they say of it. ``acceptance_rate`` and ``decode_share`` are 0-1;
+    ``text``: a key of DECODE_CAPS; ``draft_cost``: of a drafted token over a step of the target."""
 
     acceptance_rate: float
-    end_to_end_gain: float
-    single_stream_speedup: float
-    model: DecodeShare
+    k: int
+    text: str
+    decode_share: float
+    draft_cost: float
+
+    @property
+    def model(self) -> DecodeShare:
+        return DecodeShare(self.decode_share, self.k, self.draft_cost, DECODE_CAPS[self.text])
+
+    @property
+    def end_to_end_gain(self) -> float:
+        """What the first model says. Raises InvalidInput for a share outside 0-1."""
+        return self.model.gain(self.acceptance_rate)
+
+    @property
+    def single_stream_speedup(self) -> float:
+        """What the second model says; its μ is L - 1 of the first."""
+        accepted = sum(self.acceptance_rate**i for i in range(1, self.k + 1))
+        return single_stream_speedup(accepted, self.draft_cost)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the fields as a dict for JSON, marked as models without measurement."""
-        return {**vars(self), "model": vars(self.model), "evidence": "textbook model"}
-
-
-def both(
-    acceptance_rate: float, k: int, text: str, decode_share: float, draft_cost: float
-) -> Textbook:
-    """Return what both models say with one set of parameters; ``text``: a key of DECODE_CAPS.
-
-    μ of the second is L - 1 of the first. Raises InvalidInput for a share outside 0-1.
-    """
-    model = DecodeShare(decode_share, k, draft_cost, DECODE_CAPS[text])
-    gain = model.gain(acceptance_rate)
-    accepted = sum(acceptance_rate**i for i in range(1, k + 1))
-    return Textbook(acceptance_rate, gain, single_stream_speedup(accepted, draft_cost), model)
+        """Return what both say as a dict for JSON, marked as models without measurement."""
+        return {
+            "acceptance_rate": self.acceptance_rate, "end_to_end_gain": self.end_to_end_gain,
+            "single_stream_speedup": self.single_stream_speedup, "model": vars(self.model),
+            "evidence": "textbook model",
+        }  # fmt: skip
 
 
 # --- What may be asked: the measured range, a little beyond it with a warning, far beyond it nothing.
@@ -112,14 +120,21 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a forecast. ``mean_length`` (tokens per step), ``prompt_tokens`` and
-    ``output_tokens`` per request: None for what was measured on the dataset."""
+    """What is asked of a forecast. ``mean_length`` (tokens per step), or ``rate``: accepted / drafted tokens
+    (0-1); ``prompt_tokens`` and ``output_tokens`` per request. None: as measured on the dataset."""
 
     k: int
     concurrency: int
+    rate: float | None = None
     mean_length: float | None = None
     prompt_tokens: float | None = None
     output_tokens: float | None = None
+
+    @property
+    def as_measured(self) -> bool:
+        """Whether the question names only K and load, and leaves the rest as measured."""
+        lengths = self.mean_length, self.prompt_tokens, self.output_tokens
+        return all(stated is None for stated in (self.rate, *lengths))
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,12 @@ BEND_BEYOND = 4.0
 BENDS_A_DOUBLING = 3
 
 Column = Callable[[Rows], Floats]
-_DRAFTING: tuple[Column, ...] = (lambda rows: np.where(rows.k > 0, 1.0, 0.0), lambda rows: rows.k)
-_SEQUENCE: tuple[Column, ...] = (lambda rows: rows.batch,)
+#: What drafting costs at all and for each token, and each sequence: of both laws.
+_OF_BOTH: tuple[Column, ...] = (
+    lambda rows: np.where(rows.k > 0, 1.0, 0.0),
+    lambda rows: rows.k,
+    lambda rows: rows.batch,
+)
 _DRAFTED: tuple[Column, ...] = (lambda rows: rows.batch * rows.k,)
 #: The prompts taken in by a step: where one yields more tokens, requests end and begin in fewer.
 PREFILL: tuple[Column, ...] = (
@@ -146,7 +150,7 @@ def parts(lengths: tuple[Column, ...]) -> Law:
         squares = np.broadcast_to(at.tokens**2, read.shape)
         return np.stack([np.ones_like(read), read, squares], axis=-1)
 
-    return Law("sum of parts", experts, (*_DRAFTING, *_SEQUENCE, *_DRAFTED, *lengths))
+    return Law("sum of parts", experts, (*_OF_BOTH, *_DRAFTED, *lengths))
 
 
 def roofline(rows: Rows, lengths: tuple[Column, ...]) -> Law:
@@ -162,7 +166,7 @@ def roofline(rows: Rows, lengths: tuple[Column, ...]) -> Law:
         shapes = [(np.maximum(x, 1), none), (np.sqrt(1 + x**2), none), (flat, np.maximum(x - 1, 0))]
         return np.concatenate([np.stack(pair, axis=-1) for pair in shapes])
 
-    return Law("roofline", bent, (*_DRAFTING, *_SEQUENCE, *lengths))
+    return Law("roofline", bent, (*_OF_BOTH, *lengths))
 
 
 # --- What measurements say of one law: every candidate's coefficients, weighed by its evidence.

@@ -7,9 +7,9 @@ from all the others. Outside the measured range a prediction says so; far outsid
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -232,8 +232,7 @@ def withheld(trial: Trial, dataset: str, widths: dict[str, float]) -> tuple[With
 # --- The model of one family on one dataset, and what it predicts.
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """Between ``low`` and ``high`` lie as many measurements as ``step_time.LEVEL`` says."""
 
     low: float
@@ -245,7 +244,8 @@ class Prediction:
     """What a question's K and load are predicted to give. ``itl``, ``ttft`` (ms),
     ``request_latency`` (s), ``output_throughput`` (tok/s), ``bands`` by metric (empty where nothing
     is known of the error), and ``warnings``: a sentence for each way in which the question leaves
-    what was measured."""
+    what was measured. ``baseline``: the same question with K = 0, None where it was not asked beside
+    it, or none was measured."""
 
     question: Question
     mean_length: float
@@ -255,7 +255,16 @@ class Prediction:
     request_latency: float
     output_throughput: float
     bands: dict[str, Band]
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
+    baseline: "Prediction | None" = None
+
+    def improvement(self, metric: str) -> float | None:
+        """Return how much better the prediction is in a metric than its baseline (ratio, positive is
+        better); None without one."""
+        if self.baseline is None:
+            return None
+        before, now = getattr(self.baseline, metric), getattr(self, metric)
+        return improvement(before, now, METRICS[metric].better)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,6 +288,14 @@ class Model:
         measured."""
         return self.predict_all([question])[0]
 
+    def beside_baseline(self, question: Question) -> Prediction:
+        """Predict the answer to a question with that of the baseline at the same load and lengths, where one
+        was measured. Raises as ``predict``."""
+        found = self.predict(question)
+        if 0 not in self.reach.ks:
+            return found
+        return replace(found, baseline=self.predict(replace(question, k=0)))
+
     def predict_all(self, questions: Sequence[Question]) -> list[Prediction]:
         """Predict the answers to many questions at once. Raises InvalidInput where one is far
         outside what was measured."""
@@ -298,7 +315,9 @@ class Model:
             middles = {name: float(band.middle[at]) for name, band in vars(found).items()}
             known = bands if self.why_no_band(question) is None else {}
             ends = {name: Band(float(b.low[at]), float(b.high[at])) for name, b in known.items()}
-            predictions.append(Prediction(question, **middles, bands=ends, warnings=warnings[at]))
+            predictions.append(
+                Prediction(question, **middles, bands=ends, warnings=warnings[at], baseline=None)
+            )
         return predictions
 
     def _times(self, rows: Rows, noise: float = 1.0) -> Times:
@@ -324,7 +343,7 @@ class Model:
                 f"{self.reach.k.values} {'was' if self.reach.k.values == 1 else 'were'} measured; measure more "
                 "of them, with acceptance set by hand (synthetic_acceptance_rates) or as it is."
             )
-        stated = [replace(question, mean_length=1.0) for question in both]
+        stated = [replace(question, rate=None, mean_length=1.0) for question in both]
         (rows, asked), many = self._asked(stated), len(questions)
         most = rows.k + 1
         for _ in range(_REFINED):
@@ -380,8 +399,12 @@ class Model:
 
     def _length(self, question: Question) -> float | None:
         """Return the tokens of a step that the question states; None where it leaves them to the
-        model."""
-        length = question.mean_length
+        model. With a rate they are 1 + K x rate."""
+        length, rate = question.mean_length, question.rate
+        if rate is not None:
+            if not 0 <= rate <= 1:
+                raise InvalidInput(f"An acceptance rate is a share between 0 and 1, not {rate:g}.")
+            length = 1 + question.k * rate
         if question.k == 0:
             return None
         if length is None and self.usual.decay is None:
@@ -457,31 +480,3 @@ class DraftedPoints:
         widths = self.tried.widths() if self.tried else {}
         found = withheld(self.tried, dataset, widths) if self.tried else ()
         return Model(usual, *self.fits, scales, reach, widths, found)
-
-
-# --- A prediction beside that of the baseline at the same load and lengths.
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """A prediction with that of the baseline. ``baseline``: the same question with K = 0, None
-    where no baseline was measured."""
-
-    prediction: Prediction
-    baseline: Prediction | None
-
-    def improvement(self, metric: str) -> float | None:
-        """Return how much better the prediction is in a metric (ratio, positive is better); None
-        without a baseline."""
-        if self.baseline is None:
-            return None
-        before, now = getattr(self.baseline, metric), getattr(self.prediction, metric)
-        return improvement(before, now, METRICS[metric].better)
-
-
-def forecast(model: Model, question: Question) -> Forecast:
-    """Answer ``question``. Raises InvalidInput where there is no answer."""
-    found = model.predict(question)
-    if 0 not in model.reach.ks:
-        return Forecast(found, None)
-    return Forecast(found, model.predict(replace(question, k=0, mean_length=None)))

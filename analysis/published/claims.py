@@ -32,7 +32,7 @@ from analysis.published.printed import (
     shown,
     told,
 )
-from warehouse.catalogue import Better
+from warehouse.catalogue import METRICS, Better
 from warehouse.errors import InvalidInput
 
 # --- Published costs and savings, recomputed from the throughput and the price beside them.
@@ -271,7 +271,7 @@ def better_of(row: Row) -> Better:
             f"{row.place}: {row.name!r} is no metric of the catalogue; add better: higher or "
             "better: lower to the row."
         )
-    return metric.better
+    return METRICS[metric.metric].better
 
 
 def _judge(figure: Figure, others: Sequence[Figure]) -> Finding:

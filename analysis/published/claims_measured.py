@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis.evidence.effects import Effects
 from analysis.frames import objects, plain, records
-from analysis.matching.arms import THROUGHPUTS, kept_up
+from analysis.matching.arms import THROUGHPUTS, about, kept_up
 from analysis.matching.comparison import Comparison
 from analysis.metric_words import NamedMetric, read_metric
 from analysis.published.printed import Finding
@@ -66,14 +66,13 @@ def beside(
 
 
 def _mean_of(facts: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    known = {name: plain(facts.get(name)) for name in ("model", "gpu", "evidence")}
     ends = {
         name: None if pd.isna(row[name]) else 100 * float(row[name]) for name in ("low", "high")
     }
     word = plain(row["word"])
     return {
         "arm": str(facts.get("arm_label")),
-        **{name: None if value is None else str(value) for name, value in known.items()},
+        **about(facts, ("model", "gpu", "evidence")),
         "loads": list(row["loads"]), "improvement": 100 * float(row["improvement"]), **ends,
         "word": None if word is None else str(word),
     }  # fmt: skip

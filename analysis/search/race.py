@@ -21,19 +21,22 @@ from analysis.search.space import BASELINE, Aim, Floats, SeenLaunches, Space
 
 
 Places = NDArray[np.bool_]
+Why = Literal["screen", "race", "check"]
 #: Rivals less likely than this to matter are not counted when a launch is weighed.
 _FAINT = 1e-6
 
 
 @dataclass(frozen=True)
-class Option:
-    """A launch that could be next: ``worth`` is the open chance that it is expected to remove for
-    each minute."""
+class Next:
+    """A launch to measure: ``why`` it is asked for: nothing can be said without it (screen), it tells most
+    about what is open (race), or it measures a winner that was only reckoned so far (check). ``worth``: the
+    open chance that a race expects it to remove for each minute."""
 
     arm: int
     places: Places
     minutes: float
-    worth: float
+    why: Why
+    worth: float = 0.0
 
 
 def _as_normal(belief: Belief) -> tuple[Floats, Floats]:
@@ -60,7 +63,7 @@ def options(
 
 def _options_by_worth(
     space: Space, cov: Floats, launch: Floats, seen: SeenLaunches, now: PlaceLeaders, aim: Aim
-) -> list[Option]:
+) -> list[Next]:
     width = len(space.places)
     arm, place = np.nonzero(now.risk > _FAINT)
     rival, lead = arm * width + place, now.lead[place] * width + place
@@ -80,11 +83,11 @@ def _options_by_worth(
         removed = np.asarray(-np.expm1(-0.5 * far**2 * (1 / after - 1 / before)))
         minutes = space.minutes(places)
         worth = float((now.risk[arm, place] * removed).sum()) / minutes
-        weighed.append(Option(number, places, minutes, worth))
+        weighed.append(Next(number, places, minutes, "race", worth))
     return sorted(weighed, key=lambda option: -option.worth)
 
 
-def _cov_after(cov: Floats, launch: Floats, option: Option) -> Floats:
+def _cov_after(cov: Floats, launch: Floats, option: Next) -> Floats:
     places = option.places
     cells = option.arm * len(places) + np.flatnonzero(places)
     seen = cov[:, cells]
@@ -233,7 +236,6 @@ def _risk(future: Floats, cov: Floats, shut: NDArray[np.bool_], aim: Aim) -> Flo
 # --- What is done next.
 
 
-Why = Literal["screen", "race", "check"]
 #: The share of the error that the race may use up, with one method and with several; the rest is kept
 #: for what the model of the step time and of the noise does not know. Of several methods most arms are
 #: never measured, so that more hangs on the model.
@@ -244,18 +246,6 @@ _FORESEEN_FROM = 0.25
 _JUDGED_FROM, HOPELESS = 0.4, 0.05
 #: A smaller chance is told as: the noise probably forbids a decision.
 UNLIKELY = 0.5
-
-
-@dataclass(frozen=True)
-class Next:
-    """The launch to measure next: ``why`` it is asked for: nothing can be said without it
-    (screen), it tells most about what is open (race), or it measures a winner that was only reckoned
-    so far (check)."""
-
-    arm: int
-    places: Places
-    minutes: float
-    why: Why
 
 
 @dataclass(frozen=True)
@@ -411,7 +401,7 @@ def _raced(
         best = next((option for option in every if option.minutes <= left), None)
         if best is None or (chosen and not best.worth > 0):
             break
-        chosen.append(Next(best.arm, best.places, best.minutes, "race"))
+        chosen.append(best)
         if seen.left is not None:
             arms = [option.arm for option in chosen]
             gone = {arm for arm in arms if arms.count(arm) >= seen.left[arm]}

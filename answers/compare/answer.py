@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from analysis.frames import among, listed, plain, records, records_by
-from analysis.matching.arms import ATTAINED, BASELINE, THROUGHPUTS, kept_up
+from analysis.matching.arms import ATTAINED, BASELINE, THROUGHPUTS, about, kept_up
 from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import loads_of
 from analysis.matching.names import arm_names, setting_names
@@ -196,8 +196,8 @@ def _settings(cut: _CutComparison) -> Iterator[ComparedSetting]:
         arms.setdefault(setting, []).append(arm)
     for setting in sorted(arms, key=lambda place: names.settings[place]):
         facts, of_setting = names.facts[setting], sorted(arms[setting], key=lambda one: one.name)
-        about, dataset = subject_of(facts, None), facts["dataset"]
-        yield ComparedSetting(names.settings[setting], about, dataset, tuple(of_setting))
+        subject, dataset = subject_of(facts, None), facts["dataset"]
+        yield ComparedSetting(names.settings[setting], subject, dataset, tuple(of_setting))
 
 
 def _change(row: dict[str, Any], names: _Names) -> ArmChange:
@@ -248,14 +248,18 @@ def _unmatched(known: Ground) -> Iterator[UnmatchedCell]:
 # --- A reader's own reports beside each other and beside the warehouse: compared and decided alike.
 
 
-_TEXTS = ("path", "model", "gpu", "dataset", "spec_method", "arm_label", "draft_model")
-_NUMBERS = ("tensor_parallel_size", "num_speculative_tokens", "repeat", "completed", "errored")
+#: Of a cell, in the order of the fields of ``UploadedCell`` after its load.
+_READ = (
+    "path", "model", "gpu", "dataset", "spec_method", "arm_label", "draft_model",
+    "tensor_parallel_size", "num_speculative_tokens", "repeat", "completed", "errored",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class UploadedCell:
     """What was read of one cell. ``file``: where it lay; ``method``: "none" for a baseline."""
 
+    load: Load | None
     file: str
     model: str | None
     gpu: str | None
@@ -268,7 +272,6 @@ class UploadedCell:
     repeat: int | None
     completed: int | None
     errored: int | None
-    load: Load | None
 
 
 @dataclass(frozen=True)
@@ -282,14 +285,8 @@ class UploadedResults:
     @property
     def read(self) -> tuple[UploadedCell, ...]:
         """What was read of every cell."""
-        cells, found = self.rows.cells, []
-        for row, load in zip(records(cells), loads_of(cells), strict=True):
-            texts = [plain(row[name]) for name in _TEXTS]
-            numbers = [plain(row[name]) for name in _NUMBERS]
-            counts = [None if number is None else int(number) for number in numbers]
-            known: list[Any] = [*texts, *counts, load]
-            found.append(UploadedCell(*known))
-        return tuple(found)
+        cells = zip(records(self.rows.cells), loads_of(self.rows.cells), strict=True)
+        return tuple(UploadedCell(load, *about(row, _READ).values()) for row, load in cells)
 
 
 @dataclass(frozen=True)

@@ -141,11 +141,6 @@ class ComparedArm:
     doubts: tuple[PairDoubt, ...]
     launches_stated: bool
 
-    def at(self, load: Load | None, metric: str, statistic: str) -> ArmChange | None:
-        """Return the line at a load; None where there is none."""
-        wanted = (load, metric, statistic)
-        return next((c for c in self.changes if (c.load, c.metric, c.statistic) == wanted), None)
-
 
 @dataclass(frozen=True)
 class ComparedSetting:

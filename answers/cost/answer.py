@@ -27,7 +27,7 @@ from answers.cost.values import (
     SavedAmount,
     Terms,
 )
-from answers.decide.values import ArmAtLoad, Decision, Decisions
+from answers.decide.values import ArmAtLoad, ArmDifference, Decision, Decisions, Saving
 from answers.wording import UNKNOWN, known
 from warehouse import queries
 from warehouse.filters import Filters
@@ -276,9 +276,9 @@ def _money(decision: Decision, terms: Terms) -> DecisionCost:
     baseline = paid.arm(old, rates.baseline_total)
     # What is served costs what the baseline does where nothing is drafted, or both keep up with a rate.
     speculative = baseline if said.keeps_up(decision) or not level.drafts else None
-    ends = None if saving is None else _ends_of(decision)
     per_million = gpus = yearly = paid_back = None
-    if ends is not None and saving is not None and old is not None:
+    if saving is not None and old is not None:
+        ends = _ends_of(saving, level.difference)
         output, total = old * ends.expected, None
         if rates.total is not None and rates.output is not None:
             total = output * rates.total / rates.output
@@ -297,8 +297,7 @@ def _money(decision: Decision, terms: Terms) -> DecisionCost:
     served = None if terms.demand is None or basis is None else (terms.demand, basis)
     missing = (said.missing(decision), found.sentence if isinstance(found, Refusal) else None)
     return DecisionCost(
-        decision, level.load, level.arm, level.num_speculative_tokens, basis, baseline, speculative,
-        saving, per_million, gpus, yearly, paid_back, tuple(_curve(decision, basis)),
+        decision, level.load, level.arm, basis, baseline, speculative, per_million, gpus, yearly, paid_back, tuple(_curve(decision, basis)),
         said.headline(decision, baseline, speculative, yearly, served),
         tuple(one for one in missing if one),
     )  # fmt: skip
@@ -322,10 +321,7 @@ class _Ends:
 _NEARER = 1.2816 / 1.9600
 
 
-def _ends_of(decision: Decision) -> _Ends | None:
-    saving, difference = decision.saving, decision.operating.difference
-    if saving is None:
-        return None
+def _ends_of(saving: Saving, difference: ArmDifference) -> _Ends:
     plain, adjusted = (
         None if low is None or high is None else (1 + low, 1 + high)
         for low, high in (
@@ -399,9 +395,8 @@ def _curve(decision: Decision, basis: Basis | None) -> Iterator[CostPoint]:
     seen: set[Load] = set()
     for cell in sorted(decision.arms, key=lambda one: (one.load.order, not one.taken)):
         old, gain = cell.rates.baseline_output, cell.difference
-        if basis is None or old is None or gain.improvement is None:
-            continue
-        if gain.metric != "output_throughput":
+        unpriced = gain.metric != "output_throughput"
+        if unpriced or basis is None or old is None or gain.improvement is None:
             continue
         price = usd_per_million(old, basis)
         if cell.load not in seen:

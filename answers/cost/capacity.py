@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.frames import plain, records
-from analysis.matching.arms import ArmLevels, arm_levels, means
+from analysis.frames import records
+from analysis.matching.arms import ArmLevels, about, arm_levels, means
 from analysis.matching.names import arm_names, setting_names
 from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of, hardware_of
@@ -146,11 +146,10 @@ def _places(levels: ArmLevels, cells: pd.DataFrame) -> Mapping[Keys, ArmPlace]:
     names = ("model", "dataset", "evidence", "precision", "comparable_as")
     found = {}
     for key, row in zip(keys.index, records(keys), strict=True):
-        facts = {name: plain(row.get(name)) for name in names}
-        texts = {name: None if fact is None else str(fact) for name, fact in facts.items()}
+        facts = about(row, names)
         found[key] = ArmPlace(
             str(settings[key[0]]), str(arms[key[1]]), str(row["arm_label"]),
-            badges(texts["evidence"], key in by_hand), on=hardware_of(row), **texts,
+            badges(facts["evidence"], key in by_hand), on=hardware_of(row), **facts,
         )  # fmt: skip
     return found
 

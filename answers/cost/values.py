@@ -8,7 +8,7 @@ from msgspec import to_builtins
 from analysis.evidence.words import Word
 from analysis.money.cost import Basis, BreakEven, Cost, Demand, Fleet
 from analysis.money.paying import Paying
-from answers.decide.values import Decision, Saving
+from answers.decide.values import Decision
 from warehouse.loads import Load
 
 
@@ -105,7 +105,7 @@ class CostPoint:
 class DecisionCost:
     """What one decision is worth at its operating load.
 
-    ``saving`` is the decision's own. The arm's throughput is the baseline's, measured, raised by
+    What is saved of a token the decision says itself. The arm's throughput is the baseline's, measured, raised by
     what the decision expects of it: so costs, fleet and saving agree to the last digit. ``missing``:
     what cannot be said, and why, a sentence each. ``energy``: of the baseline and of the arm, taken or
     not; None: not asked for, or unknown of one. ``memory``: of the same two.
@@ -114,11 +114,9 @@ class DecisionCost:
     decision: Decision
     load: Load
     arm: str
-    num_speculative_tokens: int | None
     basis: Basis | None
     baseline: ArmCost | None
     speculative: ArmCost | None
-    saving: Saving | None
     usd_saved_per_million: SavedAmount | None
     gpus_saved: SavedAmount | None
     usd_saved_per_year: SavedAmount | None
@@ -175,11 +173,11 @@ def money_json(cost: DecisionCost) -> dict[str, Any]:
         "traffic": {"mix": dict(traffic.mix)} if traffic.mix else {"dataset": traffic.dataset},
         "load": cost.load.as_json(),
         "arm": cost.arm,
-        "num_speculative_tokens": cost.num_speculative_tokens,
+        "num_speculative_tokens": cost.decision.operating.num_speculative_tokens,
         "basis": None if cost.basis is None else cost.basis.as_json(),
         "baseline": None if cost.baseline is None else _arm_json(cost.baseline),
         "speculative": None if cost.speculative is None else _arm_json(cost.speculative),
-        "saving": to_builtins(cost.saving),
+        "saving": to_builtins(cost.decision.saving),
         "usd_saved_per_million_output_tokens": to_builtins(cost.usd_saved_per_million),
         "gpus_saved": to_builtins(cost.gpus_saved),
         "usd_saved_per_year": to_builtins(cost.usd_saved_per_year),

@@ -1,17 +1,16 @@
 """Costs in sentences and as rows of text, the same on a terminal, on a page and in a report."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from analysis.flags.lints_across import LESS_CACHE
 from analysis.money.cost import SECONDS_PER_DAY, SECONDS_PER_HOUR, Basis, BreakEven, Demand, Fleet
 from analysis.service.slo import Level
 from answers.cost.capacity import LoadService, ServiceCapacity, TradePoint
 from answers.cost.values import ArmCost, ArmEnergy, CacheRoom, DecisionCost, SavedAmount, Terms
-from answers.decide.tables import TextRows, arm_at, traffic_short
+from answers.decide.tables import arm_at, traffic_short
 from answers.decide.values import Decision
 from answers.decide.words import SURE, at_load, left_on, saved
-from answers.wording import ORIGINS, UNKNOWN, between, interval, known, percent, rounded
+from answers.wording import ORIGINS, UNKNOWN, TextRows, between, interval, known, percent, rounded
 from warehouse.catalogue import counted
 
 # --- What money says in sentences: what a token costs, what a year saves, and what is not known.
@@ -185,16 +184,6 @@ def notes(rows: Sequence[DecisionCost]) -> tuple[str, ...]:
 # --- The arithmetic behind a cost, step by step, so that a reader can check it with a calculator.
 
 
-@dataclass(frozen=True)
-class CostStep:
-    """One line: what is calculated, how, and with which numbers in each arm."""
-
-    what: str
-    formula: str
-    baseline: str
-    speculative: str
-
-
 _ARM_STEPS = (
     ("output tokens a second", "measured; with speculation: × what it is expected to gain"),
     ("tokens a paid hour", "output tok/s × 3,600 s × utilisation"),
@@ -204,26 +193,28 @@ _ARM_STEPS = (
 )  # fmt: skip
 
 
-def steps(row: DecisionCost, terms: Terms) -> tuple[CostStep, ...]:
-    """Return the steps from the price of an instance to what is saved; none without a price."""
+def steps(row: DecisionCost, terms: Terms) -> TextRows:
+    """Return the steps from the price of an instance to what is saved, what is calculated, how, and with which
+    numbers in each arm; none without a price."""
+    header = ["step", "how", "baseline", "with speculation"]
     basis, sides = row.basis, (row.baseline, row.speculative)
     if basis is None:
-        return ()
+        return header, []
     unit, gpu_hour = basis.unit, f"{basis.usd_per_gpu_hour:,.4f}"
     instance = f"{basis.usd_per_hour:,.2f} USD / {basis.gpus_per_instance} = {gpu_hour} USD/h"
     charged = f"{gpu_hour} × {basis.gpus_used} = {basis.usd_per_hour_charged:,.4f} USD/h"
     before, after = (_arm_steps(side, basis) for side in sides)
-    told = UNKNOWN if row.saving is None else percent(row.saving.per_output_token)
-    return (
-        CostStep(f"price of one {unit}", f"USD per hour / {unit}s that it buys", instance, instance),
-        CostStep(f"{unit}s charged", f"price of one {unit} × {unit}s behind the throughput",
-                 charged, charged),
-        CostStep("load", "where both arms run", row.load.text, row.load.text),
-        *(CostStep(what, how, old, new)
+    saving = row.decision.saving
+    told = UNKNOWN if saving is None else percent(saving.per_output_token)
+    return header, [
+        [f"price of one {unit}", f"USD per hour / {unit}s that it buys", instance, instance],
+        [f"{unit}s charged", f"price of one {unit} × {unit}s behind the throughput", charged, charged],
+        ["load", "where both arms run", row.load.text, row.load.text],
+        *([what, how, old, new]
           for (what, how), old, new in zip(_ARM_STEPS, before, after, strict=True)),
-        CostStep("saved", "1 − cost with speculation / cost of the baseline", "", told),
-        *(() if terms.demand is None else _fleet_steps(row, basis, terms.demand)),
-    )  # fmt: skip
+        ["saved", "1 − cost with speculation / cost of the baseline", "", told],
+        *([] if terms.demand is None else _fleet_steps(row, basis, terms.demand)),
+    ]  # fmt: skip
 
 
 def _arm_steps(side: ArmCost | None, basis: Basis) -> tuple[str, ...]:
@@ -246,7 +237,7 @@ def _views(side: ArmCost | None) -> list[str]:
     return [usd(value) for value in costs]
 
 
-def _fleet_steps(row: DecisionCost, basis: Basis, demand: Demand) -> tuple[CostStep, ...]:
+def _fleet_steps(row: DecisionCost, basis: Basis, demand: Demand) -> list[list[str]]:
     busiest = (
         f"{demand.tokens_per_day:,.0f} / {SECONDS_PER_DAY:,} × {demand.peak_to_mean:g} = "
         f"{demand.tokens_per_second:,.1f} tok/s"
@@ -269,14 +260,14 @@ def _fleet_steps(row: DecisionCost, basis: Basis, demand: Demand) -> tuple[CostS
     )
     yearly = row.usd_saved_per_year
     told = UNKNOWN if yearly is None else f"{yearly.value:,.0f} USD"
-    return (
-        CostStep("demand at the busiest moment", formula, busiest, busiest),
+    return [
+        ["demand at the busiest moment", formula, busiest, busiest],
         *(
-            CostStep(what, how, old, new)
+            [what, how, old, new]
             for (what, how), old, new in zip(names, figures[0], figures[1], strict=True)
         ),
-        CostStep("saved a year", "fleet of the baseline − fleet with speculation", "", told),
-    )
+        ["saved a year", "fleet of the baseline − fleet with speculation", "", told],
+    ]
 
 
 # --- Costs as rows of text.
@@ -298,7 +289,7 @@ def costs(rows: Sequence[DecisionCost]) -> TextRows:
     ]  # fmt: skip
     lines = []
     for row in rows:
-        saving, saved_of = row.saving, [UNKNOWN] * 3
+        saving, saved_of = row.decision.saving, [UNKNOWN] * 3
         if not row.decision.operating.drafts:
             saved_of = ["nothing", "", ""]
         elif saving is not None:

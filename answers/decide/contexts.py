@@ -21,7 +21,7 @@ from analysis.frames import listed as rows_listed
 from analysis.matching.arms import BASELINE
 from analysis.prediction.step_time import LENGTHS_APART
 from answers.decide import answer, tables, values, words
-from answers.wording import UNKNOWN, listed, percent
+from answers.wording import UNKNOWN, TextRows, listed, percent
 from warehouse.store import Reader
 
 Servers = Literal["one", "split", "unknown"]
@@ -57,12 +57,11 @@ class ArmReach:
 @dataclass(frozen=True)
 class SubjectContexts:
     """All contexts of one model on one hardware with one engine. ``one``: the decision for all lengths together;
-    ``arm``: of it ("baseline": no drafts); ``servers``: whether that suffices; ``split``: else the arm of each
+    ``servers``: whether that suffices; ``split``: else the arm of each
     context, served apart; ``tokens_per_s``: output of a server with one arm for all and, servers in proportion to the
     traffic, with the split; None: unknown."""
 
     one: values.Decision
-    arm: str
     contexts: tuple[PromptContext, ...]
     arms: tuple[ArmReach, ...]
     servers: Servers
@@ -78,14 +77,14 @@ class SubjectContexts:
         on = f"{words.at_load(self.one.operating)}, on {mix}"
         if self.servers == "one":
             most = percent(EQUIVALENCE, sign=False)
-            return f"One server suffices {on}: {_with(self.arm)}, nothing else is better by more than {most} at any length."
+            return f"One server suffices {on}: {_with(self.one.takes)}, nothing else is better by more than {most} at any length."
         if self.servers == "unknown":
             risks = [
                 f"at {one.name} {'it is open which' if one.at_stake is None else f'by up to {percent(one.at_stake, sign=False)}'}"
                 for one in self.contexts if one.at_stake is None or one.at_stake > EQUIVALENCE
             ]  # fmt: skip
             return (
-                f"Whether one server suffices {on} cannot be said: {_with(self.arm)}, the best over all lengths, something "
+                f"Whether one server suffices {on} cannot be said: {_with(self.one.takes)}, the best over all lengths, something "
                 f"else may be better ({listed(risks)}). More launches would tell."
             )
         told, last = [], self.contexts[-1]
@@ -101,7 +100,7 @@ class SubjectContexts:
             old, new = self.tokens_per_s
             worth = (
                 f"likely worth {percent(new / old - 1, sign=False)} more output tokens ({new:,.0f} instead of {old:,.0f} "
-                f"tokens/s a server, servers in proportion to the traffic) than all {_with(self.arm)}"
+                f"tokens/s a server, servers in proportion to the traffic) than all {_with(self.one.takes)}"
             )
         several = len({*self.split})
         return f"{'Two' if several == 2 else several} servers, {', '.join(told)} {on}: {worth}."
@@ -147,10 +146,6 @@ def by_context(
     return tuple(x for x in found if isinstance(x, SubjectContexts)) or every.why_none or why
 
 
-def _taken(decision: values.Decision) -> str:
-    return decision.operating.arm if decision.operating.drafts else BASELINE
-
-
 def _contexts_of(lengths: Mapping[str, float]) -> list[list[str]]:
     """Return the datasets of each context, the shortest first. A context holds those less than LENGTHS_APART
     times as long as its shortest, so that two contexts are two lengths to a forecast as well."""
@@ -179,7 +174,7 @@ def _of_subject(
     groups, one = _contexts_of(lengths), decided(list(lengths), question.load)
     if len(groups) < 2 or one is None:
         return None
-    arm, load = _taken(one), one.operating.load
+    arm, load = one.takes, one.operating.load
     if not _is_asked(question.load, one.operating):
         loads = words.loads_listed([level.load for level in one.levels])
         return f"{question.load} is no load at which all lengths were measured; these are: {loads}."
@@ -192,14 +187,12 @@ def _of_subject(
             return None
         ends = [lengths[name] for name in names]
         called = " to ".join(dict.fromkeys((f"{ends[0]:,.0f}", f"{ends[-1]:,.0f}"))) + " tokens"
-        same = _taken(decision) == arm
-        if arm != BASELINE:
-            same = same and _state(_measured(decision, arm)) == "pays"
+        pays = arm == BASELINE or _state(_measured(decision, arm)) == "pays"
         contexts.append(PromptContext(
             called, ends[0], ends[-1], tuple(names), sum(shares[name] for name in names),
             replace(decision, traffic=values.DecidedTraffic(called)),
             next((other for at, other in decision.beaten if at == load), None),
-            decision.at_stake if same else None,
+            decision.at_stake if pays and decision.takes == arm else None,
         ))  # fmt: skip
     return _told(one, arm, tuple(contexts))
 
@@ -216,7 +209,7 @@ def _is_asked(text: str | float | None, level: values.MapLevel) -> bool:
 
 
 def _told(one: values.Decision, arm: str, contexts: tuple[PromptContext, ...]) -> SubjectContexts:
-    split, apart = (arm,) * len(contexts), tuple(_taken(each.decision) for each in contexts)
+    split, apart = (arm,) * len(contexts), tuple(each.decision.takes for each in contexts)
     # Each server of a split takes what is decided for its own traffic.
     if any(each.better for each in contexts) and len({*apart}) > 1:
         split = apart
@@ -235,7 +228,7 @@ def _told(one: values.Decision, arm: str, contexts: tuple[PromptContext, ...]) -
         "a study makes all lengths of one."
     )
     return SubjectContexts(
-        one, arm, contexts,
+        one, contexts,
         tuple(_reach(x, contexts) for x in sorted({x.arm for each in contexts for x in each.decision.arms})),
         "split" if len({*split}) > 1 else enough, split,
         # As measured, what is expected to be better may have made less.
@@ -298,7 +291,7 @@ def _with(arm: str) -> str:
 # --- As rows of text and as JSON.
 
 
-def arm_rows(found: SubjectContexts) -> tables.TextRows:
+def arm_rows(found: SubjectContexts) -> TextRows:
     """Return every arm at every length, at the load that is spoken about, and what to take there."""
     header = [f"gain at {found.one.operating.load.short}", *(one.name for one in found.contexts)]
     rows = [
@@ -312,8 +305,8 @@ def arm_rows(found: SubjectContexts) -> tables.TextRows:
 def contexts_json(found: Sequence[SubjectContexts]) -> dict[str, Any]:
     """Return the answer as a dict for JSON. Unknown is null."""
     subjects = [
-        {name: to_builtins(getattr(one, name)) for name in (
-            "arm", "arms", "servers", "split", "tokens_per_s", "sentence", "doubts",
+        {"arm": one.one.takes} | {name: to_builtins(getattr(one, name)) for name in (
+            "arms", "servers", "split", "tokens_per_s", "sentence", "doubts",
         )} | {
             "name": words.title(one.one), "load": one.one.operating.load.as_json(),
             "mix": dict(one.one.traffic.mix),

@@ -1,6 +1,6 @@
 """What decisions are about: the subjects that there are, what tells them apart, one paragraph for each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -8,17 +8,17 @@ from typing import Any
 import pandas as pd
 
 from analysis.evidence.effects import studies_of
-from analysis.frames import among, numbered, plain, records
+from analysis.frames import among, numbered, records
 from analysis.matching.arms import BASELINE, against
+from analysis.matching.arms import about as facts_of
 from analysis.matching.comparison import SETTING, settings_of
 from analysis.matching.difference import flat
 from analysis.matching.fields import UNKNOWN_MATCHES
-from answers import wording
 from answers.decide import words as said
 from answers.decide.tables import traffic_short
 from answers.decide.values import Decision, DecisionSubject
 from answers.ground import MOST_KEPT, deciding_cells, studies_key, whole_studies
-from answers.wording import known
+from answers.wording import badge, bracketed, known
 from warehouse.filters import UNKNOWN, Filters
 from warehouse.store import Reader
 
@@ -104,17 +104,16 @@ def _size(decision: Decision) -> int:
 # --- What a decision is about, and how it is called.
 
 
-def subject_of(keys: dict[str, Any], configuration: str | None) -> DecisionSubject:
+#: What the name of a decision says anyway.
+_SAID = (
+    "study", "model", "gpu", "gpu_count", "engine", "engine_version", "tensor_parallel_size",
+    "evidence",
+)  # fmt: skip
+
+
+def subject_of(keys: Mapping[str, Any], configuration: str | None) -> DecisionSubject:
     """Return what a decision is about, from the facts of a setting; None for unknown."""
-    names = ("study", "model", "gpu", "engine", "engine_version", "evidence")
-    texts = {name: None if keys.get(name) is None else str(keys[name]) for name in names}
-    gpus, size = (
-        None if keys.get(name) is None else int(keys[name])
-        for name in ("gpu_count", "tensor_parallel_size")
-    )
-    return DecisionSubject(
-        **texts, gpu_count=gpus, tensor_parallel_size=size, configuration=configuration
-    )
+    return DecisionSubject(**facts_of(keys, _SAID), configuration=configuration)
 
 
 def system(about: DecisionSubject) -> System:
@@ -130,14 +129,8 @@ def on_gpu(about: DecisionSubject) -> bool:
 
 def name(about: DecisionSubject) -> str:
     """Return what a subject is called: ``gpt-oss on H200, vllm 0.24.0 [CPU lab]``."""
-    on = f"{known(about.model)} on {known(about.gpu)}"
-    return f"{on}, {known(about.engine)} {known(about.engine_version)}{badge(about.evidence)}"
-
-
-def badge(evidence: str | None) -> str:
-    """Return the badge of the evidence behind a name or a title, `` [CPU lab]``; empty for a GPU
-    run."""
-    return wording.bracketed(wording.badge(evidence))
+    engine = f"{known(about.engine)} {known(about.engine_version)}"
+    return f"{known(about.model)} on {known(about.gpu)}, {engine}{bracketed(badge(about.evidence))}"
 
 
 def names_apart(subjects: Iterable[DecisionSubject]) -> dict[System, str]:
@@ -169,11 +162,6 @@ def narrowed(about: DecisionSubject, chosen: Filters) -> Filters:
 # --- What tells two subjects apart that have the same model, hardware, engine and size.
 
 
-#: What the name of a decision says anyway.
-_SAID = (
-    "study", "model", "gpu", "gpu_count", "engine", "engine_version", "tensor_parallel_size",
-    "evidence",
-)  # fmt: skip
 #: A name holds so many facts, each no longer than this.
 _MOST, _LONGEST = 3, 40
 
@@ -193,12 +181,11 @@ def configurations(keys: pd.DataFrame) -> dict[int, str]:
             continue
         facts = {at: flat(dict(zip(rest, row, strict=True)))
                  for at, row in zip(alike.index, alike[rest].itertuples(index=False), strict=True)}  # fmt: skip
-        datasets, varied = alike["dataset"].astype(str), set()
+        datasets, varied = alike["dataset"].astype(str), set[str]()
         for _, of_dataset in datasets.groupby(datasets):
             mine = [facts[at] for at in of_dataset.index]
-            for each in {each for one in mine for each in one}:
-                if len({str(one.get(each)) for one in mine}) > 1:
-                    varied.add(each)
+            stated = {each for one in mine for each in one}
+            varied |= {each for each in stated if len({str(one.get(each)) for one in mine}) > 1}
         if varied:
             found |= {int(at): _words_of(one, sorted(varied)) for at, one in facts.items()}
     return found
@@ -348,6 +335,6 @@ def _settings_of(cells: pd.DataFrame) -> _Settings:
     once = drafted.drop_duplicates("setting").drop(columns="cell_id")
     for at, alike, study in once.itertuples(index=False, name=None):
         others = frozenset(each[0] for each in baselines.get(alike, frozenset()) - {study})
-        about = subject_of({each: plain(value) for each, value in rows[at].items()}, words.get(at))
+        about = subject_of(rows[at], words.get(at))
         facts[at] = _SettingFacts(about, at in own, others)
     return drafted[["cell_id", "setting"]], facts

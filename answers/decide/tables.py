@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.evidence.output_check import COLUMNS, check_outputs
 from answers.decide.values import ArmAtLoad, ArmDifference, Decision, DecisionSubject, MapLevel
 from answers.decide.words import MORE_LAUNCHES, change, k_by_batch, loads_short, settle
-from answers.wording import UNKNOWN, interval, known, percent
+from answers.wording import UNKNOWN, TextRows, interval, known, percent
 from warehouse import queries
 from warehouse.annotations import RecordedDecision, RecordedSubject
 from warehouse.catalogue import METRICS, percentile_label
@@ -19,7 +19,6 @@ from warehouse.filters import Filters
 from warehouse.loads import Load
 from warehouse.store import Reader
 
-TextRows = tuple[list[str], list[list[str]]]
 #: What stands where an arm has no gain to tell: at this load nothing is drafted, or the arm was not
 #: measured.
 NO_DRAFTS, NOT_MEASURED = "no drafts", "not measured"

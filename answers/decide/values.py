@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import to_builtins
 
 from analysis.evidence.words import Word
+from analysis.matching.arms import BASELINE
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 from warehouse.loads import Load
@@ -268,6 +269,12 @@ class Decision:
     def started_once(self) -> bool:
         """Whether each arm was started once, so that no difference has an interval."""
         return all(cell.difference.low is None for cell in self.arms)
+
+    @property
+    def takes(self) -> str:
+        """The arm that is served at the load at which gain and money are told; the baseline where nothing is
+        drafted."""
+        return self.operating.arm if self.operating.drafts else BASELINE
 
     @property
     def operating_load(self) -> Load:

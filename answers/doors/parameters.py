@@ -11,9 +11,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from analysis.choice.operating import EXAMPLES
 from analysis.money.cost import Demand
 from analysis.money.paying import PRICES, Paying
+from analysis.prediction.reach import Question
 from answers.cost.values import Terms
 from answers.decide.values import DecideQuestion, mix_from
-from answers.predict.values import ForecastQuestion
 from warehouse.errors import InvalidInput
 from warehouse.filters import FILTER_FIELDS, Filters
 
@@ -188,11 +188,11 @@ class PredictWords(FilterWords, PriceWords):
         None, description="Per request, if not as measured."
     )
 
-    def asked(self) -> ForecastQuestion:
+    def asked(self) -> Question:
         """Return what is asked. Raises InvalidInput where two words say the same."""
         if self.acceptance_rate is not None and self.mean_acceptance_length is not None:
             raise InvalidInput("acceptance_rate and mean_acceptance_length say the same; give one.")
-        return ForecastQuestion(
+        return Question(
             self.k, self.concurrency, self.acceptance_rate, self.mean_acceptance_length,
             self.prompt_tokens, self.output_tokens,
         )  # fmt: skip

@@ -47,6 +47,7 @@ from warehouse import queries
 from warehouse.beside import published_tables
 from warehouse.catalogue import line_of
 from warehouse.errors import UnknownKey
+from warehouse.filters import Filters
 from warehouse.json_text import finite
 from warehouse.store import Reader
 
@@ -80,12 +81,10 @@ def _tried(
     return wanted, names
 
 
-def _runs(reader: Reader, words: FilterWords) -> pa.Table:
-    return queries.runs(reader, words.filters())
-
-
-def _cells(reader: Reader, words: FilterWords) -> pa.Table:
-    return queries.cells(reader, words.filters())
+def _kept(
+    query: Callable[[Reader, Filters], pa.Table], reader: Reader, words: FilterWords
+) -> pa.Table:  # fmt: skip
+    return query(reader, words.filters())
 
 
 def _compare(reader: Reader, words: CompareWords) -> AboutSubject[ArmComparison]:
@@ -207,9 +206,9 @@ QUESTIONS: Mapping[str, Asking] = {
     each.name: each
     for each in (
         Asking("runs", "What the warehouse holds, a row per run; excluded ones with their reason.",
-               FilterWords, _runs, partial(_table_json, "runs"), "runs", everything=True, typed=True),
+               FilterWords, partial(_kept, queries.runs), partial(_table_json, "runs"), "runs", everything=True, typed=True),
         Asking("cells", "What was measured, a row per cell: facts, provenance, counts.",
-               FilterWords, _cells, partial(_table_json, "cells"), "cells"),
+               FilterWords, partial(_kept, queries.cells), partial(_table_json, "cells"), "cells"),
         Asking("compare", "Matched pairs of arms, load by load, with intervals and words.",
                CompareWords, _compare, comparison_json, "settings", "settings",
                rows.compared, typed=True),

@@ -174,7 +174,7 @@ class _Watching:
         return LiveAnswer(
             datetime.now(UTC), standing, why, instead, self.here.subject, self.here.traffic.name,
             self.here.objective, self.arm,
-            _taken(then) if then is not None and self.measured_at else None,
+            then.takes if then is not None and self.measured_at else None,
             told, self._gain(self.seen) if moved else told,
             self.decided.operating_load, self.measured_at, drafts, watched,
             then.config if then is not None and standing == NO_LONGER else None,
@@ -358,15 +358,11 @@ class _Watching:
             return CANNOT_SAY, f"{where} lies between measured loads, and {at}", _MEASURE_LOAD
         if self.arm != BASELINE and not here.operating.drafts:
             return CANNOT_SAY, f"{where} {runs} is not shown to pay; {takes}", ""
-        same = _taken(here) == self.arm
+        same = here.takes == self.arm
         is_what = "what the decision takes" if same else f"not shown to be beaten; {takes}"
         gain = self._gain(here)
         told = "" if gain is None else f", {percent(gain)} as measured at {self.level[1].text}"
         return HOLDS, f"{where} {runs} is {is_what}{told}", ""
-
-
-def _taken(decision: Decision) -> str:
-    return decision.operating.arm if decision.operating.drafts else BASELINE
 
 
 def _takes(decision: Decision) -> str:

@@ -9,9 +9,9 @@ from typing import Any, Literal
 from msgspec import to_builtins
 
 from analysis.drafts.watched import LengthChange, WatchedTraffic
-from answers.decide.tables import TextRows, recorded_about
+from answers.decide.tables import recorded_about
 from answers.decide.values import DecideQuestion, DecisionSubject
-from answers.wording import UNKNOWN, badge, bracketed, interval, known, percent
+from answers.wording import UNKNOWN, TextRows, badge, bracketed, interval, known, percent
 from warehouse.annotations import RecordedStanding, RecordedSubject
 from warehouse.catalogue import counted, duration
 from warehouse.filters import Filters
@@ -181,10 +181,14 @@ def headline(records: Sequence[RecordedStanding]) -> str:
 
 def record_rows(records: Sequence[RecordedStanding]) -> TextRows:
     """Return a row per look."""
-    rows = []
-    for one in records:
-        lengths = ("" if x is None else f"{x:.2f}" for x in (one.length, one.measured_length))
-        rows.append([f"{one.at:%Y-%m-%d %H:%M}", one.standing, known(one.running), known(one.takes),
-                     f"{one.in_flight:.1f}", *lengths, percent(one.gain), one.sentence])  # fmt: skip
-    return ["at (UTC)", "standing", "arm", "takes", "in flight", "tokens a step", "measured", "gain",
-            "told"], rows  # fmt: skip
+    header = ["at (UTC)", "standing", "arm", "takes", "in flight", "tokens a step", "measured", "gain",
+              "told"]  # fmt: skip
+    return header, [
+        [
+            f"{one.at:%Y-%m-%d %H:%M}", one.standing, known(one.running), known(one.takes),
+            f"{one.in_flight:.1f}",
+            *("" if x is None else f"{x:.2f}" for x in (one.length, one.measured_length)),
+            percent(one.gain), one.sentence,
+        ]
+        for one in records
+    ]  # fmt: skip

@@ -16,10 +16,9 @@ from analysis.evidence.words import EQUIVALENCE
 from analysis.flags.validity import DECIDES_NOTHING, SHOWN_DEFECT
 from analysis.frames import plain, records, records_by
 from analysis.matching.arms import ENGINE_CHOOSES, about, choosers, place_arms
-from answers.decide.tables import TextRows
 from answers.decide.values import Decision
 from answers.ground import deciding_cells
-from answers.wording import UNKNOWN, listed, rounded
+from answers.wording import UNKNOWN, TextRows, listed, rounded
 from warehouse import queries
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -155,14 +154,15 @@ def rule_rows(judged: Iterable[RuleOfThumb]) -> TextRows:
     grouped: dict[tuple[str, str, str], list[RuleOfThumb]] = {}
     for rule in judged:
         grouped.setdefault((rule.arm, rule.says, rule.rule), []).append(rule)
-    lines = []
-    for (arm, says, words), rules_there in sorted(grouped.items(), key=lambda item: item[0][0]):
-        loads = (
-            ", ".join(str(rule.concurrency) for rule in rules_there if rule.agrees is agrees)
-            for agrees in (True, False, None)
-        )
-        lines.append([arm, says, *loads, words])
-    return ["arm", "says", "right at", "wrong at", "not measured at", "rule of thumb"], lines
+    return ["arm", "says", "right at", "wrong at", "not measured at", "rule of thumb"], [
+        [
+            arm, says,
+            *(", ".join(str(rule.concurrency) for rule in those if rule.agrees is agrees)
+              for agrees in (True, False, None)),
+            words,
+        ]
+        for (arm, says, words), those in sorted(grouped.items(), key=lambda item: item[0][0])
+    ]  # fmt: skip
 
 
 # --- Acceptance over position, K or load, a line per dataset.
@@ -181,28 +181,19 @@ class AcceptanceLine:
     points: tuple[tuple[int, float], ...]
 
 
-@dataclass(frozen=True)
-class AcceptanceQuestion:
-    """What a chart of acceptance shows. ``k``: of which K, for a line over positions or loads; a
-    line over K has all."""
-
-    over: Over
-    measure: Measure
-    k: int
-
-
 def lines(
-    acceptance: Sequence[DraftAcceptance], question: AcceptanceQuestion
+    acceptance: Sequence[DraftAcceptance], over: Over, measure: Measure, k: int
 ) -> tuple[AcceptanceLine, ...]:
-    """Return a line for each dataset: means over the loads, or over K's own levels."""
+    """Return a line for each dataset: means over the loads, or over K's own levels. ``k``: of which K, for a
+    line over positions or loads; a line over K has all."""
     values: dict[str, dict[int, list[float]]] = {}
     for level in acceptance:
-        if question.over != "k" and level.k != question.k:
+        if over != "k" and level.k != k:
             continue
-        measured = getattr(level, question.measure)
-        at = level.k if question.over == "k" else level.concurrency
+        measured = getattr(level, measure)
+        at = level.k if over == "k" else level.concurrency
         points: Iterable[tuple[int, float | None]] = (
-            enumerate(measured, 1) if question.over == "position" else [(at, measured)]
+            enumerate(measured, 1) if over == "position" else [(at, measured)]
         )
         for place, value in points:
             if value is not None:
@@ -217,7 +208,7 @@ def headline(acceptance: Sequence[DraftAcceptance], k: int) -> str:
     """Say how many tokens a step yields on each dataset, at one K."""
     lengths = [
         f"{length:.2f} on {line.dataset}"
-        for line in lines(acceptance, AcceptanceQuestion("k", "length", k))
+        for line in lines(acceptance, "k", "length", k)
         for draft_tokens, length in line.points if draft_tokens == k
     ]  # fmt: skip
     if not lengths:

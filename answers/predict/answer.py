@@ -28,13 +28,11 @@ from analysis.prediction.reach import FAR, FAR_OF, Question, Range
 from analysis.prediction.rows import Positions, points_of
 from analysis.prediction.usual import PREDICTED
 from analysis.prediction.whatif import (
-    COMPARED,
     DraftedPoints,
-    Forecast,
     LeftOut,
     Model,
+    Prediction,
     Withheld,
-    forecast,
 )
 from answers.predict.acceptance import ABOUT, DraftAcceptance
 from answers.predict.values import (
@@ -47,15 +45,13 @@ from answers.predict.values import (
     ForecastFigure,
     ForecastLines,
     ForecastPlace,
-    ForecastQuestion,
     ForecastStep,
     MeasuredPoint,
     RefusedForecast,
-    TextTable,
     forecast_headline,
     trust,
 )
-from answers.wording import badges, known
+from answers.wording import TextRows, badges, known
 from warehouse import queries
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
@@ -165,15 +161,13 @@ def families(
         at not in everywhere, first[at].place.evidence != "gpu", -len(first[at].measured.points),
     ))  # fmt: skip
     names = dict(zip(ordered, _names_apart([first[at] for at in ordered]), strict=True))
-    families = []
-    for at in ordered:
-        if at in here:
-            one, place = here[at][0], here[at][0].place
-            datasets = tuple(sorted(each.place.dataset for each in here[at]))
-            families.append(DraftFamily(
-                names[at], place.system, place.family, _badges(place), one.about, datasets
-            ))  # fmt: skip
-    return tuple(families)
+    return tuple(
+        DraftFamily(
+            names[at], one.place.system, one.place.family, _badges(one.place), one.about,
+            tuple(sorted(each.place.dataset for each in mine)),
+        )
+        for at, mine, one in ((at, here[at], here[at][0]) for at in ordered if at in here)
+    )  # fmt: skip
 
 
 def _grouped(found: Sequence[ForecastSubject]) -> dict[tuple[str, str], list[ForecastSubject]]:
@@ -225,27 +219,27 @@ def acceptance_of_family(
     return tuple(x for x in acceptance if (x.family, x.about) == (family.family, family.about))
 
 
-def measured(found: Sequence[ForecastSubject]) -> TextTable:
+def measured(found: Sequence[ForecastSubject]) -> TextRows:
     """Return what there is to choose from: a row per family and dataset."""
-    header = ("model", "GPU", "TP", "dataset", "arm", "evidence", "K", "concurrency", "points")
+    header = ["model", "GPU", "TP", "dataset", "arm", "evidence", "K", "concurrency", "points"]
     rows = []
     for one in found:
         place, mine = one.place, one.measured.points.of(one.place.dataset)
         drafted = mine.where(mine.k > 0)
         values = (sorted(set(each.tolist())) for each in (drafted.k, drafted.concurrency))
-        rows.append((
+        rows.append([
             known(place.model), known(place.gpu), known(place.tensor_parallel_size), place.dataset,
             place.family, ", ".join(_badges(place)) or "GPU",
             *(", ".join(f"{value:g}" for value in each) for each in values), str(len(drafted)),
-        ))  # fmt: skip
-    return TextTable(header, tuple(rows))
+        ])  # fmt: skip
+    return header, rows
 
 
 # --- From measured points to a forecast.
 
 
 def predict(
-    reader: Reader, filters: Filters, question: ForecastQuestion, paying: Paying
+    reader: Reader, filters: Filters, question: Question, paying: Paying
 ) -> Iterator[ForecastAnswer | RefusedForecast]:
     """Yield the answer of every family and dataset that the filters keep, or why there is none;
     with its cost where ``paying`` names a price."""
@@ -266,26 +260,25 @@ def fitted(subject: ForecastSubject) -> FittedPlace:
         MeasuredPoint(int(k), int(load), int(repeats), *values)
         for k, load, repeats, *values in zip(*(each.tolist() for each in named), strict=True)
     )
-    return FittedPlace(subject.place, _askable(model, points), points, model.withheld, model)
+    return FittedPlace(subject.place, _askable(model, points), points, model)
 
 
 def forecast_answer(
-    fitted_place: FittedPlace, question: ForecastQuestion, paying: Paying | None = None
+    fitted_place: FittedPlace, question: Question, paying: Paying | None = None
 ) -> ForecastAnswer:
     """Return the answer to one question.
 
     Raises InvalidInput where the question is too far from what was measured.
     """
-    model, inner = fitted_place.model, _question(question)
-    answer = forecast(model, inner)
-    figures = _figures(fitted_place, question, answer)
-    pace = model.pace
-    fit, checks = (pace.residual, pace.worst), tuple(_checks(fitted_place.withheld))
+    model = fitted_place.model
+    prediction = model.beside_baseline(question)
+    figures = _figures(fitted_place, prediction)
+    checks = tuple(_checks(model.withheld))
     return ForecastAnswer(
-        fitted_place.place, question, forecast_headline(question, figures[0]), figures, answer.prediction.mean_length,
-        _pays_from(model, inner), answer.prediction.warnings,
-        trust(checks, pace.choices, fit, model.why_no_band(inner)),
-        pace.choices, *fit, checks, fitted_place.withheld, _cost(fitted_place.place, figures[0], paying),
+        fitted_place.place, question, forecast_headline(question, figures[0]), figures, prediction.mean_length,
+        _pays_from(model, question), prediction.warnings,
+        trust(checks, model.pace, model.why_no_band(question)), model.pace, checks, model.withheld,
+        _cost(fitted_place.place, figures[0], paying),
     )  # fmt: skip
 
 
@@ -309,56 +302,44 @@ def _cost(
     return ForecastCost(basis, after, None if before is None else usd_per_million(before, basis))
 
 
-def forecast_lines(fitted_place: FittedPlace, question: ForecastQuestion) -> ForecastLines:
+def forecast_lines(fitted_place: FittedPlace, question: Question) -> ForecastLines:
     """Return predictions around one question, none beside its baseline. Raises InvalidInput as
     ``forecast_answer`` does."""
     offer = fitted_place.offer
-    plain = ForecastQuestion(0, 0, prompt=question.prompt, output=question.output)
+    plain = replace(question, k=0, rate=None, mean_length=None)
+    loads = offer.loads if 0 in offer.ks else ()
     return ForecastLines(
-        _steps(fitted_place, [replace(question, load=load) for load in offer.loads]),
-        _steps(fitted_place, [replace(plain, load=load) for load in offer.loads if 0 in offer.ks]),
+        _steps(fitted_place, [replace(question, concurrency=load) for load in offer.loads]),
+        _steps(fitted_place, [replace(plain, concurrency=load) for load in loads]),
         _steps(fitted_place, [replace(question, k=k) for k in offer.ks]),
     )
 
 
-def _steps(fitted_place: FittedPlace, wanted: list[ForecastQuestion]) -> tuple[ForecastStep, ...]:
-    model, questions = fitted_place.model, [_question(each) for each in wanted]
-    predicted = zip(wanted, questions, model.predict_all(questions), strict=True)
+def _steps(fitted_place: FittedPlace, questions: list[Question]) -> tuple[ForecastStep, ...]:
+    model = fitted_place.model
     return tuple(
         ForecastStep(
-            each.k, each.load, _figures(fitted_place, each, Forecast(prediction, None)),
-            bool(model.reach.beyond(question)),
+            prediction.question.k, prediction.question.concurrency,
+            _figures(fitted_place, prediction),
+            bool(model.reach.beyond(prediction.question)),
         )
-        for each, question, prediction in predicted
+        for prediction in model.predict_all(questions)
     )  # fmt: skip
 
 
-def _question(question: ForecastQuestion) -> Question:
-    """Return the question behind what was asked; for a rate, its mean length is 1 + K x rate.
-    Raises InvalidInput for a rate outside 0-1."""
-    if question.rate is not None and not 0 <= question.rate <= 1:
-        raise InvalidInput(f"An acceptance rate is a share between 0 and 1, not {question.rate:g}.")
-    length = question.length if question.rate is None else 1 + question.k * question.rate
-    return Question(
-        question.k, question.load, length if question.k else None, question.prompt, question.output
-    )
-
-
-def _figures(
-    fitted_place: FittedPlace, question: ForecastQuestion, answer: Forecast
-) -> tuple[ForecastFigure, ...]:
-    here = [p for p in fitted_place.points if (p.k, p.load) == (question.k, question.load)]
-    figures = []
-    for metric in PREDICTED:
-        band = answer.prediction.bands.get(metric)
-        figures.append(ForecastFigure(
-            metric, getattr(answer.prediction, metric),
-            None if band is None else band.low, None if band is None else band.high,
+def _figures(fitted_place: FittedPlace, prediction: Prediction) -> tuple[ForecastFigure, ...]:
+    at = prediction.question.k, prediction.question.concurrency
+    here = [point for point in fitted_place.points if (point.k, point.load) == at]
+    bands = {metric: prediction.bands.get(metric, (None, None)) for metric in PREDICTED}
+    return tuple(
+        ForecastFigure(
+            metric, getattr(prediction, metric), low, high,
             getattr(here[0], metric, None) if here else None,
-            None if answer.baseline is None else getattr(answer.baseline, metric),
-            answer.improvement(metric), metric in COMPARED,
-        ))  # fmt: skip
-    return tuple(figures)
+            None if prediction.baseline is None else getattr(prediction.baseline, metric),
+            prediction.improvement(metric),
+        )
+        for metric, (low, high) in bands.items()
+    )  # fmt: skip
 
 
 def _checks(withheld: Iterable[Withheld]) -> Iterator[Check]:

@@ -20,11 +20,10 @@ from answers.predict.values import (
     FittedPlace,
     ForecastPlace,
     RefusedForecast,
-    TextTable,
     forecasts_json,
     place_json,
 )
-from answers.wording import between, known, listed
+from answers.wording import TextRows, between, known, listed
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 from warehouse.store import Reader
@@ -172,11 +171,10 @@ def break_even(
 # --- As rows of text and as JSON.
 
 
-def table(found: BreakEven) -> TextTable:
+def table(found: BreakEven) -> TextRows:
     """Return a row per K and load: from how many tokens a step it pays, and what real drafts yield."""
-    header = ("K", "at once", "pays from, tokens a step", BAND, "yours")
-    return TextTable(header, tuple(
-        (
+    return ["K", "at once", "pays from, tokens a step", BAND, "yours"], [
+        [
             str(step.k), str(step.concurrency),
             "never" if step.length is None else _number(step.length),
             between(step.low, step.high, _number) or "–",
@@ -184,14 +182,13 @@ def table(found: BreakEven) -> TextTable:
                 f"{_number(length)} on {where}: {step.of(length)}"
                 for where, length in found.yields(step).items()
             ) or "not measured",
-        )
+        ]
         for step in found.steps
-    ))  # fmt: skip
+    ]  # fmt: skip
 
 
 def break_evens_json(answers: Sequence[BreakEven | RefusedForecast]) -> dict[str, Any]:
     """Return ``break_even``, and ``refused`` with the reason of each, as a dict for JSON."""
-    refused = forecasts_json([one for one in answers if isinstance(one, RefusedForecast)])
     return {
         "break_even": [
             {
@@ -209,5 +206,5 @@ def break_evens_json(answers: Sequence[BreakEven | RefusedForecast]) -> dict[str
             }
             for one in answers if isinstance(one, BreakEven)
         ],
-        "refused": refused["refused"],
+        "refused": forecasts_json([x for x in answers if isinstance(x, RefusedForecast)])["refused"],
     }  # fmt: skip

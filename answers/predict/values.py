@@ -1,15 +1,15 @@
 """A forecast as values and as JSON, and two textbook models beside it. None is unknown."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from analysis.money.cost import Basis
 from analysis.money.paying import Refusal
-from analysis.prediction.reach import Textbook, both
-from analysis.prediction.step_time import LEVEL, LawShare
-from analysis.prediction.whatif import LeftOut, Model, Withheld
-from answers.wording import between, known, percent, rounded
+from analysis.prediction.reach import Question, Textbook
+from analysis.prediction.step_time import LEVEL, Fit, LawShare
+from analysis.prediction.whatif import COMPARED, LeftOut, Model, Withheld
+from answers.wording import TextRows, between, known, percent, rounded
 from warehouse.catalogue import METRICS
 
 
@@ -26,24 +26,6 @@ class ForecastPlace:
     tensor_parallel_size: int | None
     evidence: str | None
     synthetic_acceptance: bool | None
-
-
-@dataclass(frozen=True)
-class ForecastQuestion:
-    """What a reader asks. ``rate``: accepted / drafted tokens (0-1), or ``length``: tokens of a
-    step; ``prompt`` and ``output``: tokens of a request. None: as measured."""
-
-    k: int
-    load: int
-    rate: float | None = None
-    length: float | None = None
-    prompt: float | None = None
-    output: float | None = None
-
-    @property
-    def as_measured(self) -> bool:
-        """Whether the question names only K and load, and leaves the rest as measured."""
-        return self.rate is self.length is self.prompt is self.output is None
 
 
 @dataclass(frozen=True)
@@ -86,13 +68,11 @@ class MeasuredPoint:
 
 @dataclass(frozen=True, eq=False)
 class FittedPlace:
-    """What forecasts of one place are computed from. ``withheld``: every measured point that was
-    predicted from the others."""
+    """What forecasts of one place are computed from."""
 
     place: ForecastPlace
     offer: AskableQuestions
     points: tuple[MeasuredPoint, ...]
-    withheld: tuple[Withheld, ...]
     model: Model
 
 
@@ -100,7 +80,7 @@ class FittedPlace:
 class ForecastFigure:
     """One metric in the catalogue's unit. ``low`` and ``high``: the band, None where nothing is
     known of the error; ``baseline``: predicted without drafts; ``improvement``: ratio, positive is
-    better; ``compared``: whether the metric was measured at loads at all."""
+    better."""
 
     metric: str
     predicted: float
@@ -109,7 +89,6 @@ class ForecastFigure:
     measured: float | None
     baseline: float | None
     improvement: float | None
-    compared: bool
 
 
 @dataclass(frozen=True)
@@ -143,25 +122,21 @@ class Check:
 @dataclass(frozen=True)
 class ForecastAnswer:
     """One forecast with what a reader must know of it. ``warnings``: how the question leaves what
-    was measured; ``trust``: how far to believe it; ``laws``: what a step's time was taken to
-    follow, with the errors of withheld points; ``cost``: None where no price was given;
-    ``residual`` and ``worst_residual``: relative errors of the fit on its own data."""
+    was measured; ``trust``: how far to believe it; ``fit``: of the time of a step; ``cost``: None where no
+    price was given."""
 
     place: ForecastPlace
-    asked: ForecastQuestion
+    asked: Question
     headline: str
     figures: tuple[ForecastFigure, ...]
     mean_length: float
     break_even_length: float | None
     warnings: tuple[str, ...]
     trust: tuple[str, ...]
-    laws: tuple[LawShare, ...]
-    residual: float
-    worst_residual: float
+    fit: Fit
     checks: tuple[Check, ...]
     withheld: tuple[Withheld, ...]
     cost: ForecastCost | Refusal | None = None
-    level: float = field(default=LEVEL)
 
 
 @dataclass(frozen=True)
@@ -196,13 +171,6 @@ class ForecastLines:
     over_k: tuple[ForecastStep, ...]
 
 
-class TextTable(NamedTuple):
-    """Rows of text."""
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
 # --- Forecasts as JSON. Unknown is null.
 
 
@@ -233,10 +201,10 @@ def _answer(answer: ForecastAnswer) -> dict[str, Any]:
         **place_json(answer.place),
         "headline": answer.headline,
         "prediction": {
-            "k": answer.asked.k, "concurrency": answer.asked.load, **now,
+            "k": answer.asked.k, "concurrency": answer.asked.concurrency, **now,
             "mean_length": answer.mean_length, "warnings": list(answer.warnings),
         },
-        "bands": {"level": answer.level} | {
+        "bands": {"level": LEVEL} | {
             figure.metric: None if figure.low is None else [figure.low, figure.high]
             for figure in answer.figures
         },
@@ -244,8 +212,8 @@ def _answer(answer: ForecastAnswer) -> dict[str, Any]:
         "improvements": {figure.metric: figure.improvement for figure in answer.figures},
         "break_even_length": answer.break_even_length,
         "fit": {
-            "residual": answer.residual, "worst_residual": answer.worst_residual,
-            "laws": [asdict(law) for law in answer.laws],
+            "residual": answer.fit.residual, "worst_residual": answer.fit.worst,
+            "laws": [asdict(law) for law in answer.fit.choices],
         },
         "leave_one_out": [asdict(check) for check in answer.checks],
         "withheld": [
@@ -269,47 +237,24 @@ NOT_MEASURED = "Textbook models: no measurement stands behind these figures."
 END_TO_END, ONE_STREAM = "end to end", "one stream"
 
 
-@dataclass(frozen=True)
-class TextbookParameters:
-    """What both models are told. ``rate`` and ``decode_share`` are 0-1; ``text``: a key of
-    ``DECODE_CAPS``; ``draft_cost``: of a drafted token over a step of the target."""
-
-    rate: float
-    k: int
-    text: str
-    decode_share: float
-    draft_cost: float
-
-    def found(self, rate: float | None = None) -> Textbook:
-        """Return what both models say; ``rate``: another acceptance rate. Raises InvalidInput for a
-        rate outside 0-1."""
-        chosen = self.rate if rate is None else rate
-        return both(chosen, self.k, self.text, self.decode_share, self.draft_cost)
-
-
-def headline(given: TextbookParameters) -> str:
+def headline(textbook: Textbook) -> str:
     """Say in a sentence which speedup both models give."""
-    textbook = given.found()
     return (
-        f"At an acceptance rate of {given.rate:.0%} textbook models say: "
+        f"At an acceptance rate of {textbook.acceptance_rate:.0%} textbook models say: "
         f"{textbook.end_to_end_gain:.2f} times as fast {END_TO_END}, "
         f"{textbook.single_stream_speedup:.2f} times as fast {ONE_STREAM}."
     )
 
 
-def table(given: TextbookParameters) -> TextTable:
+def table(textbook: Textbook) -> TextRows:
     """Return a row per model: its speedup and its parameters."""
-    textbook, drafts = given.found(), f"K = {given.k}, draft cost {given.draft_cost:g}"
-    shares = f"decode share {given.decode_share:g}, cap {textbook.model.cap:g}"
-    return TextTable(
-        ("textbook model", "speedup", "parameters"),
-        (
-            (f"{END_TO_END}, decoding alone faster", f"{textbook.end_to_end_gain:.2f}",
-             f"{drafts}, {shares}"),
-            (f"{ONE_STREAM}, (1 + μ) / ((1 + μ)c + 1)", f"{textbook.single_stream_speedup:.2f}",
-             drafts),
-        ),
-    )  # fmt: skip
+    drafts = f"K = {textbook.k}, draft cost {textbook.draft_cost:g}"
+    shares = f"decode share {textbook.decode_share:g}, cap {textbook.model.cap:g}"
+    return ["textbook model", "speedup", "parameters"], [
+        [f"{END_TO_END}, decoding alone faster", f"{textbook.end_to_end_gain:.2f}",
+         f"{drafts}, {shares}"],
+        [f"{ONE_STREAM}, (1 + μ) / ((1 + μ)c + 1)", f"{textbook.single_stream_speedup:.2f}", drafts],
+    ]  # fmt: skip
 
 
 # --- A forecast in sentences and rows of text.
@@ -323,7 +268,7 @@ _WITHHELD: dict[LeftOut, str] = {"k": "K", "concurrency": "load"}
 BAND = f"{LEVEL * 100:.0f} % band"
 
 
-def title(place: ForecastPlace, asked: ForecastQuestion | None = None) -> str:
+def title(place: ForecastPlace, asked: Question | None = None) -> str:
     """Return a forecast's title: ``eagle3 (draft) on code, model, TP 1, H200: K = 4 at concurrency
     8``."""
     size = place.tensor_parallel_size
@@ -333,15 +278,15 @@ def title(place: ForecastPlace, asked: ForecastQuestion | None = None) -> str:
     )  # fmt: skip
     marked = "" if place.evidence == "gpu" else f" [{place.evidence or 'evidence unknown'}]"
     marked += " [synthetic acceptance]" if place.synthetic_acceptance else ""
-    question = "" if asked is None else f": K = {asked.k} at concurrency {asked.load}"
+    question = "" if asked is None else f": K = {asked.k} at concurrency {asked.concurrency}"
     return f"{', '.join(parts)}{marked}{question}"
 
 
-def forecast_headline(question: ForecastQuestion, throughput: ForecastFigure) -> str:
+def forecast_headline(question: Question, throughput: ForecastFigure) -> str:
     """Say the prediction and its gain in one sentence."""
     arm = f"K = {question.k}" if question.k else "no drafts"
     start = (
-        f"Predicted for {arm} at concurrency {question.load}: "
+        f"Predicted for {arm} at concurrency {question.concurrency}: "
         f"{rounded(throughput.predicted, 0 if throughput.predicted >= _WHOLE else 2)} output tokens "
         "per second"
     )
@@ -354,7 +299,7 @@ def forecast_headline(question: ForecastQuestion, throughput: ForecastFigure) ->
     return f"{start}, {percent(gain, sign=False)} {word} than without drafts."
 
 
-def numbers(answer: ForecastAnswer) -> TextTable:
+def numbers(answer: ForecastAnswer) -> TextRows:
     """Return a row per predicted metric, then what the acceptance is and what a token costs."""
     rows, drafted = [], answer.asked.k != 0
     for figure in answer.figures:
@@ -362,24 +307,24 @@ def numbers(answer: ForecastAnswer) -> TextTable:
         if figure.measured is not None and answer.asked.as_measured:
             measured = rounded(figure.measured, metric.decimals)
         mean = " mean" if metric.distribution else ""
-        rows.append((
+        rows.append([
             f"{metric.label}{mean} ({metric.unit}), {metric.better} is better",
             rounded(figure.predicted, metric.decimals), band(figure),
-            measured if figure.compared else "not compared",
+            measured if figure.metric in COMPARED else "not compared",
             rounded(figure.baseline, metric.decimals),
             percent(figure.improvement) if drafted else "–",
-        ))  # fmt: skip
+        ])  # fmt: skip
     name, pays = "Mean acceptance length (tokens/step), higher is better", answer.break_even_length
-    rows.append((name, rounded(answer.mean_length, 2), "–", "–", "1.00", "–"))
+    rows.append([name, rounded(answer.mean_length, 2), "–", "–", "1.00", "–"])
     if pays is not None:
-        rows.append(("… from which it pays", rounded(pays, 2), "–", "–", "–", "–"))
+        rows.append(["… from which it pays", rounded(pays, 2), "–", "–", "–", "–"])
     if isinstance(answer.cost, ForecastCost):
         before, now = answer.cost.baseline, answer.cost.predicted
         saved = percent(None if before is None else 1 - now / before)
         name = "Cost per million output tokens (USD), lower is better"
-        rows.append((name, rounded(now, 3), "–", "–", rounded(before, 3), saved))
-    header = ("means", "predicted", BAND, "measured", "without drafts, predicted", "improvement")
-    return TextTable(header, tuple(rows))
+        rows.append([name, rounded(now, 3), "–", "–", rounded(before, 3), saved])
+    header = ["means", "predicted", BAND, "measured", "without drafts, predicted", "improvement"]
+    return header, rows
 
 
 def band(figure: ForecastFigure) -> str:
@@ -390,21 +335,20 @@ def band(figure: ForecastFigure) -> str:
 
 
 def trust(
-    checks: Sequence[Check], laws: Sequence[LawShare], fit: tuple[float, float], why: str | None
-) -> tuple[str, ...]:
-    """Return sentences on how far to believe a forecast. ``fit``: residual and worst; ``why`` there
-    is no band."""
+    checks: Sequence[Check], fit: Fit, why: str | None
+) -> tuple[str, ...]:  # fmt: skip
+    """Return sentences on how far to believe a forecast. ``why`` there is no band."""
     mine = [check for check in checks if check.metric == "output_throughput"]
     points = sum(check.points for check in mine)
     held = (
         f"A {BAND} is meant to hold {LEVEL * 100:.0f} of 100 new measurements; of {points} "
         f"withheld points of output throughput it held {sum(check.held for check in mine)}."
     )
-    residual, worst = (percent(error, sign=False) for error in fit)
+    residual, worst = (percent(error, sign=False) for error in (fit.residual, fit.worst))
     checked = {check.left_out: check for check in reversed(mine)}
     return (
         *([why] if why is not None else [held] if points else []),
-        _law(laws),
+        _law(fit.choices),
         f"The time of a step fits its measurements within {residual} (root mean square), "
         f"{worst} at worst.",
         *(_withheld(word, checked.get(left_out)) for left_out, word in _WITHHELD.items()),

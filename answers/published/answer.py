@@ -17,7 +17,6 @@ from answers.ground import ground
 from answers.published.values import (
     MEAN,
     PEAK,
-    Drafts,
     MeasuredHere,
     Plot,
     PrintedFigure,
@@ -118,7 +117,7 @@ class _Printed:
         loads = self.tables.study.get("concurrency")
         tables = tuple(self._tables())
         drafts = tuple(
-            Drafts(
+            (
                 str(fields["num_speculative_tokens"]),
                 f"{(100 * decimal(fields['acceptance_rate'])).normalize():f} %",
                 str(fields["mean_acceptance_length"]),

@@ -11,7 +11,7 @@ from analysis.published.claims import Claims, as_improvement, better_of
 from analysis.published.claims_file import Row
 from analysis.published.printed import Finding, decimal, shown
 from answers.compare.values import metric_name
-from answers.wording import UNKNOWN, arm_words, badge, between
+from answers.wording import UNKNOWN, TextRows, arm_words, badge, between
 from warehouse.catalogue import counted
 from warehouse.filters import Filters
 
@@ -161,27 +161,6 @@ class PrintedFigure:
 
 
 @dataclass(frozen=True)
-class Drafts:
-    """What was printed of one number of draft tokens."""
-
-    num_speculative_tokens: str
-    acceptance_rate: str
-    mean_acceptance_length: str
-    follows: str
-
-
-@dataclass(frozen=True)
-class PrintedSum:
-    """Money as it was printed, and what its own row and a price of the GPUs used give. None:
-    nothing says how many GPUs the price buys, or they are the GPUs used."""
-
-    name: str
-    printed: str
-    recomputed: str
-    on_own_gpus: str | None
-
-
-@dataclass(frozen=True)
 class Mistake:
     """One error in print: what went wrong, and the figures that are wrong with it."""
 
@@ -192,7 +171,10 @@ class Mistake:
 @dataclass(frozen=True)
 class PublishedStudy:
     """All that a published study says. ``headline`` is what it prints, never advice; ``about``: one
-    line on what was run; ``arm``: the speculative one of its tables."""
+    line on what was run; ``arm``: the speculative one of its tables; ``drafts``: each printed number of draft
+    tokens, with its acceptance rate and mean acceptance length, and the length that follows; ``money``: each
+    printed sum, its name, as printed, as its own row gives it, and with the price of the GPUs used (empty where
+    nothing says how many GPUs the price buys, or they are the GPUs used)."""
 
     name: str
     source: str
@@ -203,8 +185,8 @@ class PublishedStudy:
     arm: str
     tables: tuple[PrintedTable, ...]
     figures: tuple[PrintedFigure, ...]
-    drafts: tuple[Drafts, ...]
-    money: tuple[PrintedSum, ...]
+    drafts: tuple[tuple[str, ...], ...]
+    money: tuple[tuple[str, ...], ...]
     mistakes: tuple[Mistake, ...]
     checked: int
     flagged: int
@@ -307,14 +289,14 @@ def drafts_answer(plots: Sequence[Plot]) -> str:
     return f"Means over the loads: {'; '.join(parts)}."
 
 
-def money_sums(findings: Sequence[Finding]) -> Iterator[PrintedSum]:
-    """Yield every printed sum, as printed and recomputed."""
+def money_sums(findings: Sequence[Finding]) -> Iterator[tuple[str, ...]]:
+    """Yield every printed sum, as ``PublishedStudy.money`` has it."""
     for finding in findings:
         per_gpu = finding.reason.partition("On the per-GPU basis it is ")[2].rstrip(".")
         name, price = _sum(finding.metric), float(finding.about["usd_per_hour"])
-        yield PrintedSum(
+        yield (
             f"{name[:1].upper()}{name[1:]} at {price:,.2f} USD/h", shown(finding.published, finding.unit),
-            shown(finding.recomputed, finding.unit), per_gpu or None,
+            shown(finding.recomputed, finding.unit), per_gpu,
         )  # fmt: skip
 
 
@@ -399,19 +381,6 @@ _SHORT = ("tp", "usd", "gpu")
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedFigure:
-    """One figure: where it stands, what is printed, and what its own row gives."""
-
-    where: str
-    metric: str
-    published: str
-    follows: str
-    flag: str
-    why: str
-    span: str
-
-
-@dataclass(frozen=True, slots=True)
 class ClaimHere:
     """Our own measurement of the same thing."""
 
@@ -428,14 +397,17 @@ class ClaimHere:
     evidence: str
 
 
-def checked(finding: Finding) -> CheckedFigure:
-    """Put one figure in words."""
-    low, high = shown(finding.low, finding.unit), shown(finding.high, finding.unit)
-    return CheckedFigure(
-        ", ".join([_key_words(finding.section), *_about(finding)]), metric_words(finding.metric),
-        shown(finding.published, finding.unit), shown(finding.recomputed, finding.unit),
-        finding.kind or "follows", finding.reason, low if low == high else f"{low} to {high}",
-    )  # fmt: skip
+def checked(findings: Sequence[Finding]) -> TextRows:
+    """Return a row per figure: where it stands, what is printed, and what its own row gives."""
+    header = ["where", "metric", "published", "its own row gives", "flag", "why", "can be"]
+    return header, [
+        [
+            ", ".join([_key_words(one.section), *_about(one)]), metric_words(one.metric),
+            shown(one.published, one.unit), shown(one.recomputed, one.unit), one.kind or "follows", one.reason,
+            " to ".join(dict.fromkeys(shown(end, one.unit) for end in (one.low, one.high))),
+        ]
+        for one in findings
+    ]  # fmt: skip
 
 
 def where_printed(finding: Finding) -> str:

@@ -10,6 +10,7 @@ from datetime import datetime
 import pandas as pd
 
 from analysis.nightly.nights import NOON
+from answers.wording import TextRows
 from warehouse import annotations, queries
 from warehouse.annotations import Annotation, AnnotationTarget
 from warehouse.filters import Filters
@@ -24,24 +25,22 @@ _WORDS = {
 @dataclass(frozen=True, slots=True)
 class PlacedNote:
     """An annotation and a night that it is about (``2026-11-21``; ``unknown`` for a run without a
-    start). ``about``: the run, the series or the night; ``said``: ``noted``, ``excluded`` …; ``by`` whom it
-    was ``written``, and when (UTC)."""
+    start)."""
 
     night: str
     event: Annotation
-    about: str
-    said: str
-    text: str
-    by: str
-    written: str
 
 
-def _placed(night: str, event: Annotation) -> PlacedNote:
-    target = event.target
-    return PlacedNote(
-        night, event, target.run_id or target.series or "the night", _WORDS[event.action], event.text,
-        event.author, f"{event.at:%Y-%m-%d %H:%M}",
-    )  # fmt: skip
+def note_rows(notes: Iterable[PlacedNote]) -> TextRows:
+    """Return a row per night and what was said of what, by whom and when; the newest night first."""
+    newest_first = sorted(notes, key=lambda note: (note.night, note.event.at), reverse=True)
+    return ["night", "about", "said", "text", "by", "written (UTC)"], [
+        [
+            one.night, one.event.target.run_id or one.event.target.series or "the night",
+            _WORDS[one.event.action], one.event.text, one.event.author, f"{one.event.at:%Y-%m-%d %H:%M}",
+        ]
+        for one in newest_first
+    ]  # fmt: skip
 
 
 def line(event: Annotation) -> str:
@@ -68,8 +67,9 @@ def by_night(notes: Iterable[PlacedNote]) -> tuple[tuple[str, str], ...]:
     """Return each night with all that was said of it and of its runs, in one line."""
     texts: dict[str, dict[str, None]] = {}
     for one in notes:
-        of_what = "" if one.event.action == "note" else f"{one.said} {one.event.target.name}: "
-        texts.setdefault(one.night, {})[f"{of_what}{one.text}"] = None
+        said = f"{_WORDS[one.event.action]} {one.event.target.name}: "
+        of_what = "" if one.event.action == "note" else said
+        texts.setdefault(one.night, {})[f"{of_what}{one.event.text}"] = None
     return tuple((name, "; ".join(said)) for name, said in texts.items())
 
 
@@ -105,7 +105,7 @@ def of_night(reader: Reader, night: str, study: str, noted: str) -> tuple[Placed
     """Return the notes on one night (``2026-11-21``) of a study and on its runs, and the exclusions
     of its runs; a night that measured nothing can be noted on as well. ``noted``: as above."""
     of_itself = [
-        _placed(night, event)
+        PlacedNote(night, event)
         for event in annotations.read(reader.root)
         if event.target.night == night and _is_of(event, {study})
     ]
@@ -147,9 +147,9 @@ def _said_of_cells(reader: Reader, cells: pd.DataFrame) -> tuple[PlacedNote, ...
     for event in events:
         of_night = event.target.night
         if of_night is None:
-            found += [_placed(night, event) for night in of_runs.get(event.target, ())]
+            found += [PlacedNote(night, event) for night in of_runs.get(event.target, ())]
         elif nights and nights[0] <= of_night <= nights[-1] and _is_of(event, studies):
-            found.append(_placed(of_night, event))
+            found.append(PlacedNote(of_night, event))
     return tuple(found)
 
 

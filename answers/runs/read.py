@@ -85,13 +85,18 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class CellDoubt:
-    """A kind of flag: on how many cells, what it says of one of them, and what follows."""
+    """A kind of flag, or one flag of a run: on how many cells, what it says of one of them, and what
+    follows."""
 
-    name: str
     severity: str
-    cells: int
+    name: str
     sentence: str
-    decides: bool
+    cells: int
+
+    @property
+    def decides(self) -> bool:
+        """Whether cells with this flag decide anything."""
+        return self.name not in DECIDES_NOTHING
 
     @property
     def words(self) -> str:
@@ -145,22 +150,12 @@ class CellRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Flagged:
-    """A doubt and how many cells of a run it is about."""
-
-    severity: str
-    name: str
-    sentence: str
-    cells: int
-
-
-@dataclass(frozen=True, slots=True)
 class OneRun:
     """A run with its cells, what is doubtful about them, and all that people said of it."""
 
     run: RunRow
     cells: tuple[CellRow, ...]
-    flags: tuple[Flagged, ...]
+    flags: tuple[CellDoubt, ...]
     said: tuple[Annotation, ...]
     exclusion: Annotation | None
 
@@ -354,10 +349,7 @@ def runs(reader: Reader, filters: Filters) -> Runs:
         known = {key: value for key, value in row.items() if key in _RUN}
         lists = {key: tuple(row[key] or ()) for key in ("arms", "concurrencies")}
         found.append(RunRow(**{**known, **lists, "name": name}))
-    doubts = tuple(
-        CellDoubt(**row, decides=row["name"] not in DECIDES_NOTHING)
-        for row in queries.doubts(reader, filters).to_pylist()
-    )
+    doubts = tuple(CellDoubt(**row) for row in queries.doubts(reader, filters).to_pylist())
     refused = tuple(Rejected(**row) for row in queries.rejections(reader).to_pylist())
     amounts = [counted(sum(run.completed for run in found), "completed request"),
                counted(sum(run.flags for run in found), "flag"),
@@ -381,7 +373,7 @@ def one_run(reader: Reader, filters: Filters, run: RunRow, noted: str) -> OneRun
     cells = tuple(_cell(row, name) for row, name in zip(rows, _numbered(named), strict=True))
     flags = queries.flags(reader, [cell.cell_id for cell in cells]).to_pylist()
     alike = Counter((flag["severity"], flag["name"], flag["sentence"]) for flag in flags)
-    told = tuple(Flagged(*what, count) for what, count in alike.items())
+    told = tuple(CellDoubt(*what, count) for what, count in alike.items())
     said = notes.of_run(reader, run.target, run.started_at, run.study)
     return OneRun(run, cells, told, said, annotations.excluded_runs(reader.root).get(run.target))
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from answers.search.values import LiveSearch, SearchReport, WinnerProof
+from answers.search.values import LiveSearch, SearchReport
 from answers.search.words import because, cost_so_far, terms
 from warehouse.filters import Filters
 from warehouse.secrets import scrub
@@ -31,11 +31,6 @@ class Board:
     doing: str
     at: datetime
     expected_min: float | None = None
-
-    @property
-    def proof(self) -> WinnerProof | None:
-        """What was promised and proven; None where nothing was proven yet."""
-        return self.told.proof
 
     @property
     def minute(self) -> str:

@@ -227,7 +227,7 @@ def _orders(
         there = [now.space.places[at] for at in np.flatnonzero(step.places)]
         datasets = mix.share if mix else dict.fromkeys(place.traffic for place in there)
         loads = tuple(sorted({int(place.load) for place in there}))
-        orders.append(LaunchOrder(ids[0], label, tuple(datasets), loads, _step(now, step)))
+        orders.append(LaunchOrder(ids[0], tuple(datasets), loads, _step(now, step)))
     return tuple(orders)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.drafts.acceptance_tables import believed
 from analysis.evidence import repeats
-from analysis.frames import plain
+from analysis.frames import records
 from analysis.matching.arms import SYSTEM, choosers, families
 from analysis.search.belief import Mix, acceptance_lengths, mixed
 from analysis.search.space import (
@@ -300,9 +300,8 @@ def recorded(
         )
         cells = _recorded_cells(ground, own, datasets, numbers, space)
         setting = int(own["setting"].iloc[0])
-        facts = {str(name): plain(value) for name, value in first.loc[setting].items()}
         yield RecordedStudy(
-            subject_of(facts, words.get(setting)), _timed(space, cells), _by_arm(units, space),
+            subject_of(records(first.loc[[setting]])[0], words.get(setting)), _timed(space, cells), _by_arm(units, space),
             _counted_lengths(ground.acceptance, cells, space), _rates_by_position(positions, cells, space), left_out,
             None if bounds is None else broken(*bounds, cells, space),
         )  # fmt: skip

@@ -212,7 +212,6 @@ class LaunchOrder:
     """A launch to measure: its id in the plan, and the datasets and loads of its cells."""
 
     launch_id: str
-    arm: str
     datasets: tuple[str, ...]
     loads: tuple[int, ...]
     step: LaunchStep
@@ -260,17 +259,16 @@ def searches_json(
 ) -> dict[str, Any]:
     """Return ``schema_version``, ``searches`` and, of one that measures, the launches to measure
     ``next`` as a dict for JSON; names and meanings only ever grow."""
-    searches = [asdict(report) for report in reports]
-    for told, report in zip(searches, reports, strict=True):
-        told["found"] = [
-            row | {"agrees": place.agrees}
-            for row, place in zip(told["found"], report.found, strict=True)
-        ]
+    searches = [
+        asdict(report)
+        | {"found": [asdict(place) | {"agrees": place.agrees} for place in report.found]}
+        for report in reports
+    ]
     return {
         "schema_version": 1, "searches": searches,
         "next": [
             {
-                "launch": one.launch_id, "arm": one.arm, "datasets": one.datasets,
+                "launch": one.launch_id, "arm": one.step.arm, "datasets": one.datasets,
                 "loads": one.loads, "minutes": one.step.minutes, "why": one.step.why,
             }
             for one in orders

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.drafts.dynamic_k import dynamic_table
 from analysis.drafts.serve_line import speculative_config
-from analysis.evidence.output_check import COLUMNS, TOKENS, Parting, parting, together
+from analysis.evidence.output_check import COLUMNS, TOKENS, Parting, parting
 from analysis.search.belief import Belief, believe
 from analysis.search.proof import FreshProof, proof
 from analysis.search.space import (
@@ -53,17 +53,15 @@ def answering_otherwise(reader: Reader, study: str, baseline: str) -> tuple[Excl
     rows = greedy.sort_values("started_at").astype({"cell_id": object})
     # How soon the first two launches of the baseline part, where there are two.
     twice = (ids["cell_id"].tolist()[:2] for _, ids in rows[rows["arm"] == baseline].groupby(_AT))
-    own = together(_parting(reader, *pair) for pair in twice if len(pair) == 2)
+    own = sum((_parting(reader, *pair) for pair in twice if len(pair) == 2), Parting())
     first = rows.drop_duplicates(["arm", *_AT])[["arm", "cell_id", *_AT]]
     out = []
     for arm in rows["arm"].dropna().unique():
         if arm == baseline:
             continue
         pairs = first[first["arm"] == baseline].merge(first[first["arm"] == arm], on=_AT)
-        found = together(
-            _parting(reader, *pair)
-            for pair in zip(pairs["cell_id_x"], pairs["cell_id_y"], strict=True)
-        )
+        met = zip(pairs["cell_id_x"], pairs["cell_id_y"], strict=True)
+        found = sum((_parting(reader, *pair) for pair in met), Parting())
         if found.is_other(own):
             why = (
                 f"it does not answer as the baseline at temperature 0: {found.parted} of {found.texts} answers "

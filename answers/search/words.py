@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from analysis.search.race import MOST, UNLIKELY, End, Settling
 from analysis.search.space import Space
 from answers.decide.overview import name
-from answers.decide.tables import TextRows
 from answers.search.values import (
     LaunchStep,
     PlaceOutcome,
@@ -17,7 +16,7 @@ from answers.search.values import (
     SearchTerms,
     WinnerProof,
 )
-from answers.wording import known, percent
+from answers.wording import TextRows, known, percent
 from warehouse.catalogue import counted
 
 UNDER_WAY = "under way"

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
@@ -12,7 +12,6 @@ import msgspec
 import pandas as pd
 
 from analysis.matching.comparison import STUDY_TABLE
-from analysis.matching.difference import Change
 from analysis.nightly.nights import SERIES_FIELDS, NightSeries, of_many_nights, series_over_nights
 from analysis.nightly.regressions import (
     FINE,
@@ -22,7 +21,6 @@ from analysis.nightly.regressions import (
     AcceptedNight,
     Assessment,
     Budgets,
-    Move,
     ReleaseEffect,
     RunPoint,
     SeriesDrift,
@@ -35,6 +33,7 @@ from analysis.nightly.regressions import (
 from answers.trend import words
 from answers.wording import UNKNOWN, badge, size
 from warehouse import annotations, queries
+from warehouse.annotations import AnnotationTarget
 from warehouse.catalogue import counted
 from warehouse.errors import UnknownKey
 from warehouse.filters import Filters
@@ -43,18 +42,9 @@ from warehouse.store import Reader
 # --- What a trend is read from: the nights of every series, and what was accepted.
 
 
-@dataclass(frozen=True, slots=True)
-class Meant:
-    """A night (``2026-11-21``; None: the last) of a study, of series with some parts in their name;
-    None: of all."""
-
-    night: str | None = None
-    study: str | None = None
-    series: str | None = None
-
-
-def accept(reader: Reader, what: Meant, why: str, author: str) -> str:
-    """Write down that a night is accepted, and say for how many series it is.
+def accept(reader: Reader, what: AnnotationTarget, why: str, author: str) -> str:
+    """Write down that a night is accepted, the last one where none is named, and say for how many series it
+    is.
 
     Raises UnknownKey where no series is meant or none has that night, InvalidInput for a reason
     that may not be.
@@ -72,9 +62,7 @@ def accept(reader: Reader, what: Meant, why: str, author: str) -> str:
         raise UnknownKey(
             f"None of these {len(meant):,} series has the night {what.night}; the last is {days[-1]}."
         )
-    target = annotations.AnnotationTarget(
-        night=what.night or days[-1], study=what.study, series=what.series
-    )
+    target = replace(what, night=what.night or days[-1])
     annotations.add(reader.root, annotations.annotation("accept", target, why, author))
     return f"Accepted: {target.name}, for {len(meant):,} of {len(every):,} series."
 
@@ -136,35 +124,27 @@ _TOLD = [name for name in SERIES_FIELDS if name not in ("model", "gpu", "arm_lab
 
 @dataclass(frozen=True, slots=True)
 class TrendLine:
-    """One series. ``improvement``, ``low``, ``high``: ratios, positive is better, None: unknown;
-    ``since``: the night since which it is worse, ``last_before`` the one before, ``changed`` the
-    configuration between them; ``said``: all of it in sentences; ``gain``: what became of an arm's
-    gain over the baseline, None for any other series. ``about``: the facts that tell this series from
-    every other; ``days``: of the nights, without versions, newest first. What ends in ``_text`` is for
-    a table; it is empty where there is nothing to say."""
+    """One series, its figures in ``assessed``. ``since``: the night since which it is worse, ``last_before``
+    the one before; ``said``: all of it in sentences; ``gain``: what became of an arm's gain over the
+    baseline, None for any other series. ``about``: the facts that tell this series from every other;
+    ``days``: of the nights, without versions, newest first. What ends in ``_text`` is for a table; it is
+    empty where there is nothing to say."""
 
     name: str
     metric: str
     status: Status
     why: str
     said: str
-    improvement: float | None
-    low: float | None
-    high: float | None
     change: str
     interval: str
-    budget: float
     budget_text: str
     against: str
     since: str | None
     since_text: str
     last_before: str | None
-    changed: tuple[Change, ...]
     changed_text: str
-    moves: tuple[Move, ...]
     drift: SeriesDrift | None
     drift_text: str
-    accepted: AcceptedNight | None
     nights: int
     days: tuple[str, ...]
     about: tuple[tuple[str, object], ...]
@@ -213,7 +193,8 @@ class Trend:
         return tuple(
             line
             for line in self.lines
-            if line.nights >= LEAST_NIGHTS and (line.accepted or line.improvement is not None)
+            if line.nights >= LEAST_NIGHTS
+            and (line.assessed.accepted or line.assessed.improvement is not None)
         )
 
 
@@ -293,14 +274,15 @@ def _headline(lines: Sequence[TrendLine], few: int) -> str:
         first, others = worse[0], len(worse) - 1
         dataset = first.assessed.series.about.get("dataset") or "an unknown dataset"
         sentence = (
-            f"{first.metric} of {first.arm} on {dataset} is {size(first.improvement or 0.0)} worse since "
+            f"{first.metric} of {first.arm} on {dataset} is {size(first.assessed.improvement or 0.0)} worse since "
             f"{first.since}"
         )
         if first.gain:
             sentence = f"{first.gain[:1].upper()}{first.gain[1:]} ({first.metric}, {dataset}), since {first.since}"
         more = f"; {others:,} more of {len(long):,} watched figures got worse" if others else ""
         # Whose setting it is says its name.
-        return f"{sentence}, {words.through(first.changed).replace('server_args.', '')}{more}"
+        changed = words.through(first.assessed.changed).replace("server_args.", "")
+        return f"{sentence}, {changed}{more}"
     every, since = f"{len(long):,} watched figures", min(line.days[-1] for line in long)
     unsettled = sum(line.status == OPEN for line in long)
     if unsettled:
@@ -322,7 +304,7 @@ def _summary(lines: Sequence[TrendLine], few: int) -> str:
         return words.few(few)
     counts = Counter(line.status for line in lines if line.nights >= LEAST_NIGHTS)
     days = sorted({day for line in lines for day in line.days})
-    better = sum(bool(line.moves) and line.moves[-1].low > 0 for line in lines)
+    better = sum(bool(moves) and moves[-1].low > 0 for moves in (x.assessed.moves for x in lines))
     drifts = sum(line.drift is not None for line in lines)
     parts = [f"{counts[status]:,} {status}" for status in _RANK if counts[status]]
     parts += [f"{better:,} got better"] if better else []
@@ -333,20 +315,19 @@ def _summary(lines: Sequence[TrendLine], few: int) -> str:
 
 
 def _line(assessment: Assessment) -> TrendLine:
-    series, budget, first = assessment.series, assessment.budget, assessment.since
+    series, first = assessment.series, assessment.since
     about, labels = series.about, [night.label for night in series.nights]
     since, evidence = None if first is None else labels[first], about.get("evidence")
     changes = "; ".join(change.sentence for change in assessment.changed)
     return TrendLine(
         name=series.name, metric=series.line, status=assessment.status,
         why=("regression of the gain: " if series.over else "") + words.WHY[assessment.reason],
-        said=words.said(assessment), improvement=assessment.improvement, low=assessment.low, high=assessment.high,
-        change=words.percent(assessment.improvement), interval=words.interval(assessment.low, assessment.high),
-        budget=budget, budget_text=f"{budget:.1%}", against=words.against(assessment),
+        said=words.said(assessment), change=words.percent(assessment.improvement), interval=words.interval(assessment.low, assessment.high),
+        budget_text=f"{assessment.budget:.1%}", against=words.against(assessment),
         since=since, since_text=since or "", last_before=labels[first - 1] if first else None,
-        changed=assessment.changed, changed_text=changes or "nothing that is recorded", moves=assessment.moves,
+        changed_text=changes or "nothing that is recorded",
         drift=assessment.drift, drift_text=words.drift(assessment.drift) if assessment.drift else "",
-        accepted=assessment.accepted, nights=len(labels),
+        nights=len(labels),
         days=tuple(dict.fromkeys(night.day for night in reversed(series.nights))),
         about=tuple(about.items()), study=about.get("study"),
         arm=str(about.get("arm_label") or UNKNOWN), evidence=evidence,
@@ -368,24 +349,25 @@ def trend_json(judged: Trend) -> dict[str, Any]:
 
 
 def _line_json(line: TrendLine) -> dict[str, Any]:
-    assessment, drift, accepted = line.assessed, line.drift, line.accepted
+    assessment, drift, accepted = line.assessed, line.drift, line.assessed.accepted
     return {
         "series": line.name,
         "about": {name: _without_numpy(value) for name, value in line.about},
         "metric": assessment.series.metric,
         "statistic": assessment.series.statistic,
         "line": line.metric,
-        **{name: getattr(line, name) for name in ("status", "why", "said", "gain", "budget")},
-        **{name: getattr(assessment, name) for name in ("improvement", "low", "high", "p_value")},
+        **{name: getattr(line, name) for name in ("status", "why", "said", "gain")},
+        **{name: getattr(assessment, name)
+           for name in ("budget", "improvement", "low", "high", "p_value")},
         "against": None if assessment.against is None else line.against,
         "first_bad": line.since,
         "last_before": line.last_before,
         "nights": line.nights,
         "changed": [
             {"field": c.field, "before": _without_numpy(c.before), "after": _without_numpy(c.after)}
-            for c in line.changed
+            for c in assessment.changed
         ],
-        "moves": msgspec.to_builtins(list(line.moves)),
+        "moves": msgspec.to_builtins(list(assessment.moves)),
         "drift": None if drift is None else {**asdict(drift), "said": line.drift_text},
         "accepted": None if accepted is None else {
             **asdict(accepted), "at": accepted.at.isoformat(),

@@ -1,9 +1,9 @@
 """The nights of ``draftboard nightly`` in words: how each ended, what changed, what failed."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from answers.trend.words import interval, percent
+from answers.wording import TextRows
 from warehouse.beside import NightSummary
 from warehouse.catalogue import counted, duration
 from warehouse.filters import Filters
@@ -23,31 +23,6 @@ _MEANS = {
     "unfinished": "it is at work, or was ended; the next call goes on from there",
 }
 _LISTED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class NightRow:
-    """One night in words, a table's row."""
-
-    night: str
-    study: str
-    outcome: str
-    good: str
-    took: str
-    worse: str
-    changed: str
-    failed: str
-    cost: str
-    began: str
-
-
-@dataclass(frozen=True, slots=True)
-class NightPart:
-    """Something that a night holds: its title, the names of its columns, its rows."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def chosen(nights: Sequence[NightSummary], filters: Filters) -> tuple[NightSummary, ...]:
@@ -78,18 +53,26 @@ def counts(nights: Sequence[NightSummary]) -> str:
     return f"{counted(len(nights), 'night')}: {', '.join(parts)}."
 
 
-def row(night: NightSummary) -> NightRow:
-    """Return one night as a row of a table."""
-    worse = ""
-    if night.regressions and night.verdict is not None:
-        worst = f"{night.regressions[0].line} {percent(night.regressions[0].improvement)}"
-        worse = f"{night.verdict.regressions:,} series, worst {worst}"
-    return NightRow(
-        night.night, night.study, night.outcome, f"{night.cells.good} of {night.cells.planned}",
-        duration(night.seconds), worse, _first_few(change.sentence for change in night.changed),
-        _first_few(troubles(night)), "" if night.cost_usd is None else f"{night.cost_usd:,.2f}",
-        f"{night.started:%Y-%m-%d %H:%M}",
-    )  # fmt: skip
+def night_rows(nights: Sequence[NightSummary]) -> TextRows:
+    """Return a row per night: how it ended, what got worse, changed and failed, what it cost."""
+    header = ["night", "study", "outcome", "cells good", "took", "got worse", "what changed", "what failed",
+              "cost, USD", "began (UTC)"]  # fmt: skip
+    return header, [
+        [
+            night.night, night.study, night.outcome, f"{night.cells.good} of {night.cells.planned}",
+            duration(night.seconds), _worse(night),
+            _first_few(change.sentence for change in night.changed), _first_few(troubles(night)),
+            "" if night.cost_usd is None else f"{night.cost_usd:,.2f}", f"{night.started:%Y-%m-%d %H:%M}",
+        ]
+        for night in nights
+    ]  # fmt: skip
+
+
+def _worse(night: NightSummary) -> str:
+    if not night.regressions or night.verdict is None:
+        return ""
+    worst = f"{night.regressions[0].line} {percent(night.regressions[0].improvement)}"
+    return f"{night.verdict.regressions:,} series, worst {worst}"
 
 
 def troubles(night: NightSummary) -> list[str]:
@@ -116,31 +99,32 @@ def sentence(night: NightSummary) -> str:
     )
 
 
-def parts(night: NightSummary) -> tuple[NightPart, ...]:
-    """Return what became worse, drifts, changed, failed and ran in a night; parts without a row are
+def parts(night: NightSummary) -> dict[str, TextRows]:
+    """Return title -> what became worse, drifts, changed, failed and ran in a night; parts without a row are
     left out."""
-    worse = tuple(
-        (
+    worse = [
+        [
             one.series, one.line, percent(one.improvement), interval(one.low, one.high), one.since,
             _first_few(change.sentence for change in one.changed) or "nothing that is recorded",
-        )
+        ]
         for one in night.regressions
-    )  # fmt: skip
-    changed = tuple(
-        (c.field, *("not stated" if x is None else str(x) for x in (c.before, c.after)))
+    ]  # fmt: skip
+    changed = [
+        [c.field, *("not stated" if x is None else str(x) for x in (c.before, c.after))]
         for c in night.changed
-    )
-    ran = tuple((s.name, s.status, duration(s.seconds), s.said) for s in night.stages)
-    every = (
-        NightPart("What got worse",
-                  ("series", "metric", "change", "95 % interval", "since", "changed with it"), worse),
-        NightPart("What drifts", ("series",), tuple((said,) for said in night.drifts)),
-        NightPart("Changed since the night before", ("setting", "before", "after"), changed),
-        NightPart("Cells that failed", ("cell", "diagnosis"),
-                  tuple((f.cell, f.said) for f in night.failures)),
-        NightPart("What ran", ("stage", "status", "took", "why"), ran),
-    )  # fmt: skip
-    return tuple(part for part in every if part.rows)
+    ]
+    ran = [[s.name, s.status, duration(s.seconds), s.said] for s in night.stages]
+    every: dict[str, TextRows] = {
+        "What got worse": (
+            ["series", "metric", "change", "95 % interval", "since", "changed with it"],
+            worse,
+        ),
+        "What drifts": (["series"], [[said] for said in night.drifts]),
+        "Changed since the night before": (["setting", "before", "after"], changed),
+        "Cells that failed": (["cell", "diagnosis"], [[f.cell, f.said] for f in night.failures]),
+        "What ran": (["stage", "status", "took", "why"], ran),
+    }
+    return {title: (header, rows) for title, (header, rows) in every.items() if rows}
 
 
 def _first_few(parts: Iterable[str]) -> str:

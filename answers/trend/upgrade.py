@@ -17,10 +17,10 @@ from analysis.matching.comparison import Comparison, compare
 from analysis.matching.fields import loads_of
 from analysis.nightly.regressions import FINE, OPEN, REGRESSION, Budgets, Status, worst
 from answers.compare.values import load_name, metric_name, number
-from answers.decide.tables import TextRows, greedy
+from answers.decide.tables import greedy
 from answers.decide.values import ExcludedCell
 from answers.ground import Ground, excluded_cells, rows_of
-from answers.wording import badges, bracketed, directed, known, percent, size
+from answers.wording import TextRows, badges, bracketed, directed, known, percent, size
 from answers.wording import listed as joined
 from warehouse import queries
 from warehouse.catalogue import METRICS

@@ -386,7 +386,7 @@ def search_on(
         new = good_cells(drops) - good
         out = {arm.arm for arm in given_up(drops, study.attempts)} - {study.arms[0].label}
         for order in now.orders:
-            if new.isdisjoint(keys[order.launch_id]) and order.arm not in out:
+            if new.isdisjoint(keys[order.launch_id]) and order.step.arm not in out:
                 raise RunnerError(nothing_left(task, study.study, order.launch_id, status))
         measured = True
 

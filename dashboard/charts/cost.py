@@ -12,9 +12,8 @@ import pandas as pd
 from answers.cost.capacity import ArmCapacity, TradePoint
 from answers.cost.values import CostPoint, DecisionCost
 from answers.cost.words import MET, from_to, per_year, short_usd, why
-from answers.decide.overview import badge
 from answers.decide.tables import traffic_short
-from answers.wording import bracketed, known
+from answers.wording import badge, bracketed, known
 from dashboard.charts import (
     NARROW,
     QUIET,
@@ -63,7 +62,7 @@ def cost_by_load(row: DecisionCost, slo: str | None) -> Chart:
     """Draw USD per million output tokens over the load, logarithmic both ways: the baseline and
     what the decision takes, other arms faint; dashed where the service level ``slo`` is not met."""
     rows = _marks(row)
-    name = f"{from_to(row)}{badge(row.decision.subject.evidence)}"
+    name = f"{from_to(row)}{bracketed(badge(row.decision.subject.evidence))}"
     if rows.empty:
         return nothing(name)
     axis = "requests a second" if row.curve[-1].load.is_rate else "requests at once"
@@ -180,7 +179,7 @@ def saved_a_year(rows: Sequence[DecisionCost], chosen: int = 0) -> Chart:
                 "high": max(ends), "solid": int(amount.low is not None),
                 "told": f"{traffic}: {per_year(row)}", "word": amount.word,
             })  # fmt: skip
-    evidence = badge(rows[0].decision.subject.evidence) if rows else ""
+    evidence = bracketed(badge(rows[0].decision.subject.evidence)) if rows else ""
     name = f"What a year of the demand saves{evidence}"
     if not known:
         return nothing(f"{name}: unknown")

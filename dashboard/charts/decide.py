@@ -12,11 +12,11 @@ import pandas as pd
 from analysis.evidence.words import EQUIVALENCE
 from analysis.matching.arms import BASELINE
 from analysis.matching.comparison import improvement
-from answers.decide.overview import Overview, badge
+from answers.decide.overview import Overview
 from answers.decide.tables import MapField, fields, line_name, size, taken, traffic_short
 from answers.decide.values import ArmAtLoad, Decision, MapLevel
 from answers.decide.words import loads_short
-from answers.wording import percent
+from answers.wording import badge, bracketed, percent
 from dashboard.charts import (
     BETTER,
     EVEN,
@@ -74,7 +74,7 @@ def throughput(one: Decision) -> Chart:
     the arm that the decision names, and faint by the others; and where that arm crosses the baseline."""
     places = load_places(level.load for level in one.levels)
     known = [cell for cell in one.arms if cell.rates.output and cell.load in places.at]
-    name = f"{served_title(one)}{badge(one.subject.evidence)}"
+    name = f"{served_title(one)}{bracketed(badge(one.subject.evidence))}"
     rows = framed([row for cell in known for row in _speeds(cell, places.at[cell.load])])
     if rows.empty:
         return nothing(name)
@@ -161,7 +161,8 @@ def load_map(overview: Overview, told: Decision) -> Chart:
         layers.append(_outlined(base, "outlined"))
     return alt.layer(*layers).properties(
         title=title(
-            f"Does it pay, and where?{badge(overview.decisions[0].subject.evidence)}", _SUBTITLE
+            f"Does it pay, and where?{bracketed(badge(overview.decisions[0].subject.evidence))}",
+            _SUBTITLE,
         ),
         height=_HEAD + _ROW * len(down),
     )
@@ -207,7 +208,7 @@ def heat_map(one: Decision) -> Chart:
         )
     layers += [_outlined(base, "taken")] if rows["taken"].any() else []
     return alt.layer(*layers).properties(
-        title=title(f"{traffic_short(one)}{badge(one.subject.evidence)}", _TAKEN),
+        title=title(f"{traffic_short(one)}{bracketed(badge(one.subject.evidence))}", _TAKEN),
         height=_HEAD + _ROW * len(down),
     )
 

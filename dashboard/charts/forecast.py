@@ -2,12 +2,13 @@
 how far predictions of measured points were off; of two textbook models; and of a draft's acceptance."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 
 import altair as alt
 import pandas as pd
 
+from analysis.prediction.reach import Question, Textbook
 from answers.predict.acceptance import AcceptanceLine, Measure, Over
 from answers.predict.break_even import BreakEven, PaysFrom
 from answers.predict.values import (
@@ -16,10 +17,8 @@ from answers.predict.values import (
     ONE_STREAM,
     FittedPlace,
     ForecastLines,
-    ForecastQuestion,
     ForecastStep,
     MeasuredPoint,
-    TextbookParameters,
 )
 from answers.wording import known
 from dashboard.charts import (
@@ -68,7 +67,7 @@ class ForecastSheet:
     titles."""
 
     known: FittedPlace
-    asked: ForecastQuestion
+    asked: Question
     metric: str
     note: str
 
@@ -85,7 +84,7 @@ def over_load(sheet: ForecastSheet, lines: ForecastLines) -> Chart:
     last = rows["concurrency"] == rows["concurrency"].max()
     rows = rows.assign(end_label=rows["arm"].where(last, ""), end_y=rows["value"])
     rows = ends_apart(rows, float(rows["value"].max()))
-    here = rows[(rows["arm"] == sheet.arm(asked.k)) & (rows["concurrency"] == asked.load)]
+    here = rows[(rows["arm"] == sheet.arm(asked.k)) & (rows["concurrency"] == asked.concurrency)]
     return _predicted(
         sheet,
         "concurrency",
@@ -105,9 +104,9 @@ def over_k(sheet: ForecastSheet, lines: ForecastLines) -> Chart:
         sheet,
         "k",
         rows,
-        [point for point in sheet.known.points if point.load == asked.load],
+        [point for point in sheet.known.points if point.load == asked.concurrency],
         rows[rows["arm"] == sheet.arm(asked.k)],
-        f"concurrency {asked.load}",
+        f"concurrency {asked.concurrency}",
     )
 
 
@@ -219,7 +218,7 @@ def withheld(sheet: ForecastSheet) -> Chart:
     """Draw predicted over measured, minus 1, of each point that was withheld; zero is exact.
     Filled: other points surround it; hollow: the model had to extrapolate."""
     label = METRICS[sheet.metric].label
-    mine = [point for point in sheet.known.withheld if point.metric == sheet.metric]
+    mine = [point for point in sheet.known.model.withheld if point.metric == sheet.metric]
     if not mine:
         return nothing(f"Errors of {label}: nothing could be withheld{sheet.note}")
     rows = pd.DataFrame(
@@ -307,10 +306,10 @@ def break_even(found: BreakEven, here: PaysFrom, note: str) -> Chart:
     )
 
 
-def textbook(given: TextbookParameters) -> Chart:
+def textbook(given: Textbook) -> Chart:
     """Draw the speedup of two textbook models, which stand on no measurement, over the acceptance
     rate, their names at their lines; a diamond: what is asked."""
-    rows, asked = _speedups(given, _RATES), _speedups(given, [given.rate])
+    rows, asked = _speedups(given, _RATES), _speedups(given, [given.acceptance_rate])
     rows = rows.assign(end=rows["model"].where(rows["rate"] == _RATES[-1], ""))
     x = alt.X(
         field="rate", type="quantitative", title="acceptance rate",
@@ -342,8 +341,8 @@ def textbook(given: TextbookParameters) -> Chart:
     ).properties(title=title(*names), height=HEIGHT)
 
 
-def _speedups(given: TextbookParameters, rates: Iterable[float]) -> pd.DataFrame:
-    models = [given.found(rate) for rate in rates]
+def _speedups(given: Textbook, rates: Iterable[float]) -> pd.DataFrame:
+    models = [replace(given, acceptance_rate=rate) for rate in rates]
     rows = [(END_TO_END, model.acceptance_rate, model.end_to_end_gain) for model in models]
     rows += [(ONE_STREAM, model.acceptance_rate, model.single_stream_speedup) for model in models]
     return pd.DataFrame(rows, columns=["model", "rate", "speedup"])

@@ -105,8 +105,8 @@ def _of_nights(lines: tuple[TrendLine, ...]) -> Iterator[Metric]:
         families["value"].add_metric(labels, last.value)
         families["timestamp_seconds"].add_metric(labels, last.at.timestamp())
         families["regression"].add_metric(labels, float(line.status == "regression"))
-        if line.improvement is not None:
-            families["change_ratio"].add_metric(labels, line.improvement)
+        if line.assessed.improvement is not None:
+            families["change_ratio"].add_metric(labels, line.assessed.improvement)
     yield from families.values()
 
 

@@ -43,7 +43,7 @@ from dashboard.chosen import (
     say_gone,
     traffics,
 )
-from dashboard.components import badged, fold, plain, shown, table, tabled, titled
+from dashboard.components import badged, fold, plain, table, tabled, titled
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import cells, nothing
 from dashboard.shelf import Shelf, ask, cached
@@ -309,12 +309,11 @@ def _folds(
 
 
 def _arithmetic(costs: Costs, row: DecisionCost) -> None:
-    steps = pd.DataFrame([vars(line) for line in words.steps(row, costs.terms)])
-    if steps.empty:
+    header, steps = words.steps(row, costs.terms)
+    if not steps:
         st.caption("There is nothing to calculate without a price and a load.")
         return
-    names = {"what": "step", "formula": "how", "speculative": "with speculation"}
-    table(shown(steps.rename(columns=names)), "steps")
+    table(tabled(header, steps), "steps")
 
 
 def _numbers(costs: Costs) -> None:

@@ -7,10 +7,9 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from analysis.prediction.reach import DECODE_CAPS
+from analysis.prediction.reach import DECODE_CAPS, Question, Textbook
 from answers.predict import values as book
 from answers.predict.acceptance import (
-    AcceptanceQuestion,
     DraftAcceptance,
     Measure,
     Over,
@@ -35,13 +34,10 @@ from answers.predict.values import (
     AskableQuestions,
     FittedPlace,
     ForecastAnswer,
-    ForecastQuestion,
-    TextbookParameters,
-    TextTable,
     numbers,
     prompts_unknown,
 )
-from answers.wording import bracketed
+from answers.wording import TextRows, bracketed
 from dashboard.charts import Drawing, forecast, specification
 from dashboard.chosen import SubjectOffer, one_of
 from dashboard.components import badged, explanation, fold, plain, segments, table, tabled, titled
@@ -192,7 +188,7 @@ def _forecast(
     fold("Textbook models, without a measurement", "fold_textbook", textbook)
 
 
-def _controls(reach: AskableQuestions) -> ForecastQuestion:
+def _controls(reach: AskableQuestions) -> Question:
     left, right = st.columns(2)
     k = left.select_slider(
         "Draft tokens K (0: no drafts)", reach.ks, reach.start[0], key="k", bind="query-params"
@@ -219,7 +215,7 @@ def _controls(reach: AskableQuestions) -> ForecastQuestion:
         two.caption(prompts_unknown(reach))
     tokens = three.slider("Output tokens", output.low, output.high, output.usual, key="output",
                           bind="query-params", help="Per request.")  # fmt: skip
-    return ForecastQuestion(
+    return Question(
         k, load, rate if own else None, None,
         None if prompt == span.usual else float(prompt),
         None if tokens == output.usual else float(tokens),
@@ -239,13 +235,13 @@ def _known(shelf: Shelf, place: ForecastPlace) -> FittedPlace:
 
 
 @cached
-def _answer(shelf: Shelf, place: ForecastPlace, given: ForecastQuestion) -> ForecastAnswer:
+def _answer(shelf: Shelf, place: ForecastPlace, given: Question) -> ForecastAnswer:
     return forecast_answer(_known(shelf, place), given)
 
 
 @cached
 def _drawn(
-    shelf: Shelf, place: ForecastPlace, given: ForecastQuestion, metric: str, note: str
+    shelf: Shelf, place: ForecastPlace, given: Question, metric: str, note: str
 ) -> list[Drawing]:
     sheet = forecast.ForecastSheet(_known(shelf, place), given, metric, note)
     around = forecast_lines(sheet.known, given)
@@ -268,7 +264,7 @@ def _draft(drafts: tuple[DraftAcceptance, ...], family: DraftFamily, note: str) 
     title = (f"{headline(drafts, k)}{note}", f"{family.name.partition(',')[0]}; a line per dataset")
     drawing = specification(
         forecast.acceptance(
-            lines(drafts, AcceptanceQuestion(over, measure, k)),
+            lines(drafts, over, measure, k),
             over,
             measure,
             forecast.arm_name(family.family, k),
@@ -290,20 +286,20 @@ def _trust(forecasts: ForecastAnswer, sheet: forecast.ForecastSheet) -> None:
         alt=f"Errors of predictions of withheld points. {forecasts.trust[0]}",
     )
     rows_menu("withheld-points", lambda: pd.DataFrame([
-        vars(point) | {"error": point.error, "held": point.held} for point in sheet.known.withheld
+        vars(point) | {"error": point.error, "held": point.held} for point in sheet.known.model.withheld
     ]))  # fmt: skip
 
 
-def _break_even(shelf: Shelf, place: ForecastPlace, given: ForecastQuestion, note: str) -> None:
+def _break_even(shelf: Shelf, place: ForecastPlace, given: Question, note: str) -> None:
     """Draw from which acceptance on the arm pays with the chosen K, over the measured loads."""
     known = _known(shelf, place)
-    loads = sorted({*known.model.reach.loads, given.load})
+    loads = sorted({*known.model.reach.loads, given.concurrency})
     try:
         found = break_even(known, ask(shelf, real_drafts), given.k or known.offer.start[0], loads)
     except InvalidInput as error:
         st.info(plain(str(error)))
         return
-    here = next(step for step in found.steps if step.concurrency == given.load)
+    here = next(step for step in found.steps if step.concurrency == given.concurrency)
     said = found.sentence(here)
     st.markdown(plain(said))
     st.vega_lite_chart(specification(forecast.break_even(found, here, note)), alt=said)
@@ -322,13 +318,13 @@ def textbook() -> None:
                          key="book_cost", bind="query-params")  # fmt: skip
     text = right.selectbox("Kind of text", list(DECODE_CAPS), key="book_text",
                            bind="query-params")  # fmt: skip
-    given = TextbookParameters(rate, k, text, share, cost)
+    given = Textbook(rate, k, text, share, cost)
     st.markdown(plain(book.headline(given)))
     st.vega_lite_chart(specification(forecast.textbook(given)), alt=book.headline(given))
     _text(book.table(given), "models")
 
 
-def _text(rows: TextTable, what: str, how: str | None = None) -> None:
+def _text(rows: TextRows, what: str, how: str | None = None) -> None:
     if how is not None:
         st.caption("How is this calculated?", help=how)
     table(tabled(*rows), what)

@@ -76,7 +76,7 @@ def _mistakes_and_money(study: PublishedStudy) -> None:
         st.caption(f"{study.soundness}.")
     if study.money:
         with st.expander("Money, as printed and recomputed"):
-            rows = [(m.name, m.printed, m.recomputed, m.on_own_gpus or "–") for m in study.money]
+            rows = [(*figures, own_gpus or "–") for *figures, own_gpus in study.money]
             header = ["figure", "printed", "recomputed", "with the price of the GPUs used"]
             table(tabled(header, rows), "rows")
             st.caption("Nothing of this is a price of yours.")
@@ -108,13 +108,9 @@ def render(study: PublishedStudy, top: DeltaGenerator) -> None:
             if each is not own:
                 _table(each)
         if study.drafts:
-            rows = [
-                (d.num_speculative_tokens, d.acceptance_rate, d.mean_acceptance_length, d.follows)
-                for d in study.drafts
-            ]
             header = ["draft tokens", "acceptance rate", "mean acceptance length", "1 + K × rate"]
             st.markdown(f"**Acceptance**, {BADGE}")
-            table(tabled(header, rows), "rows")
+            table(tabled(header, study.drafts), "rows")
     _mistakes_and_money(study)
 
 
@@ -168,10 +164,6 @@ _FORMAT = (
     "speedup, change …) are improvements; rows with usd_per_hour and throughputs are costs. Write "
     "numbers with the digits printed. The file is read in memory and not kept."
 )
-_FIGURES = {
-    "where": "where", "metric": "metric", "published": "published",
-    "follows": "its own row gives", "flag": "flag", "why": "why", "span": "can be",
-}  # fmt: skip
 _HERE = {
     "metric": "metric", "about": "about", "published": "published", "measured": "measured here",
     "interval": "95 % interval", "word": "word", "arm": "arm", "model": "model", "gpu": "GPU",
@@ -271,7 +263,7 @@ def _figures(judged: Claims, everything: bool) -> None:
         st.markdown("\n".join([f"- {plain(mistake.sentence)}", *figures]))
     listed = judged.findings if everything else judged.flagged
     if listed:
-        table(listing([values.checked(finding) for finding in listed], _FIGURES), "figures")
+        table(tabled(*values.checked(listed)), "figures")
     else:
         st.caption("None is flagged.")
     rows_menu("claims", lambda: file_rows(judged.findings))

@@ -95,11 +95,6 @@ _HOW_PRODUCTION = (
 )
 #: Nights that can be chosen at once; the others are behind filters.
 _MOST_NIGHTS = 200
-_NIGHT_COLUMNS = {
-    "night": "night", "study": "study", "outcome": "outcome", "good": "cells good",
-    "took": "took", "worse": "got worse", "changed": "what changed", "failed": "what failed",
-    "cost": "cost, USD", "began": "began (UTC)",
-}  # fmt: skip
 _HOW_NIGHTS = (
     "A night is a fresh set of measurements of a study by draftboard nightly, from noon to noon "
     "UTC. Its outcome is what the command ended with: a regression comes before a stage that "
@@ -242,13 +237,15 @@ def _accept(shelf: Shelf, line: answer.TrendLine) -> None:
         of = st.radio("For", [_THIS, *([_STUDY] if line.study else []), _EVERY], key="accept-for")
         why = st.text_input("Why", key="accept-why")
         if st.form_submit_button("Accept"):
-            parts = ", ".join(line.assessed.series.words) if of == _THIS else None
-            _accepted(
-                shelf, answer.Meant(night, None if of == _EVERY else line.study, parts), why or ""
+            target = annotations.AnnotationTarget(
+                night=night,
+                study=None if of == _EVERY else line.study,
+                series=", ".join(line.assessed.series.words) if of == _THIS else None,
             )
+            _accepted(shelf, target, why or "")
 
 
-def _accepted(shelf: Shelf, what: answer.Meant, why: str) -> None:
+def _accepted(shelf: Shelf, what: annotations.AnnotationTarget, why: str) -> None:
     name = annotating.author()
     with errors_told():
         answer.accept(shelf.reader, what, why, name)
@@ -296,8 +293,8 @@ def file_rows(lines: Sequence[answer.TrendLine]) -> pd.DataFrame:
         {
             **dict(line.about), "metric": line.assessed.series.metric,
             "statistic": line.assessed.series.statistic, "verdict": line.status,
-            "improvement": line.improvement, "low": line.low, "high": line.high,
-            "budget": line.budget, "since": line.since, "against": line.against,
+            **{name: getattr(line.assessed, name) for name in ("improvement", "low", "high", "budget")},
+            "since": line.since, "against": line.against,
             "drift_per_night": line.drift.per_night if line.drift else None,
             "nights": line.nights, "why": line.why,
         }
@@ -347,10 +344,10 @@ def _search(root: str, filters: Filters) -> None:
     if chosen.told.found:
         st.markdown("By dataset and load:")
         table(texts(*words.standings(chosen.told.found)), "loads")
-    if chosen.proof is not None:
-        proof = plain(words.proof(chosen.proof))
+    if chosen.told.proof is not None:
+        proof = plain(words.proof(chosen.told.proof))
         st.markdown(f"Promised by the search, proven by fresh launches: {proof}")
-        table(texts(*words.proof_rows(chosen.proof)), "loads")
+        table(texts(*words.proof_rows(chosen.told.proof)), "loads")
     if chosen.told.steps:
         st.markdown("Launches so far:")
         table(texts(*words.steps(chosen.told)), "launches")
@@ -426,7 +423,7 @@ def _nights(
         return
     st.caption(f"{plain(nights.counts(chosen))} {_HOW_NIGHTS}")
     newest = chosen[:_MOST_NIGHTS]
-    table(listing([nights.row(night) for night in newest], _NIGHT_COLUMNS), "nights")
+    table(tabled(*nights.night_rows(newest)), "nights")
     named = {f"{night.night}, {night.study}": night for night in newest}
     night = named[st.selectbox("Night", list(named), key="night", bind="query-params")]
     st.markdown(plain(nights.sentence(night)))
@@ -435,9 +432,9 @@ def _nights(
     if placed:
         st.markdown("What people noted on it:")
         table(annotating.noted(placed), "notes")
-    for part in nights.parts(night):
-        st.markdown(f"{part.title}:")
-        table(tabled(part.columns, part.rows), "rows")
+    for title, (header, rows) in nights.parts(night).items():
+        st.markdown(f"{title}:")
+        table(tabled(header, rows), "rows")
     annotating.night(shelf, [day], night.study, "last-night")
     if len(chosen) > _MOST_NIGHTS:
         st.caption(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from analysis.choice.expected import Candidate, Field, Floats, expected_gains
-from analysis.evidence.launches import certain
+from analysis.evidence.launches import Tails
 
 #: Drafts of two, three and five tokens, alone and at 16 at once; those of two and five as a busy machine
 #: measured them.
@@ -20,7 +20,8 @@ def _field(variance: Floats) -> Field:
 def _of(ks: tuple[int, ...], log: Floats, length: Floats, variance: Floats) -> Field:
     arms = tuple(Candidate(at, f"draft K={k}", "draft", k) for at, k in enumerate(ks))
     launches = np.where(np.isfinite(variance), 3.0, 1.0)
-    return Field(arms, log, launches, variance, certain(log.shape, 2), np.zeros(len(ks)), length)
+    tails = Tails(np.ones(log.shape), np.full(log.shape, 2.0), np.full(log.shape, 2.0))
+    return Field(arms, log, launches, variance, tails, np.zeros(len(ks)), length)
 
 
 def test_arms_are_taken_at_their_word_where_nothing_was_repeated() -> None:

@@ -25,7 +25,6 @@ def test_identical_and_differing_texts_are_counted_at_temperature_0() -> None:
     )
 
     assert found.identical == 0.5
-    assert found.first_difference == 2.5
     assert found.sentences[1] == (
         "50.0% of 4 texts are identical at temperature 0. Where they differ, they first do at "
         "word 2 (median)."
@@ -51,7 +50,7 @@ def test_prompts_meet_by_their_hash_and_not_by_their_order() -> None:
     found = check_outputs(answers("a", "b"), answers("a", "b").iloc[::-1], True)
 
     assert found.identical == 1
-    assert found.first_difference is None
+    assert not any("differ, they first do" in sentence for sentence in found.sentences)
 
 
 def test_a_prompt_sent_twice_meets_its_own_turn() -> None:
@@ -86,7 +85,6 @@ def test_lengths_are_compared_and_a_large_difference_is_said() -> None:
     found = check_outputs(answers("a", "b"), answers("a", "b", tokens=8), None)
 
     assert found.median_tokens == (10, 8)
-    assert found.total_tokens == (20, 16)
     assert "more than 5 % apart" in found.sentences[1]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.choice.expected import Candidate, Field
 from analysis.choice.pick import Grounds, Server, served, taken
-from analysis.evidence.launches import certain
+from analysis.evidence.launches import Tails
 from warehouse.contract import Entry
 
 LOADS = (1, 16)
@@ -23,7 +23,7 @@ def grounds(
     gains = np.array(log)
     named = arms or [Candidate(at, f"m{at}", f"m{at}", 3) for at in range(len(gains))]
     field = Field(
-        tuple(named), gains, np.ones(gains.shape), np.ones(gains.shape), certain(gains.shape, 1),
+        tuple(named), gains, np.ones(gains.shape), np.ones(gains.shape), Tails(*np.ones((3, *gains.shape))),
         np.zeros(len(gains)), np.full(gains.shape, NONE),
     )  # fmt: skip
     every = np.ones(gains.shape, dtype=np.bool_)

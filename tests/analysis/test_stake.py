@@ -6,7 +6,7 @@ from scipy.stats import t as student
 
 from analysis.choice.expected import Candidate, Field
 from analysis.choice.pick import MOST_LAUNCHES, at_stake, launches_needed, launches_until
-from analysis.evidence.launches import certain
+from analysis.evidence.launches import Tails
 
 #: Two rivals at two loads, each of 4 launches with a variance of 0.0008 of one launch's value.
 GAINS = np.array([[0.10, -0.02], [0.06, 0.03]])
@@ -18,7 +18,7 @@ def field(variance: float = VARIANCE, dof: float = DOF) -> Field:
     names = tuple(Candidate(at, f"arm {at}", "draft", at + 1) for at in range(len(GAINS)))
     return Field(
         names, GAINS, np.full(shape, float(LAUNCHES)), np.full(shape, variance),
-        certain(shape, dof), np.zeros(len(GAINS)), np.full(shape, np.nan),
+        Tails(np.ones(shape), np.full(shape, dof), np.full(shape, dof)), np.zeros(len(GAINS)), np.full(shape, np.nan),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from analysis.prediction.reach import DECODE_CAPS, DecodeShare, both, single_stream_speedup
+from analysis.prediction.reach import DECODE_CAPS, DecodeShare, Textbook, single_stream_speedup
 from warehouse.errors import InvalidInput
 
 STUDY = Path(__file__).parents[2] / "examples/claims/published-study.yaml"
@@ -58,7 +58,7 @@ def test_negative_figures_are_refused(accepted: float, cost: float) -> None:
 
 
 def test_both_models_share_their_parameters_and_are_marked() -> None:
-    found = both(0.5, 2, "code", decode_share=0.5, draft_cost=0.125)
+    found = Textbook(0.5, 2, "code", decode_share=0.5, draft_cost=0.125)
     assert found.end_to_end_gain == pytest.approx(1 / (0.5 + 0.5 / 1.4))
     # μ = 0.5 + 0.25: 1.75 / (1.75 / 8 + 1).
     assert found.single_stream_speedup == pytest.approx(1.75 / (1.75 / 8 + 1))

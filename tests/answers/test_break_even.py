@@ -163,7 +163,7 @@ def test_a_real_draft_of_another_machine_and_text_is_held_against_it(tmp_path: P
     assert "2.39 on chat (A100): it does not" in said
     assert "3.71 on code (A100): it pays" in said
     assert found.sentence(at(found, 2, 128)).endswith("; no real draft with that K was measured.")
-    (row,) = [row for row in table(found).rows if row[:2] == ("4", "64")]
+    (row,) = [row for row in table(found)[1] if row[:2] == ["4", "64"]]
     assert "2.39 on chat (A100): does not pay" in row[-1]
 
 
@@ -239,7 +239,7 @@ def test_where_a_step_would_have_to_yield_more_than_it_can_no_draft_pays(by_hand
     hopeless = replace(found, steps=(PaysFrom(4, 128, None, None, None),))
     assert "its first token alone takes as long as" in hopeless.sentence(hopeless.steps[0])
     assert hopeless.steps[0].of(5.0) == "does not pay"
-    assert table(hopeless).rows[0][2:4] == ("never", "–")
+    assert table(hopeless)[1][0][2:4] == ["never", "–"]
 
 
 @pytest.mark.parametrize(

@@ -91,11 +91,7 @@ def test_flagged_figures_are_named_where_they_stand() -> None:
 
 
 def test_money_stands_as_printed_recomputed_and_on_the_gpus_used() -> None:
-    first = told().money[0]
-
-    assert (first.printed, first.recomputed, first.on_own_gpus) == (
-        "4.41 USD", "4.41 USD", "0.551 USD",
-    )  # fmt: skip
+    assert told().money[0][1:] == ("4.41 USD", "4.41 USD", "0.551 USD")
 
 
 def test_what_was_measured_here_stands_beside_in_the_printed_unit() -> None:

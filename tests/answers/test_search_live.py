@@ -52,7 +52,7 @@ class Node:
     speed: dict[tuple[str, int], float] = field(default_factory=lambda: SPEED)
 
     def measure(self, order: LaunchOrder) -> None:
-        self.drops("mine", order.arm, order.launch_id, (order.datasets, order.loads))
+        self.drops("mine", order.step.arm, order.launch_id, (order.datasets, order.loads))
 
     def drops(
         self,
@@ -126,7 +126,7 @@ def test_it_orders_the_launches_of_the_plan_one_after_the_other_and_finds_the_be
     states = {one.arm: one.state for one in now.told.candidates}
     assert states == {"baseline": "behind", "k1": "leads at 8", "k3": "leads at 1"}
     for arm in K:
-        mine = [order.launch_id for order in orders if order.arm == arm]
+        mine = [order.launch_id for order in orders if order.step.arm == arm]
         assert mine == [f"{arm}-start-{turn}" for turn in range(len(mine))]
     assert now.winner is not None
     assert now.rival is not None
@@ -210,7 +210,7 @@ def test_an_arm_that_breaks_the_slo_is_not_taken(node: Node) -> None:
 def test_launches_side_by_side_are_launches_of_their_own_and_decide_alike(node: Node) -> None:
     planned, terms = replace(PLANNED, at_once=3), SearchTerms(stake=0.05, budget_min=400)
     now, ids = live(None, planned, terms), []
-    first = [order.arm for order in now.orders]
+    first = [order.step.arm for order in now.orders]
     while now.orders:
         assert len(now.orders) <= 3
         ids += [order.launch_id for order in now.orders]

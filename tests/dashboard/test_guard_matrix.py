@@ -136,7 +136,7 @@ def _note(shelf: Shelf) -> None:
 
 
 def _accept(shelf: Shelf) -> None:
-    trends._accepted(shelf, trends.answer.Meant("2026-11-02", None, None), "as it should be")
+    trends._accepted(shelf, annotations.AnnotationTarget(night="2026-11-02"), "as it should be")
 
 
 def _read_files(shelf: Shelf) -> None:

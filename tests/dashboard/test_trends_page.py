@@ -107,7 +107,7 @@ def test_the_page_judges_as_the_gate_does(nightly: Path) -> None:
     assert told["headline"] == found.headline
     assert [(row["said"], row["status"], row["improvement"], row["first_bad"])
             for row in told["series"]] == [
-        (line.said, line.status, line.improvement, line.since) for line in found.lines
+        (line.said, line.status, line.assessed.improvement, line.since) for line in found.lines
     ]  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from analysis.evidence.launches import Tails, certain
+from analysis.evidence.launches import Tails
 
 
 def tails(share: float, dof: float, rest_dof: float) -> Tails:
@@ -12,7 +12,7 @@ def tails(share: float, dof: float, rest_dof: float) -> Tails:
 
 
 def test_one_part_alone_is_student_s_t() -> None:
-    assert certain((1,), 4).reach(0.05)[0] == pytest.approx(student.ppf(0.975, 4))
+    assert tails(1.0, 4, 4).reach(0.05)[0] == pytest.approx(student.ppf(0.975, 4))
     assert tails(0.0, 4, 20).reach(0.05)[0] == pytest.approx(student.ppf(0.975, 20))
 
 

@@ -14,11 +14,9 @@ from analysis.prediction.rows import Points, Positions, points_of
 from analysis.prediction.step_time import LEVEL
 from analysis.prediction.whatif import (
     DraftedPoints,
-    Forecast,
     Model,
     Prediction,
     Withheld,
-    forecast,
 )
 from warehouse.errors import InvalidInput
 
@@ -308,16 +306,16 @@ def test_many_questions_at_once_get_the_answers_of_each(study: Study) -> None:
     assert measured.predict_all([]) == []
 
 
-def answer(frames: Any, question: Question) -> Forecast:
-    return forecast(DraftedPoints(*inputs(frames)).model("code"), question)
+def answer(frames: Any, question: Question) -> Prediction:
+    return DraftedPoints(*inputs(frames)).model("code").beside_baseline(question)
 
 
 def test_a_forecast_stands_beside_the_baseline(study: Study) -> None:
     found = answer(study(), Question(3, 8))
     assert found.baseline is not None
-    ratio = found.prediction.output_throughput / found.baseline.output_throughput
+    ratio = found.output_throughput / found.baseline.output_throughput
     assert found.improvement("output_throughput") == pytest.approx(ratio - 1)
-    shorter = 1 - found.prediction.itl / found.baseline.itl
+    shorter = 1 - found.itl / found.baseline.itl
     assert found.improvement("itl") == pytest.approx(shorter)
 
 

@@ -11,8 +11,15 @@ import pytest
 from click.testing import CliRunner
 from streamlit.testing.v1 import AppTest
 
-from answers.predict.acceptance import AcceptanceLine, DraftAcceptance, accepted, headline
-from answers.predict.acceptance import AcceptanceQuestion as Accepting
+from analysis.prediction.reach import Question, Textbook
+from answers.predict.acceptance import (
+    AcceptanceLine,
+    DraftAcceptance,
+    Measure,
+    Over,
+    accepted,
+    headline,
+)
 from answers.predict.acceptance import lines as accepted_lines
 from answers.predict.answer import (
     DraftFamily,
@@ -23,7 +30,7 @@ from answers.predict.answer import (
     subjects,
 )
 from answers.predict.break_even import break_even, real_drafts
-from answers.predict.values import ForecastLines, ForecastQuestion, TextbookParameters
+from answers.predict.values import ForecastLines
 from dashboard.charts import forecast
 from dashboard.charts.forecast import ForecastSheet, acceptance, textbook, withheld
 from dashboard.shelf import ask, open_shelf
@@ -125,7 +132,7 @@ def test_beyond_the_measured_loads_it_warns_and_the_line_is_dashed() -> None:
     page = opened("predict", whatif_dataset="code", k="3", load="256")
 
     assert "Concurrency of 256 is outside what was measured" in page.warning[0].value
-    sheet, drawn = _drawn(ForecastQuestion(3, 256), "output_throughput")
+    sheet, drawn = _drawn(Question(3, 256), "output_throughput")
     line = forecast._line(sheet, drawn.over_load, "concurrency")
     assert set(line.loc[line["concurrency"] > 128, "inside"]) == {False}
     assert set(line.loc[line["concurrency"] <= 128, "inside"]) == {True}
@@ -224,7 +231,7 @@ def test_a_question_of_one_dataset_survives_the_change_to_another(
     assert page.select_slider(key="k").value in (0, 1, 2)
 
 
-def _drawn(asked: ForecastQuestion, metric: str) -> tuple[ForecastSheet, ForecastLines]:
+def _drawn(asked: Question, metric: str) -> tuple[ForecastSheet, ForecastLines]:
     (subject,) = (one for one in ask(open_shelf(), subjects, Filters())
                   if one.place.dataset == "code")  # fmt: skip
     found = fitted(subject)
@@ -308,7 +315,7 @@ def test_a_filter_changes_neither_the_order_nor_the_names_of_arms(
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_acceptance_is_a_line_for_each_dataset_with_the_length_in_the_title() -> None:
-    chat, code = accepted_lines(_drafts(), Accepting("position", "of_all", 4))
+    chat, code = accepted_lines(_drafts(), "position", "of_all", 4)
 
     assert (chat.dataset, code.dataset) == ("chat", "code")
     assert [value for _, value in chat.points] == pytest.approx([0.62**i for i in range(1, 5)])
@@ -323,16 +330,16 @@ def test_acceptance_is_a_line_for_each_dataset_with_the_length_in_the_title() ->
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        (Accepting("position", "of_those", 3), {1: 0.62, 2: 0.62, 3: 0.62}),
-        (Accepting("k", "rate", 4), {1: 0.62, 2: (0.62 + 0.62**2) / 2}),
-        (Accepting("k", "length", 4), {1: 1.62, 2: 1.62 + 0.62**2}),
-        (Accepting("concurrency", "length", 1), {1: 1.62, 128: 1.62}),
+        (("position", "of_those", 3), {1: 0.62, 2: 0.62, 3: 0.62}),
+        (("k", "rate", 4), {1: 0.62, 2: (0.62 + 0.62**2) / 2}),
+        (("k", "length", 4), {1: 1.62, 2: 1.62 + 0.62**2}),
+        (("concurrency", "length", 1), {1: 1.62, 128: 1.62}),
     ],
 )
 def test_acceptance_over_k_and_load_is_that_of_the_counters(
-    asked: Accepting, expected: dict[int, float]
+    asked: tuple[Over, Measure, int], expected: dict[int, float]
 ) -> None:
-    chat, _ = accepted_lines(_drafts(), asked)
+    chat, _ = accepted_lines(_drafts(), *asked)
 
     found = dict(chat.points)
     assert {at: found[at] for at in expected} == pytest.approx(expected, abs=1e-3)
@@ -355,7 +362,7 @@ def test_an_acceptance_that_is_unknown_is_said() -> None:
     bare = DraftAcceptance((), "code", "eagle3", 3, 8, "eagle3 K=3", None, None, (), ())
 
     assert headline([bare], 3) == "With K = 3 the tokens of a step are unknown"
-    assert accepted_lines([bare], Accepting("position", "of_all", 3)) == ()
+    assert accepted_lines([bare], "position", "of_all", 3) == ()
     spec = acceptance((), "position", "of_all", "eagle3 K=3", ("Draft", "")).to_dict()
     assert spec["title"]["text"].endswith("unknown")
 
@@ -391,14 +398,14 @@ def test_a_fold_on_real_arms_says_so_and_beyond_the_measured_loads_says_nothing(
 
 @pytest.mark.usefixtures("tuned_warehouse")
 def test_every_encoded_field_is_a_column() -> None:
-    sheet, drawn = _drawn(ForecastQuestion(3, 16), "itl")
+    sheet, drawn = _drawn(Question(3, 16), "itl")
     line = AcceptanceLine("code", ((1, 0.5), (2, 0.25)))
     pays = break_even(sheet.known, ask(open_shelf(), real_drafts), 3, sheet.known.model.reach.loads)
     charts = [
         forecast.over_load(sheet, drawn),
         forecast.over_k(sheet, drawn),
         withheld(sheet),
-        textbook(TextbookParameters(0.7, 4, "code", 0.6, 0.1)),
+        textbook(Textbook(0.7, 4, "code", 0.6, 0.1)),
         *(acceptance([line], over, measure, "eagle3 K=3", ("Draft", ""))
           for over, measure in (("position", "of_all"), ("k", "length"), ("concurrency", "rate"))),
         forecast.break_even(pays, pays.steps[2], ""),
