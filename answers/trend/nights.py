@@ -99,9 +99,9 @@ def sentence(night: NightSummary) -> str:
     )
 
 
-def parts(night: NightSummary) -> dict[str, TextRows]:
-    """Return title -> what became worse, drifts, changed, failed and ran in a night; parts without a row are
-    left out."""
+def parts(night: NightSummary) -> tuple[tuple[str, TextRows], ...]:
+    """Return what became worse, drifts, changed, failed and ran in a night, each part with its title; parts
+    without a row are left out."""
     worse = [
         [
             one.series, one.line, percent(one.improvement), interval(one.low, one.high), one.since,
@@ -124,7 +124,7 @@ def parts(night: NightSummary) -> dict[str, TextRows]:
         "Cells that failed": (["cell", "diagnosis"], [[f.cell, f.said] for f in night.failures]),
         "What ran": (["stage", "status", "took", "why"], ran),
     }
-    return {title: (header, rows) for title, (header, rows) in every.items() if rows}
+    return tuple((title, (header, rows)) for title, (header, rows) in every.items() if rows)
 
 
 def _first_few(parts: Iterable[str]) -> str:

@@ -432,7 +432,7 @@ def _nights(
     if placed:
         st.markdown("What people noted on it:")
         table(annotating.noted(placed), "notes")
-    for title, (header, rows) in nights.parts(night).items():
+    for title, (header, rows) in nights.parts(night):
         st.markdown(f"{title}:")
         table(tabled(header, rows), "rows")
     annotating.night(shelf, [day], night.study, "last-night")
