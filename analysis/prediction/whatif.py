@@ -52,7 +52,7 @@ PACE = "pace"
 _LEFT = 0.25
 _CANNOT = "Cannot say from which acceptance on it pays:"
 #: So often the time of a step is told anew for the tokens that it must yield.
-_REFINED = 5
+_REFINED = 8
 #: So many K of one draft tell what its steps cost.
 ARMS = 3
 #: The errors that were found are averaged with so many imagined groups that just met their bands.
