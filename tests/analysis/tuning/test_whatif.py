@@ -59,8 +59,9 @@ def test_a_better_draft_makes_the_same_steps_yield_more(study: Study) -> None:
     measured = model(study())
     now = measured.predict(Question(k=3, concurrency=16))
     better = measured.predict(Question(k=3, concurrency=16, mean_length=3.6))
-    assert better.step == pytest.approx(now.step)
-    assert better.itl == pytest.approx(now.step / 3.6)
+    # But for the prompts that they take in more often.
+    assert better.step == pytest.approx(now.step, rel=0.02)
+    assert better.itl == pytest.approx(better.step / 3.6)
     assert better.output_throughput > now.output_throughput
 
 
