@@ -40,7 +40,7 @@ def heads(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
         elif method in ("medusa", "mlp_speculator") and draft is not None:
             other = draft.config is not None and not _says(draft.config, method)
             wanted = f"a {method} head" if other else None
-        elif (method or "").endswith("mtp") and model and _predicts_more(model) is False:
+        elif (method or "").endswith("mtp") and _predicts_more(model) is False:
             yield CheckFinding(
                 "blocker",
                 f"The arm {arm} drafts by layers for multi-token prediction, and {model.model} "
@@ -117,10 +117,7 @@ _PROMPT, _ANSWER = 1024, 1024
 
 def memory(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check each server configuration; first, that its models can be loaded at all."""
-    target = situation.target(plan)
-    if target is None:
-        return
-    made_up = plan.study.makes_weights_up
+    target, made_up = situation.target(plan), plan.study.makes_weights_up
     for model in situation.models.values():
         if model.config is None or not (model.weight_bytes or made_up):
             missing = "config.json" if model.config is None else "whole set of weight files"
@@ -137,10 +134,8 @@ def memory(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     if target.config is None:
         return
     for launch in configurations(plan):
-        count, size = (
-            models.text_config(target.config).get("num_attention_heads"),
-            launch.tensor_parallel_size,
-        )
+        size = launch.tensor_parallel_size
+        count = models.text_config(target.config).get("num_attention_heads")
         if isinstance(count, int) and count % size:
             yield CheckFinding(
                 "blocker",
@@ -192,7 +187,7 @@ def _fits(
             "that it will not start.",
             "End what else runs on the GPU, or lower engine_args gpu-memory-utilization.",
         )
-    left = needed.left_for_cache(round(share * total)) or 0
+    left = round(share * total) - needed.weights - models.WORKING_BYTES
     return _holds(study, launch, needed, left if cache is None else cache)
 
 
@@ -266,8 +261,6 @@ _ANYWAY = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 def lengths(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check each server configuration's --max-model-len."""
     study, target = plan.study, situation.target(plan)
-    if target is None:
-        return
     made_for = None if target.config is None else models.context_length(target.config)
     for launch in configurations(plan):
         arguments = study.engine_arguments(launch.variant)
@@ -305,21 +298,20 @@ _SAME_MODEL = "Take a draft that was made for this target, or a target and draft
 def tokenizers(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check the target's own tokenizer, then each draft against it, once."""
     study, target = plan.study, situation.target(plan)
-    if target is None:
-        return
     own = target.folder  # Where the server takes its tokenizer from, if it is on this machine.
     if study.target.tokenizer is not None:
         folder = Path(study.located(study.target.tokenizer))
         own = folder if folder.is_dir() else None
+    given = [study.engine_arguments(arm) for arm in study.variants]
     # Without a folder the memory check says that the model is not here.
-    if own is not None and not study.target.engine_args.get("skip-tokenizer-init"):
+    if own is not None and not any(each.get("skip-tokenizer-init") for each in given):
         if models.read_vocabulary(own) is None and target.origin in {"folder", "cache"}:
             yield CheckFinding(
                 "blocker",
                 f"{own} has no tokenizer.",
                 "Put the tokenizer's files there, or name another under target.tokenizer.",
             )
-        stated = any("chat-template" in study.engine_arguments(arm) for arm in study.variants)
+        stated = any("chat-template" in each for each in given)
         chat = study.request.format == "chat_completions"
         if chat and not stated and not models.has_chat_template(own):
             yield CheckFinding(

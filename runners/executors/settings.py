@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError, field_validator
 
-from runners.planning.loads import Positive, StudyPart
+from runners.planning.loads import Positive, Seconds, StudyPart
 from warehouse.errors import RunnerError
 
-Seconds = Annotated[float, Field(gt=0)]
 Inside = Annotated[str, Field(pattern=r"^/.+")]
 
 

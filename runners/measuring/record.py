@@ -20,6 +20,7 @@ from typing import Any
 
 from runners.planning.plan import Launch, PlannedCell
 from runners.planning.study_file import Study, Variant
+from runners.serving.agreement import ServerFacts
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.engines import PORT, Kind, engine_of, tool
 from runners.serving.server import near_gpus, used_gpus
@@ -195,7 +196,6 @@ def variables(study: Study) -> dict[str, str]:
 # --- ``record.json`` of a cell: what the study said, what this machine is, what happened.
 
 
-_LOG_LINES = 40
 #: Engine arguments that say whether prefixes are cached; vLLM knows both spellings.
 _CACHING = "enable_prefix_caching"
 
@@ -278,11 +278,17 @@ def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...])
     return LaunchSetting(study, launch, facts, around, server_command)
 
 
-def remote_setting(study: Study, launch: Launch, facts: dict[str, Any]) -> LaunchSetting:
-    """Return the setting of a server that somebody else runs: ``facts`` is what it says of itself."""
-    stated = {"model_revision": study.target.revision, "evidence": study.evidence}
+def remote_setting(study: Study, launch: Launch, told: ServerFacts) -> LaunchSetting:
+    """Return the setting of a server that somebody else runs: ``told`` is what it says of itself."""
+    facts = {
+        "model_revision": study.target.revision,
+        "evidence": study.evidence,
+        "engine": told.engine,
+        "engine_version": told.version,
+        "prefix_caching": told.prefix_caching,
+    }
     guidellm = {"versions": {"guidellm": tool(study, "guidellm").version}}
-    return LaunchSetting(study, launch, stated | facts, guidellm)
+    return LaunchSetting(study, launch, facts, guidellm)
 
 
 def server_args(study: Study, launch: Launch) -> dict[str, Any]:
@@ -321,7 +327,7 @@ def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Recor
         "status": "good" if problem is None else "failed",
         "failure": None if problem is None else machine.public(problem.sentence),
         "failure_cause": None if problem is None else problem.cause,
-        "log_excerpt": machine.public(list(attempt.log_excerpt[-_LOG_LINES:])),
+        "log_excerpt": machine.public(list(attempt.log_excerpt)),
         "started_at": attempt.started_at,
         "ended_at": attempt.ended_at,
         "order": cell.order,

@@ -38,17 +38,12 @@ class Node:
     servers: int | None = None
 
 
-def allowed(study: Study) -> bool:
-    """Return whether servers of this study may run side by side: on GPUs of their own, never on a
-    CPU."""
-    on_cpu = study.cpus is not None or study.evidence in ("cpu", "mock")
-    return study.side_by_side == "allow" and not on_cpu
-
-
 def pack(study: Study, took: Sequence[tuple[Launch, float]], node: Node) -> tuple[float, int]:
     """Plan the starts of launches (each with its seconds) in their order as room comes, none
     overtaking. Return the seconds until the last one ends, and the most servers at a time."""
-    most = node.servers or (len(took) if node.gpus is not None and allowed(study) else 1)
+    # On GPUs of their own, never on a CPU.
+    may = study.side_by_side == "allow" and not study.on_cpu
+    most = node.servers or (len(took) if node.gpus is not None and may else 1)
     running: list[tuple[float, int]] = []
     now, at_once = 0.0, 0
     for launch, seconds in took:
@@ -129,7 +124,6 @@ class Assumed:
 
     #: At every load; None: by what a step reads, else as published, longer where more are in flight.
     seconds_per_request: float | None = None
-    seconds_per_start: float = SECONDS_PER_START
     #: Bytes a second of a GPU's memory, and what lies in it, by arm and tensor parallel size.
     bandwidth: float = 0.0
     held: Mapping[tuple[str, int], models.MemoryEstimate] = field(default_factory=dict)
@@ -311,7 +305,7 @@ def read_recorded(records: Iterable[Path]) -> RecordedDurations:
 
 def _start_s(launch: Launch, recorded: RecordedDurations, assumed: Assumed) -> float:
     held = assumed.held.get((launch.variant.name, launch.tensor_parallel_size))
-    usual = assumed.seconds_per_start
+    usual = SECONDS_PER_START
     if held is not None:
         usual = BESIDE_WEIGHTS_S + (held.weights or 0) / LOADED_BYTES
     return median(recorded.starts) if recorded.starts else usual

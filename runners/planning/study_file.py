@@ -296,6 +296,11 @@ class Study(StudyPart):
         return tuple(variants)
 
     @property
+    def on_cpu(self) -> bool:
+        """Whether a CPU does the work of a GPU, as far as the study says it."""
+        return self.cpus is not None or self.evidence in ("cpu", "mock")
+
+    @property
     def makes_weights_up(self) -> bool:
         """Whether vLLM makes up the weights itself, the draft's too, and reads none."""
         given = self.target.engine_args

@@ -15,6 +15,7 @@ from runners.measuring.record import (
     write_study_copy,
 )
 from runners.planning.plan import Plan, make_plan
+from runners.serving.agreement import ServerFacts
 from runners.serving.diagnosis import Diagnosis
 from runners.surroundings.layout import Layout
 from warehouse.contract import Record
@@ -130,7 +131,7 @@ def test_prefix_caching_is_a_fact_of_its_own(study_of, given, caching) -> None:
 def test_of_somebody_elses_server_only_what_it_says_is_known(study_of) -> None:
     study = study_of()
     launch = make_plan(study).launches[0]
-    found = record(remote_setting(study, launch, {}), launch.cells[0], happened())
+    found = record(remote_setting(study, launch, ServerFacts()), launch.cells[0], happened())
 
     unknown = (
         "engine",
