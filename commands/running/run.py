@@ -104,7 +104,7 @@ def executor_from(
     click.UsageError, settings that cannot be used a RunnerError.
     """
     place = given["place"]
-    settings = read_settings(given["cluster_file"], {place: _flags(place, given)})
+    settings = read_settings(given["cluster_file"], place, _flags(place, given))
     if place == "slurm":
         from runners.executors.slurm import Slurm
 
