@@ -36,11 +36,11 @@ def heads(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
                 "Name it: speculative_config: {model: …}.",
             )
         elif method in ("eagle", "eagle3") and draft is not None:
-            wanted = "an EAGLE head" if _is_eagle(draft) is False else None
+            wanted = "an EAGLE head" if _is_no_eagle(draft) else None
         elif method in ("medusa", "mlp_speculator") and draft is not None:
             other = draft.config is not None and not _says(draft.config, method)
             wanted = f"a {method} head" if other else None
-        elif (method or "").endswith("mtp") and _predicts_more(model) is False:
+        elif (method or "").endswith("mtp") and _predicts_one(model):
             yield CheckFinding(
                 "blocker",
                 f"The arm {arm} drafts by layers for multi-token prediction, and {model.model} "
@@ -55,33 +55,30 @@ def heads(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
             )
 
 
-def _is_eagle(files: models.ModelFiles) -> bool | None:
-    """Return whether the draft takes the target's hidden states, as EAGLE's heads do; None where
-    nothing tells."""
-    if files.config is None:
-        return None
-    if _says(files.config, "eagle"):
-        return True
+def _is_no_eagle(files: models.ModelFiles) -> bool:
+    """Return whether it is known that a draft does not take the target's hidden states, as EAGLE's heads
+    do."""
+    if files.config is None or _says(files.config, "eagle"):
+        return False
     names = None if files.folder is None else _tensor_names(files.folder)
     if names is not None:
         # The projection of a token and a hidden state: no other model has it.
-        return any("fc" in name.split(".") for name in names)
+        return not any("fc" in name.split(".") for name in names)
     layers = models.text_config(files.config).get("num_hidden_layers")
     # A head is one layer or two; more without a word about it is a model of its own.
-    return False if isinstance(layers, int) and layers > 2 else None
+    return isinstance(layers, int) and layers > 2
 
 
-def _predicts_more(files: models.ModelFiles) -> bool | None:
-    """Return whether a model has layers that predict more than one token (MTP); None where nothing
-    tells."""
+def _predicts_one(files: models.ModelFiles) -> bool:
+    """Return whether it is known that a model has no layers that predict more than one token (MTP)."""
     if files.config is None:
-        return None
+        return False
     config = models.text_config(files.config)
     layers = [config[name] for name in _LAYERS if isinstance(config.get(name), int)]
     if layers:
-        return bool(max(layers) > 0)
+        return max(layers) <= 0
     untold = str(config.get("model_type", "")).startswith(_UNTOLD) or _says(files.config, "mtp")
-    return None if untold else False
+    return not untold
 
 
 def _says(config: Mapping[str, Any], word: str) -> bool:
