@@ -76,7 +76,7 @@ def _predicts_one(files: models.ModelFiles) -> bool:
     config = models.text_config(files.config)
     layers = [config[name] for name in _LAYERS if isinstance(config.get(name), int)]
     if layers:
-        return max(layers) <= 0
+        return not any(count > 0 for count in layers)
     untold = str(config.get("model_type", "")).startswith(_UNTOLD) or _says(files.config, "mtp")
     return not untold
 
