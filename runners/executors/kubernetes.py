@@ -38,6 +38,7 @@ from runners.executors.kubernetes_job import (
 from runners.executors.settings import KubernetesSettings
 from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan, gpus_needed
+from runners.planning.study_file import Study
 from runners.surroundings.layout import Layout
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import is_secret_name
@@ -72,9 +73,7 @@ class Kubernetes:
         _refuse_secrets("The cluster options set", self.settings.environment)
         text = ""
         if not self.settings.study:
-            arguments = (plan.study.target, *plan.study.arms)
-            named = [name for each in arguments for name in each.engine_args]
-            _refuse_secrets("The study sets", [*plan.study.environment, *named])
+            _refuse_secrets("The study sets", _names_of(plan.study))
             text = job.study.read_text(encoding="utf-8")
             if len(text.encode()) > MOST_STUDY_BYTES:
                 raise RunnerError(
@@ -90,6 +89,11 @@ class Kubernetes:
         return replace(
             outcome, results_at=f"the claim {self.settings.claim}, below {self.settings.results}"
         )
+
+
+def _names_of(study: Study) -> list[str]:
+    engine_args = (study.target.engine_args, *(arm.engine_args for arm in study.arms))
+    return [*study.environment, *(name for given in engine_args for name in given)]
 
 
 def _refuse_secrets(beginning: str, names: Iterable[str]) -> None:

@@ -124,6 +124,7 @@ class Assumed:
 
     #: At every load; None: by what a step reads, else as published, longer where more are in flight.
     seconds_per_request: float | None = None
+    seconds_per_start: float = SECONDS_PER_START
     #: Bytes a second of a GPU's memory, and what lies in it, by arm and tensor parallel size.
     bandwidth: float = 0.0
     held: Mapping[tuple[str, int], models.MemoryEstimate] = field(default_factory=dict)
@@ -305,7 +306,7 @@ def read_recorded(records: Iterable[Path]) -> RecordedDurations:
 
 def _start_s(launch: Launch, recorded: RecordedDurations, assumed: Assumed) -> float:
     held = assumed.held.get((launch.variant.name, launch.tensor_parallel_size))
-    usual = SECONDS_PER_START
+    usual = assumed.seconds_per_start
     if held is not None:
         usual = BESIDE_WEIGHTS_S + (held.weights or 0) / LOADED_BYTES
     return median(recorded.starts) if recorded.starts else usual
