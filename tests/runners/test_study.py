@@ -133,7 +133,7 @@ def test_every_level_needs_its_number_of_prompts(study_of: Callable[..., Study])
 
 def test_a_dataset_names_a_concurrency_of_its_own_once(study_of: Callable[..., Study]) -> None:
     dataset = {"name": "code", "generator": {"kind": "code"}, "concurrency": [2, 2]}
-    with pytest.raises(StudyError, match="concurrency levels named twice: 2"):
+    with pytest.raises(StudyError, match=r"datasets.0: concurrency levels named twice: 2\.$"):
         study_of(datasets=[dataset])
 
 
