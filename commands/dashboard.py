@@ -14,7 +14,14 @@ from pathlib import Path
 
 import click
 
-from commands.terminal import Table, author_option, show, warehouse_option, whole_warehouse_option
+from commands.terminal import (
+    Table,
+    author_option,
+    reading,
+    show,
+    warehouse_option,
+    whole_warehouse_option,
+)
 from warehouse.errors import InvalidInput
 from warehouse.storage.cache import warehouse_path
 
@@ -198,8 +205,6 @@ def mcp(warehouse: Path | None) -> None:
 
     Example: draftboard mcp --warehouse /data/warehouse
     """
-    from warehouse.store import Reader
-
     try:
         from answers.doors.agents import serve
     except ModuleNotFoundError as error:
@@ -209,5 +214,5 @@ def mcp(warehouse: Path | None) -> None:
             "The package of the protocol is not installed: pip install 'draftboard[mcp]'."
         ) from None
     root = warehouse_path(warehouse)
-    with Reader(root):
+    with reading(root):
         serve(root)

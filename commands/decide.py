@@ -55,10 +55,8 @@ def verdict(
     """
     from answers.decide import tables, values, words
     from answers.decide.overview import overviews
-    from warehouse.store import Reader
 
-    root = warehouse_path(warehouse)
-    with Reader(root) as reader:
+    with reading(warehouse) as reader:
         found, changed = decided(reader, question_from(given))
         if as_json:
             show_json(values.decisions_json(found) | {"changed": changed})
@@ -94,7 +92,7 @@ def verdict(
                     )
             show(*(click.wrap_text(f"Changed: {sentence}", _WIDTH) for sentence in changed))
     if to_record:
-        record(root, found)
+        record(warehouse_path(warehouse), found)
 
 
 def decided(reader: "Reader", question: "DecideQuestion") -> "tuple[Decisions, list[str]]":

@@ -367,10 +367,9 @@ def judge(
     from analysis.nightly import nights
     from analysis.nightly.regressions import budgets
     from answers.trend import answer
-    from warehouse.store import Reader
 
     allowed = budgets(tuple(max_regression))
-    with Reader(root) as reader:
+    with reading(root) as reader:
         series = answer.series(reader, filters, since)
     if otava is not None:
         otava.mkdir(parents=True, exist_ok=True)
@@ -392,11 +391,10 @@ def _comment(found: "Trend", root: Path, filters: Filters) -> None:
     from answers.decide.answer import decide
     from answers.decide.overview import overviews
     from answers.decide.values import DecideQuestion
-    from warehouse.store import Reader
 
     try:
         there = pull_request()
-        with Reader(root) as reader:
+        with reading(root) as reader:
             decided = decide(reader, DecideQuestion(filters=filters)).decisions
         address = there.say(comment(found, overviews(decided)))
     except DraftboardError as error:

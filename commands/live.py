@@ -17,6 +17,7 @@ from commands.terminal import (
     progress,
     question_from,
     question_options,
+    reading,
     show,
     show_json,
     warehouse_option,
@@ -106,9 +107,8 @@ def _answered(
     from analysis.drafts.watched import watched
     from answers.live.answer import live as held
     from answers.live.values import LiveQuestion
-    from warehouse.store import Reader
 
-    with Reader(root) as reader:
+    with reading(root) as reader:
         replicas, models = _watch(urls, seconds)
         counted = (looks[-1].counters for looks in replicas)
         if len({None if one is None else len(one.by_position) for one in counted}) > 1:

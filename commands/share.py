@@ -11,6 +11,7 @@ from commands.terminal import (
     filters_from,
     question_from,
     question_options,
+    reading,
     show,
     warehouse_option,
     whole_warehouse_option,
@@ -148,14 +149,13 @@ def report(warehouse: Path | None, out: Path, **given: Any) -> None:
     from answers.report import report as collected
     from dashboard.downloads import html, library
     from warehouse.storage import files
-    from warehouse.store import Reader
 
     library()
     paying = Paying(given["usd_per_hour"], given["gpus_per_instance"], price=given["price"])
     wanted = ReportRequest(
         question_from(given), given["subject"], paying, given["tokens_per_day"], given["link"]
     )
-    with Reader(warehouse_path(warehouse)) as reader, working("writing the report"):
+    with reading(warehouse) as reader, working("writing the report"):
         text = html(collected(reader, wanted))
     try:
         # A report that was cut off is none: the file is there whole, or as it was.

@@ -44,35 +44,27 @@ if TYPE_CHECKING:
 # --- What a night may take: hours and money, all its calls together.
 
 
-@dataclass(frozen=True)
-class Budget:
-    """What a night may take, in hours and USD. ``usd_per_hour``: of the node, from the study; None
-    where the study states no price."""
+def left_s(limits: NightLimits, usd_per_hour: float | None, measured_s: float) -> float | None:
+    """Return the seconds that the tighter limit leaves after ``measured_s``, never below 0; None: no
+    limit. ``usd_per_hour``: of the node, from the study; None where it states no price.
 
-    limits: NightLimits
-    usd_per_hour: float | None
-
-    def __post_init__(self) -> None:
-        """Raise RunnerError where money is limited and the node has no price."""
-        if self.limits.usd is not None and not self.usd_per_hour:
+    Raises RunnerError where money is limited and the node has no price."""
+    allowed = [] if limits.hours is None else [limits.hours * 3600]
+    if limits.usd is not None:
+        if not usd_per_hour:
             raise RunnerError(
                 "--max-usd needs the price of the node, and the study states none; add price: "
                 "{usd_per_hour: …, gpus_per_instance: …} to it, or use --max-hours."
             )
+        allowed.append(limits.usd / usd_per_hour * 3600)
+    return max(0.0, min(allowed) - measured_s) if allowed else None
 
-    def left_s(self, measured_s: float) -> float | None:
-        """Return the seconds that the tighter limit leaves after ``measured_s``, never below 0; None: no
-        limit."""
-        allowed = [] if self.limits.hours is None else [self.limits.hours * 3600]
-        if self.limits.usd is not None and self.usd_per_hour:
-            allowed.append(self.limits.usd / self.usd_per_hour * 3600)
-        return max(0.0, min(allowed) - measured_s) if allowed else None
 
-    def __str__(self) -> str:
-        """Write the budget: ``3 h``, ``20 USD`` or both."""
-        hours = [] if self.limits.hours is None else [f"{self.limits.hours:g} h"]
-        money = [] if self.limits.usd is None else [f"{self.limits.usd:g} USD"]
-        return " or ".join(hours + money)
+def budget(limits: NightLimits) -> str:
+    """Write what a night may take: ``3 h``, ``20 USD`` or both."""
+    hours = [] if limits.hours is None else [f"{limits.hours:g} h"]
+    money = [] if limits.usd is None else [f"{limits.usd:g} USD"]
+    return " or ".join(hours + money)
 
 
 # --- Where a night lies, and what stands in its state file.
@@ -316,15 +308,6 @@ class Judgement(StrictPart):
     verdict: Verdict
     regressions: tuple[Regression, ...] = ()
     drifts: tuple[Decline, ...] = ()
-
-    @property
-    def summary(self) -> dict[str, object]:
-        """What a night's summary keeps of the judgement."""
-        return {
-            "verdict": self.verdict,
-            "regressions": self.regressions[:MOST_JUDGED],
-            "drifts": tuple(drift.said for drift in self.drifts[:MOST_JUDGED]),
-        }
 
 
 def read_judgement(path: Path) -> Judgement | None:

@@ -25,20 +25,21 @@ from typing import Any
 import click
 import psutil
 
-from commands.terminal import QUEUED_AT
+from commands.terminal import QUEUED_AT, reading
 from nightly.messages import Settings, flush, forget_addresses, notify
 from nightly.nights import (
     EXIT,
     MOST_JUDGED,
-    Budget,
     Child,
     Judgement,
     NightFolder,
     NightState,
+    budget,
     cells_of,
     changed,
     date_of,
     judgement_of,
+    left_s,
     night_folders,
     outcome_of,
     read_judgement,
@@ -125,13 +126,16 @@ class NightRun:
                     reader.recv()  # It begins now, and from now on it ends when this process does.
                 began_at = psutil.Process(process.pid or 0).create_time()
                 self.keep(child=Child(pid=process.pid or 0, began=began_at))
-                while process.is_alive():
+                alive = True
+                while alive:
                     process.join(_STEP_S)
+                    # Asked before it is read, so that what it says at its end is read as well.
+                    alive = process.is_alive()
                     with contextlib.suppress(EOFError):
                         answer = reader.recv() if reader.poll() else answer
                     echo(said.read().decode("utf-8", "replace"))
                     now = time.monotonic()
-                    if stage == "run" and now - beaten >= _BEAT_S:
+                    if stage == "run" and (not alive or now - beaten >= _BEAT_S):
                         self.keep(measured_s=measured_s + now - began)
                         beaten = now
                     if in_time and allowed_s is not None and now - began >= allowed_s:
@@ -139,11 +143,6 @@ class NightRun:
                         end(process)
             finally:
                 end(process)
-            with contextlib.suppress(EOFError):
-                answer = reader.recv() if reader.poll() else answer
-            echo(said.read().decode("utf-8", "replace"))
-        if stage == "run":
-            self.keep(measured_s=measured_s + time.monotonic() - began)
         self.keep(child=None)
         assert process.exitcode is not None
         return Ended(process.exitcode, in_time, answer)
@@ -255,9 +254,8 @@ def _decide(warehouse: Path, study: str) -> tuple[tuple[str, ...], tuple[str, ..
     """
     from answers.decide.values import DecideQuestion
     from commands.decide import decided, record
-    from warehouse.store import Reader
 
-    with Reader(warehouse) as reader:
+    with reading(warehouse) as reader:
         found, changes = decided(reader, DecideQuestion(filters=Filters(study=(study,))))
     record(warehouse, found)
     mixes = [decision for decision in found.decisions if decision.traffic.mix]
@@ -295,18 +293,17 @@ def run(night: NightRun) -> StageEnd:
     settings = night.settings
     where = (str(settings.study), "--results", str(night.folder.root))
     try:
-        budget = Budget(settings.limits, night.state.usd_per_hour)
+        left = left_s(settings.limits, night.state.usd_per_hour, night.state.measured_s)
     except RunnerError as error:
         return StageEnd("failed", str(error))
-    left = budget.left_s(night.state.measured_s)
     if left == 0:
-        return StageEnd("stopped", _spent(night, budget))
+        return StageEnd("stopped", _spent(night))
     ended = night.start("run", partial(_command, "run", *where, *settings.run), allowed_s=left)
     if ended.in_time:
         return night.failed("run", ended) if ended.status else StageEnd("done")
     if cells_of(night.folder, night.state.planned)[0].good == len(night.state.planned):
         return StageEnd("done")
-    why = _spent(night, budget)
+    why = _spent(night)
     if any(word.removeprefix("--on=") in QUEUED_AT for word in settings.run):
         # Launches on a cluster would outlive the night and go on spending.
         cancel = ("cluster", "cancel", *where)
@@ -315,11 +312,11 @@ def run(night: NightRun) -> StageEnd:
     return StageEnd("stopped", why)
 
 
-def _spent(night: NightRun, budget: Budget) -> str:
+def _spent(night: NightRun) -> str:
     count, _ = cells_of(night.folder, night.state.planned)
     lacking = count.planned - count.good
     return (
-        f"the budget of {budget} is spent; {counted(lacking, 'cell')} of {count.planned} "
+        f"the budget of {budget(night.settings.limits)} is spent; {counted(lacking, 'cell')} of {count.planned} "
         f"{'is' if lacking == 1 else 'are'} not measured"
     )
 
@@ -343,10 +340,14 @@ def gate(night: NightRun) -> StageEnd:
     settings, study = night.settings, night.folder.study
     ended = night.start("gate", partial(
         _judge, settings.warehouse, study, settings.since, settings.max_regression))  # fmt: skip
-    if ended.answer is None:
+    judged: Judgement | None = ended.answer
+    if judged is None:
         return night.failed("gate", ended)
-    write_whole(night.folder.judgement, ended.answer.model_dump_json())
-    night.tell(**ended.answer.summary)
+    write_whole(night.folder.judgement, judged.model_dump_json())
+    night.tell(
+        verdict=judged.verdict, regressions=judged.regressions[:MOST_JUDGED],
+        drifts=tuple(drift.said for drift in judged.drifts[:MOST_JUDGED]),
+    )  # fmt: skip
     return StageEnd("done")
 
 
@@ -428,11 +429,11 @@ def conduct(settings: Settings, study: str) -> NightSummary:
     last = nights[-1] if nights and not settings.again else None
     is_whole = last is not None and last.summary.outcome in _WHOLE
     if last is not None and is_whole and last.folder.night[:10] == date_of(now):
-        last.settings.echo(
+        settings.echo(
             f"The night of {last.folder.night} is done ({last.summary.outcome}); nothing is "
             "due. --again begins another one.\n"
         )
-        undelivered = flush(last.settings, study)
+        undelivered = flush(settings, study)
         if undelivered != last.summary.undelivered:
             last.tell(undelivered=undelivered)
         return last.summary

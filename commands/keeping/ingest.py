@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from commands.terminal import progress, whole_warehouse_option, working
+from commands.terminal import progress, reading, whole_warehouse_option, working
 from warehouse.errors import DraftboardError, InvalidInput, UnknownKey
 from warehouse.json_text import json_text
 from warehouse.storage.cache import warehouse_path
@@ -335,13 +335,11 @@ def take_in(
 def reading_drops(drops: Sequence[Path]) -> "Iterator[Reader]":
     """Open a warehouse of these drops alone, with their texts, that is gone afterwards. Raises InvalidInput
     where one cannot be read."""
-    from warehouse.store import Reader
-
     with tempfile.TemporaryDirectory(prefix="draftboard-drops-") as folder:
         root = Path(folder) / "warehouse"
         for rejection in take_in(drops, root, keep_text=True).rejected:
             raise InvalidInput(f"{rejection.path} cannot be compared: {rejection.reason}")
-        with Reader(root) as reader:
+        with reading(root) as reader:
             yield reader
 
 
@@ -370,10 +368,9 @@ def derive_new_facts(root: Path) -> None:
     from answers import code_hash
     from warehouse.beside import derived_upto
     from warehouse.queries import cells_of_grown_studies
-    from warehouse.store import Reader
 
     try:
-        with Reader(root) as reader:
+        with reading(root) as reader:
             grown = cells_of_grown_studies(reader, derived_upto(root, code_hash()))
     except (DraftboardError, OSError):
         return

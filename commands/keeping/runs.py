@@ -190,9 +190,8 @@ _DONE = {
 def _all_runs(root: Path) -> list[dict[str, Any]]:
     """Return every run, the excluded ones too, as ``queries.runs``, newest first."""
     from warehouse import queries
-    from warehouse.store import Reader
 
-    with Reader(root, everything=True) as reader:
+    with reading(root, everything=True) as reader:
         rows: list[dict[str, Any]] = queries.runs(reader, Filters()).to_pylist()
     return rows
 

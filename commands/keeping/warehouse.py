@@ -16,9 +16,9 @@ from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.json_text import json_text
 from warehouse.storage import copies
 from warehouse.storage.cache import name_of, warehouse_path
-from warehouse.storage.current import current_generation
+from warehouse.storage.current import require_current
 from warehouse.storage.files import full_disk_explained, refuse_bundle
-from warehouse.storage.lists import no_current
+from warehouse.storage.lists import number_of
 from warehouse.storage.lock import WriterLock
 from warehouse.storage.tables import STEPS
 from warehouse.storage.tables import convert as convert_old
@@ -53,13 +53,6 @@ def warehouse() -> None:
 
 def _say(sentence: str) -> None:
     click.echo(sentence, err=True)
-
-
-def _require(root: Path) -> int:
-    generation = current_generation(root)
-    if generation is None:
-        raise no_current(root)
-    return generation
 
 
 def _tell_excluded(root: Path) -> None:
@@ -103,7 +96,7 @@ def check(ctx: click.Context, root: Path, as_json: bool) -> None:
 @WAREHOUSE
 def compact(root: Path) -> None:
     """Merge small segments, and small request files to about a million rows each."""
-    _require(root)
+    require_current(root)
     with open_writer(root, on_wait=_say), working("merging files"):
         merged = maintenance.compact(root)
     click.echo(f"Merged {merged} request files.")
@@ -120,9 +113,11 @@ def compact(root: Path) -> None:
 )
 def gc(root: Path, grace: float) -> None:
     """Remove old generations and files that nothing lists."""
-    _require(root)
+    require_current(root)
     with open_writer(root, on_wait=_say), working("removing what nothing lists"):
-        removed = maintenance.collect_garbage(root, _require(root), grace)
+        current = number_of(require_current(root))
+        assert current is not None  # It is the name of a generation.
+        removed = maintenance.collect_garbage(root, current, grace)
     click.echo(f"Removed {len(removed)} files.")
 
 
@@ -130,7 +125,7 @@ def gc(root: Path, grace: float) -> None:
 @WAREHOUSE
 def convert(root: Path) -> None:
     """Make a warehouse of schema version 3 one of this version; it needs no raw files."""
-    _require(root)
+    require_current(root)
     refuse_bundle(root)
     with (
         full_disk_explained(root),

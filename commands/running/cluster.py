@@ -2,7 +2,6 @@
 bring the results of several nodes together."""
 
 import errno
-import json
 import shutil
 from dataclasses import asdict, dataclass, field
 from filecmp import cmp
@@ -20,7 +19,7 @@ from runners.measuring.resume import Now, look
 from runners.planning.plan import Launch, Plan, make_plan
 from runners.planning.study_file import read_study
 from runners.serving.engines import software
-from runners.surroundings.layout import RECORD, Layout, records_under
+from runners.surroundings.layout import RECORD, Layout, json_object, records_under
 from warehouse.contract import failed_of
 from warehouse.errors import RunnerError
 from warehouse.json_text import json_text
@@ -311,12 +310,8 @@ def _cells(root: Path) -> list[Path]:
 def _prompts_of(folder: Path) -> tuple[tuple[Any, ...], str] | None:
     """Return dataset and load of a cell with the hash of its prompts; None where it does not
     say."""
-    try:
-        record = json.loads((folder / RECORD).read_bytes())
-        stated = record.get("prompt_set_hash")
-    except (OSError, ValueError, AttributeError):
-        return None
-    level = tuple(record.get(name) for name in _LEVEL)
+    record = json_object(folder / RECORD) or {}
+    level, stated = tuple(record.get(name) for name in _LEVEL), record.get("prompt_set_hash")
     return (level, stated) if isinstance(stated, str) else None
 
 

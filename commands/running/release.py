@@ -19,7 +19,7 @@ from commands.terminal import (
 )
 from runners.measuring.progress import Count, FailedCell, Progress
 from runners.measuring.record import write_study_copy
-from runners.measuring.resume import Now, StudyRun
+from runners.measuring.resume import StudyRun
 from runners.measuring.run import run_here
 from runners.planning.plan import make_plan, refusals
 from runners.planning.study_file import Study, read_study
@@ -73,7 +73,7 @@ def release(study: Path, results: Path, as_json: bool, open_exit: int, **given: 
         allowed = budgets(given["max_regression"])
         old = read_study(study)
         old = old.model_copy(update={"repeats": given["repeats"] or max(old.repeats, 3)})
-        new = _upgraded(old, given["against"])
+        new = upgraded(old, given["against"])
         found = _compared(_measured(study, results, old, new), allowed)
     if as_json:
         show_json({"schema_version": 1, **asdict(found)})
@@ -84,7 +84,7 @@ def release(study: Path, results: Path, as_json: bool, open_exit: int, **given: 
     raise SystemExit(open_exit if status == 2 else status)
 
 
-def _upgraded(study: Study, against: str) -> Study:
+def upgraded(study: Study, against: str) -> Study:
     """Return the study with the newer environment. RunnerError where there is none, or where it holds the
     release that the study has already."""
     kind = engine_of(study).tool
@@ -99,7 +99,7 @@ def _upgraded(study: Study, against: str) -> Study:
         path = path / "bin" / kind
     elif not path.exists() and own is not None:
         # An environment is a folder with bin/; others lie beside it.
-        beside = sorted(Path(own).absolute().parents[2].glob(f"*/bin/{kind}"))
+        beside = sorted(Path(own).absolute().parent.parent.parent.glob(f"*/bin/{kind}"))
         held = (each for each in beside if tool(_with(study, each), kind).version == where)
         path = next(held, path)
     if not path.is_file():
@@ -145,8 +145,8 @@ def _measured(path: Path, results: Path, old: Study, new: Study) -> tuple[StudyR
         plan = make_plan(study, layout.results)
         for sentence in refusals(plan, tool(study, "guidellm").version):
             raise RunnerError(sentence)
-        now = Now(software(study), PromptFiles(study, layout).hash_of)
-        runs.append(StudyRun(plan, layout, plan.cells, now=now))
+        files = PromptFiles(study, layout)
+        runs.append(StudyRun(plan, layout, plan.cells, software(study), files))
     failed = list[FailedCell]()
     with (
         ended_by_signals("stopped; the same command goes on from here"),
@@ -162,7 +162,7 @@ def _measured(path: Path, results: Path, old: Study, new: Study) -> tuple[StudyR
                 turns = [*zip(runs, both, strict=True)]
                 # Whoever begins takes turns as well, so that a drift falls on both.
                 for run, launch in turns if number % 2 == 0 else reversed(turns):
-                    count.version = run.now.software.name
+                    count.version = run.software.name
                     failed += run_here(replace(run, cells=launch.cells), shown)
     if failed:
         raise RunnerError(
@@ -184,7 +184,7 @@ def _compared(runs: tuple[StudyRun, StudyRun], allowed: Any) -> "Upgrade":
         for state in run.look().states.values()
         if state.folder is not None
     ]
-    before, after = (str(run.now.software.engine_version) for run in runs)
+    before, after = (str(run.software.engine_version) for run in runs)
     with reading_drops(drops) as reader:
         found = upgrade(reader, Filters(), before, after, allowed)
     if found is None:

@@ -1,5 +1,6 @@
 """``draftboard runs reproduce``: measure the cell of a drop again, and say whether it comes out the same."""
 
+import glob
 import json
 import re
 import shutil
@@ -13,18 +14,19 @@ import click
 from commands.terminal import Table, ended_by_signals, errors_end_with_2, json_option, show
 from runners.measuring.progress import Count, Progress
 from runners.measuring.record import write_study_copy
-from runners.measuring.resume import Now, StudyRun, differences
+from runners.measuring.resume import StudyRun, differences
 from runners.measuring.run import run_here
 from runners.planning.loads import TextForm
 from runners.planning.plan import RATES, Plan, PlannedCell, make_plan
 from runners.planning.study_file import Study, read_study
-from runners.serving.engines import Software, software, software_of_record
+from runners.serving.engines import software, software_of_record
 from runners.surroundings.layout import (
     PROMPTS,
     RECORD,
     STUDY,
     Layout,
     json_object,
+    part,
     results_writable,
 )
 from runners.texts import conversations, prompts
@@ -60,27 +62,12 @@ class Original:
         return "" if found is None else _REPEAT.sub("", found["key"])
 
     @property
-    def root(self) -> Path:
-        """The folder of the study's results, if the drop lies in it still."""
-        return self.drop.parents[self.cell.count("/")]
-
-    @property
-    def software(self) -> Software:
-        """The software that the original was measured with."""
-        return software_of_record(dict(self.record))
-
-    @property
-    def prompts(self) -> str | None:
-        """The hash of the original's prompts; None where it is not known."""
-        return self.record.get("prompt_set_hash")
-
-    @property
     def siblings(self) -> tuple[Path, ...]:
         """The other repeats of this cell with the same software that lie beside it."""
         name, _, software = self.drop.name.partition("@")
         stem = _REPEAT.sub("", name)
         found = []
-        for folder in sorted(self.drop.parent.glob(f"{stem}-r*")):
+        for folder in sorted(self.drop.parent.glob(f"{glob.escape(stem)}-r*")):
             leaf, _, other = folder.name.partition("@")
             repeat = _REPEAT.sub("", leaf) == stem != leaf and other == software
             if repeat and folder != self.drop and (folder / RECORD).is_file():
@@ -107,7 +94,7 @@ def read_original(drop: Path, study: Path | None = None) -> Original:
         known = {k: value for k, value in stated.environment.items() if value != REMOVED}
         stated = stated.model_copy(update={"environment": known})
         # Paths in the study count from the folder in which it stood.
-        said = _environment(record).get("folder")
+        said = part(record, "environment").get("folder")
         folder = None if said is None else Path(str(said)).expanduser()
         if folder is None or not folder.is_dir():
             raise RunnerError(
@@ -130,7 +117,7 @@ def _record(drop: Path) -> dict[str, Any]:
         raise RunnerError(f"{drop} is no result drop: it has no {RECORD} that can be read.")
     if said.get("status", "good") != "good":
         raise RunnerError(f"The cell in {drop} failed, so there is nothing to compare with.")
-    if _environment(said).get("server") is not None:
+    if part(said, "environment").get("server") is not None:
         raise RunnerError(
             f"{drop} was measured on a server that somebody else ran; measure it again with "
             "`draftboard run STUDY --target-url …` and compare the two."
@@ -147,7 +134,9 @@ def plan_again(
     What sweeps found for the original is put below ``results``, so that it is not found anew.
     RunnerError where the study does not have the cell, or asks for something else under its name.
     """
-    rates = original.root / RATES
+    # In the folder of the study's results, if the drop lies there still.
+    above = [".."] * (original.cell.count("/") + 1)
+    rates = original.drop.joinpath(*above, RATES)
     if rates.is_dir():
         shutil.copytree(rates, results / original.study.name / RATES, dirs_exist_ok=True)
     plan = make_plan(original.study.model_copy(update={"repeats": repeats}), results)
@@ -166,11 +155,6 @@ def plan_again(
     return plan, cells
 
 
-def _environment(record: Mapping[str, Any]) -> dict[str, Any]:
-    stated = record.get("environment")
-    return stated if isinstance(stated, dict) else {}
-
-
 # --- The prompts of a drop once more: its own texts where it kept them, else the dataset's.
 
 
@@ -181,13 +165,12 @@ def prompts_again(original: Original, cell: PlannedCell, layout: Layout) -> prom
     path = layout.prompts(cell.dataset, cell.load).absolute()
     rows, kept = _kept(original, path, form)
     files = prompts.PromptFiles(original.study, layout, kept)
-    now, then = files.hash_of(cell), original.prompts
+    now, then = files.hash_of(cell), original.record.get("prompt_set_hash")
     if now is None:
         files.of(cell)  # Says which dataset cannot be read, and why.
     if then is not None and now != then:
-        origin = _environment(original.record).get("dataset")
-        named = origin.items() if isinstance(origin, dict) else ()
-        names = ", ".join(f"{name} {value}" for name, value in named)
+        origin = part(part(original.record, "environment"), "dataset")
+        names = ", ".join(f"{name} {value}" for name, value in origin.items())
         raise RunnerError(
             f"{'The kept texts' if kept else f'The dataset {cell.dataset}'} gave other prompts "
             f"({now}) than the cell was measured with ({then}){names and f', from {names}'}; what they "
@@ -309,7 +292,7 @@ def _measured(original: Original, results: Path, repeats: int) -> list[Path]:
         )
     plan, cells = plan_again(original, repeats, layout.results)
     given = prompts_again(original, cells[0], layout)
-    then, now = original.software, software(original.study)
+    then, now = software_of_record(original.record), software(original.study)
     for what, was, here in (
         ("engine", then.engine_version, now.engine_version),
         ("GuideLLM", then.guidellm_version, now.guidellm_version),
@@ -319,7 +302,7 @@ def _measured(original: Original, results: Path, repeats: int) -> list[Path]:
                 f"warning: the {what} is {here} here and was {was}; it counts as a difference",
                 err=True,
             )
-    asked = StudyRun(plan, layout, cells, now=Now(now, given.hash_of), given=given)
+    asked = StudyRun(plan, layout, cells, now, given)
     with (
         ended_by_signals("stopped; the same command goes on from here"),
         results_writable(layout),

@@ -17,7 +17,7 @@ from runners.measuring import resume
 from runners.measuring.hosts import require_single_arm
 from runners.measuring.progress import Count, Progress, next_step, next_step_elsewhere, reasons
 from runners.measuring.record import write_study_copy
-from runners.measuring.resume import Now, StudyRun
+from runners.measuring.resume import StudyRun
 from runners.measuring.run import run_here
 from runners.planning.estimate import (
     Assumed,
@@ -104,7 +104,7 @@ def executor_from(
     click.UsageError, settings that cannot be used a RunnerError.
     """
     place = given["place"]
-    settings = read_settings(given["cluster_file"], {place: _flags(place, given)})
+    settings = read_settings(given["cluster_file"], place, _flags(place, given))
     if place == "slurm":
         from runners.executors.slurm import Slurm
 
@@ -214,9 +214,10 @@ def run(
     if url is not None and key is not None:
         use_key(url, key)
     layout = Layout(results, plan.study.name)
-    # Whether a result is still the one that the study asks for.
-    now = Now(software(plan.study, url), PromptFiles(plan.study, layout).hash_of)
-    asked = StudyRun(plan, layout, cells, url, key, now, keep_texts=given["keep_prompts"])
+    asked = StudyRun(
+        plan, layout, cells, software(plan.study, url), PromptFiles(plan.study, layout),
+        url, key, given["keep_prompts"],
+    )  # fmt: skip
     executor = executor_from(given, lambda: _spread(asked, url))
     if url is not None:
         if executor is not None:
@@ -226,7 +227,7 @@ def run(
     more += [word for key in given["keys"] for word in ("--cell", key)]
     more += ["--yes"] if given["yes"] else []
     more += ["--keep-prompts"] if given["keep_prompts"] else []
-    job = ExecutorJob(study, results, (), tuple(more), software=now.software)
+    job = ExecutorJob(study, results, (), tuple(more), software=asked.software)
     stopped = "stopped; the cell at work is abandoned, the same command goes on from here"
     with ended_by_signals(stopped), results_writable(layout):
         _before(asked, study, given["fresh"], given["yes"])
@@ -273,8 +274,7 @@ def _run(
             names = [launch_id for launch_id, _ in outcome.failed]
             return outcome, why, next_step_elsewhere(names, asked.layout, place, job.study)
         failed = run_here(asked, shown)
-        step = next_step(asked.plan, failed, asked.layout, job.study)
-        return ExecutorOutcome(), reasons(asked.plan, failed), step
+        return ExecutorOutcome(), reasons(failed), next_step(failed, asked.layout, job.study)
 
 
 def run_elsewhere(
@@ -323,7 +323,7 @@ def _spread(asked: StudyRun, target_url: str | None) -> Local | None:
 
 def _before(asked: StudyRun, study: Path, fresh: bool, yes: bool) -> None:
     """Say what will be done, bring back what is good again, set aside what will be replaced."""
-    refused = refusals(asked.plan, asked.now.software.guidellm_version)
+    refused = refusals(asked.plan, asked.software.guidellm_version)
     if refused:
         raise RunnerError(refused[0])
     for warning in (*few_prompts(asked.plan), *doubts(asked.plan)):

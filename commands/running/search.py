@@ -121,11 +121,10 @@ def search(plan: Path | None, results: Path | None, recorded: Path | None, **giv
         from commands.running import search_board
         from commands.running.search_study import SearchTask, laid_out, look, search_on
 
-        where = [word for name in ("on", "cluster") if given[name] is not None
-                 for word in (f"--{name}", str(given[name]))]  # fmt: skip
         task = SearchTask(
-            plan, results, tuple(where), given["check"], given["any_outputs"], given["parallel"]
-        )
+            plan, results, given["on"] or "local", given["cluster"], given["check"],
+            given["any_outputs"], given["parallel"],
+        )  # fmt: skip
         planned = laid_out(task)
         terms = _terms(given, planned.usd_per_min)
         if given["dry_run"]:

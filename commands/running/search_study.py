@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 import yaml
 from filelock import FileLock, Timeout
 
@@ -44,6 +43,7 @@ from commands.running.search_board import Telling
 from runners.executors.local import fitting
 from runners.planning.estimate import PlanEstimate
 from runners.planning.plan import Launch, Plan
+from runners.surroundings.layout import json_object
 from warehouse.contract import TABLE, failed_of
 from warehouse.errors import InvalidInput, RunnerError
 from warehouse.storage.tables import held_sources
@@ -52,22 +52,19 @@ from warehouse.store import Reader
 
 @dataclass(frozen=True)
 class SearchTask:
-    """``study``: the file; ``results``: the folder of its drops; ``run``: what `draftboard run` is told
-    besides, where it runs; ``check``: a command of the user's that looks at an arm's drops, the quality
-    gate; ``any_outputs``: arms that answer otherwise than the baseline are taken too; ``parallel``: so
-    many launches are measured side by side, None for as many as the GPUs take that are free here."""
+    """``study``: the file; ``results``: the folder of its drops; ``on``: where launches run, and
+    ``cluster``, the file with its options, as `draftboard run` takes them; ``check``: a command of the
+    user's that looks at an arm's drops, the quality gate; ``any_outputs``: arms that answer otherwise than
+    the baseline are taken too; ``parallel``: so many launches are measured side by side, None for as many
+    as the GPUs take that are free here."""
 
     study: Path
     results: Path
-    run: tuple[str, ...] = ()
+    on: str = "local"
+    cluster: Path | None = None
     check: str | None = None
     any_outputs: bool = False
     parallel: int | None = None
-
-    @property
-    def on(self) -> str:
-        """The kind of machine on which launches run."""
-        return self.run[self.run.index("--on") + 1] if "--on" in self.run else "local"
 
     @property
     def warehouse(self) -> Path:
@@ -243,7 +240,8 @@ def _without(stated: Mapping[str, Any], name: str) -> dict[str, Any]:
 # --- The quality gate of a search: a command of the user's that looks at what an arm answered.
 #
 # It is given the folder of the arm's drops as its last word, once for each arm; a status other than 0 puts
-# the arm out. What it said lies in that folder, so that it is not asked again after an interruption.
+# the arm out. What it said last, and its status, lie in that folder, so that it is not asked again after an
+# interruption.
 
 
 #: Hidden, so that no ingest takes it for a result.
@@ -251,19 +249,11 @@ _CHECKED = ".check.json"
 _TEXT = 300
 
 
-class CheckedArm(msgspec.Struct):
-    """What a command said of an arm, in the last line that it printed, and its exit status."""
-
-    command: str
-    status: int
-    said: str
-
-
 def check(folder: Path, command: str) -> None:
     """Look at the arm whose drops lie in ``folder``, unless this command did. Raises InvalidInput where
     the command cannot be started."""
-    before = _checked(folder)
-    if not folder.is_dir() or (before is not None and before.command == command):
+    before = json_object(folder / _CHECKED) or {}
+    if not folder.is_dir() or before.get("command") == command:
         return
     try:
         done = subprocess.run(
@@ -276,38 +266,23 @@ def check(folder: Path, command: str) -> None:
             "an arm's drops as its last word and ends with status 0 where the arm may be taken."
         ) from None
     lines = (done.stdout + done.stderr).strip().splitlines() or [f"status {done.returncode}"]
-    checked = CheckedArm(command, done.returncode, lines[-1][:_TEXT])
-    (folder / _CHECKED).write_bytes(msgspec.json.encode(checked))
+    checked = {"command": command, "status": done.returncode, "said": lines[-1][:_TEXT]}
+    (folder / _CHECKED).write_text(json.dumps(checked), encoding="utf-8")
 
 
 def refused(drops: Path, command: str) -> tuple[ExcludedArm, ...]:
     """Return the arms that the command puts out, by what it said of them."""
-    folders = [path.parent for path in sorted(drops.glob(f"*/{_CHECKED}"))]
+    paths = sorted(drops.glob(f"*/{_CHECKED}"))
+    # One that was cut short says nothing: it is written again.
+    looks = {path.parent.name: json_object(path) or {} for path in paths}
     return tuple(
-        ExcludedArm(folder.name, f"{command} refuses its answers: {checked.said}")
-        for folder in folders
-        if (checked := _checked(folder)) and checked.command == command and checked.status
+        ExcludedArm(arm, f"{command} refuses its answers: {checked['said']}")
+        for arm, checked in looks.items()
+        if checked.get("command") == command and checked["status"]
     )
 
 
-def _checked(folder: Path) -> CheckedArm | None:
-    """Return what was said of an arm; None where nobody looked, or the file was cut short."""
-    try:
-        return msgspec.json.decode((folder / _CHECKED).read_bytes(), type=CheckedArm)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return None
-
-
 # --- What the drops of a search say before anything is ingested: good cells, and who is out, why.
-
-
-class FailedRecord(msgspec.Struct):
-    """What the record of a failed cell says of it, as far as a search asks."""
-
-    launch: str | None = None
-    failure: str | None = None
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
 
 
 def good_cells(folder: Path) -> set[str]:
@@ -327,7 +302,7 @@ def given_up(folder: Path, attempts: int) -> tuple[ExcludedArm, ...]:
     for record, cell, attempt in _failed(folder):
         if attempt >= attempts and cell not in good:
             arm, _, dataset, load = cell.split("/")
-            why = record.failure or "it does not say why"
+            why = record.get("failure") or "it does not say why"
             where = f"{dataset} at {load.rpartition('-r')[0].removeprefix('c')}"
             out[arm] = ExcludedArm(arm, f"{where}: {why}")
     return tuple(out.values())
@@ -338,18 +313,19 @@ def lost_min(folder: Path) -> float:
     to the end of the last: they are spent like those of good ones."""
     spans: dict[tuple[str | None, int], list[datetime]] = {}
     for record, _, attempt in _failed(folder):
-        moments = filter(None, (record.started_at, record.ended_at))
-        spans.setdefault((record.launch, attempt), []).extend(moments)
+        moments = filter(None, (record.get("started_at"), record.get("ended_at")))
+        span = spans.setdefault((record.get("launch"), attempt), [])
+        span.extend(map(datetime.fromisoformat, moments))
     return sum((max(span) - min(span)).total_seconds() / 60 for span in spans.values() if span)
 
 
-def _failed(folder: Path) -> Iterator[tuple[FailedRecord, str, int]]:
+def _failed(folder: Path) -> Iterator[tuple[dict[str, Any], str, int]]:
     """Yield the records of failed cells, which cells of the plan they are, and which attempts."""
     for path in sorted(folder.glob("*/tp*/*/c*.failed-*/record.json")):
         attempt = failed_of(path.parent.name)
         if attempt is not None:
             cell = "/".join((*path.parts[-5:-2], attempt[0]))
-            yield msgspec.json.decode(path.read_bytes(), type=FailedRecord), cell, attempt[1]
+            yield json_object(path) or {}, cell, attempt[1]
 
 
 # --- The search itself: what comes next follows from its drops.
@@ -513,9 +489,9 @@ def nothing_left(task: SearchTask, study: str, launch: str, status: int) -> str:
 def _run(task: SearchTask, study: Path, cells: Sequence[str] = ()) -> int:
     """Do what `draftboard run` does, in a process of its own: it goes on where the search is killed.
     Return its exit status; what it prints goes where ours goes."""
-    words = ["run", str(study), "--results", str(task.results)]
+    words = ["run", str(study), "--results", str(task.results), "--on", task.on]
+    words += [] if task.cluster is None else ["--cluster", str(task.cluster)]
     words += [word for key in cells for word in ("--cell", key)]
-    words += task.run
     if task.parallel is not None and task.on == "local":  # A cluster does so by itself.
         words += ["--parallel", str(task.parallel)]
     child = multiprocessing.get_context("spawn").Process(target=draftboard.main, args=(words,))

@@ -65,8 +65,8 @@ class Situation:
         for_cpu = self.vllm.for_cpu
         return None if for_cpu is None else not for_cpu
 
-    def target(self, plan: Plan) -> ModelFiles | None:
-        return self.models.get(target_key(plan.study))
+    def target(self, plan: Plan) -> ModelFiles:
+        return self.models[target_key(plan.study)]
 
     def draft(self, plan: Plan, launch: Launch) -> ModelFiles | None:
         """Return the files of a launch's draft; None where it has none of its own."""

@@ -36,11 +36,11 @@ def heads(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
                 "Name it: speculative_config: {model: …}.",
             )
         elif method in ("eagle", "eagle3") and draft is not None:
-            wanted = "an EAGLE head" if _is_eagle(draft) is False else None
+            wanted = "an EAGLE head" if _is_no_eagle(draft) else None
         elif method in ("medusa", "mlp_speculator") and draft is not None:
             other = draft.config is not None and not _says(draft.config, method)
             wanted = f"a {method} head" if other else None
-        elif (method or "").endswith("mtp") and model and _predicts_more(model) is False:
+        elif (method or "").endswith("mtp") and _predicts_one(model):
             yield CheckFinding(
                 "blocker",
                 f"The arm {arm} drafts by layers for multi-token prediction, and {model.model} "
@@ -55,33 +55,30 @@ def heads(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
             )
 
 
-def _is_eagle(files: models.ModelFiles) -> bool | None:
-    """Return whether the draft takes the target's hidden states, as EAGLE's heads do; None where
-    nothing tells."""
-    if files.config is None:
-        return None
-    if _says(files.config, "eagle"):
-        return True
+def _is_no_eagle(files: models.ModelFiles) -> bool:
+    """Return whether it is known that a draft does not take the target's hidden states, as EAGLE's heads
+    do."""
+    if files.config is None or _says(files.config, "eagle"):
+        return False
     names = None if files.folder is None else _tensor_names(files.folder)
     if names is not None:
         # The projection of a token and a hidden state: no other model has it.
-        return any("fc" in name.split(".") for name in names)
+        return not any("fc" in name.split(".") for name in names)
     layers = models.text_config(files.config).get("num_hidden_layers")
     # A head is one layer or two; more without a word about it is a model of its own.
-    return False if isinstance(layers, int) and layers > 2 else None
+    return isinstance(layers, int) and layers > 2
 
 
-def _predicts_more(files: models.ModelFiles) -> bool | None:
-    """Return whether a model has layers that predict more than one token (MTP); None where nothing
-    tells."""
+def _predicts_one(files: models.ModelFiles) -> bool:
+    """Return whether it is known that a model has no layers that predict more than one token (MTP)."""
     if files.config is None:
-        return None
+        return False
     config = models.text_config(files.config)
     layers = [config[name] for name in _LAYERS if isinstance(config.get(name), int)]
     if layers:
-        return bool(max(layers) > 0)
+        return not any(count > 0 for count in layers)
     untold = str(config.get("model_type", "")).startswith(_UNTOLD) or _says(files.config, "mtp")
-    return None if untold else False
+    return not untold
 
 
 def _says(config: Mapping[str, Any], word: str) -> bool:
@@ -117,10 +114,7 @@ _PROMPT, _ANSWER = 1024, 1024
 
 def memory(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check each server configuration; first, that its models can be loaded at all."""
-    target = situation.target(plan)
-    if target is None:
-        return
-    made_up = plan.study.makes_weights_up
+    target, made_up = situation.target(plan), plan.study.makes_weights_up
     for model in situation.models.values():
         if model.config is None or not (model.weight_bytes or made_up):
             missing = "config.json" if model.config is None else "whole set of weight files"
@@ -137,10 +131,8 @@ def memory(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     if target.config is None:
         return
     for launch in configurations(plan):
-        count, size = (
-            models.text_config(target.config).get("num_attention_heads"),
-            launch.tensor_parallel_size,
-        )
+        size = launch.tensor_parallel_size
+        count = models.text_config(target.config).get("num_attention_heads")
         if isinstance(count, int) and count % size:
             yield CheckFinding(
                 "blocker",
@@ -192,7 +184,7 @@ def _fits(
             "that it will not start.",
             "End what else runs on the GPU, or lower engine_args gpu-memory-utilization.",
         )
-    left = needed.left_for_cache(round(share * total)) or 0
+    left = round(share * total) - needed.weights - models.WORKING_BYTES
     return _holds(study, launch, needed, left if cache is None else cache)
 
 
@@ -266,8 +258,6 @@ _ANYWAY = "VLLM_ALLOW_LONG_MAX_MODEL_LEN"
 def lengths(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check each server configuration's --max-model-len."""
     study, target = plan.study, situation.target(plan)
-    if target is None:
-        return
     made_for = None if target.config is None else models.context_length(target.config)
     for launch in configurations(plan):
         arguments = study.engine_arguments(launch.variant)
@@ -305,21 +295,20 @@ _SAME_MODEL = "Take a draft that was made for this target, or a target and draft
 def tokenizers(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Check the target's own tokenizer, then each draft against it, once."""
     study, target = plan.study, situation.target(plan)
-    if target is None:
-        return
     own = target.folder  # Where the server takes its tokenizer from, if it is on this machine.
     if study.target.tokenizer is not None:
         folder = Path(study.located(study.target.tokenizer))
         own = folder if folder.is_dir() else None
+    given = [study.engine_arguments(arm) for arm in study.variants]
     # Without a folder the memory check says that the model is not here.
-    if own is not None and not study.target.engine_args.get("skip-tokenizer-init"):
+    if own is not None and not any(each.get("skip-tokenizer-init") for each in given):
         if models.read_vocabulary(own) is None and target.origin in {"folder", "cache"}:
             yield CheckFinding(
                 "blocker",
                 f"{own} has no tokenizer.",
                 "Put the tokenizer's files there, or name another under target.tokenizer.",
             )
-        stated = any("chat-template" in study.engine_arguments(arm) for arm in study.variants)
+        stated = any("chat-template" in each for each in given)
         chat = study.request.format == "chat_completions"
         if chat and not stated and not models.has_chat_template(own):
             yield CheckFinding(

@@ -14,7 +14,14 @@ from runners.checks.finding import (
 from runners.measuring.guidellm import NEWEST, OLDEST
 from runners.measuring.record import server_args
 from runners.planning.loads import Dataset, Hub
-from runners.planning.plan import Launch, Plan, configurations, doubts, refusals
+from runners.planning.plan import (
+    Launch,
+    Plan,
+    configurations,
+    doubts,
+    refusals,
+    release_numbers,
+)
 from runners.planning.speculation import RATES
 from runners.planning.study_file import SWITCHES, Study, Switch
 from runners.probes import interpreter
@@ -47,8 +54,10 @@ def executables(situation: Situation) -> Iterator[CheckFinding]:
         )
     if situation.vllm.kind != "vllm":
         return
-    vllm, load = numbers(situation.vllm.version), numbers(situation.guidellm.version)
-    if load is not None and load < OLDEST:
+    # Empty where unknown.
+    vllm = release_numbers(situation.vllm.version or "")
+    load = release_numbers(situation.guidellm.version or "")
+    if load and load < OLDEST:
         yield CheckFinding(
             "blocker",
             f"GuideLLM {situation.guidellm.version} is older than {_dotted(OLDEST)}, the oldest "
@@ -58,21 +67,21 @@ def executables(situation: Situation) -> Iterator[CheckFinding]:
     for tool, release, newest in (
         (situation.guidellm, load, NEWEST), (situation.vllm, vllm, NEWEST_VLLM),
     ):  # fmt: skip
-        if release is not None and release[:2] > newest[:2]:
+        if release[:2] > newest[:2]:
             yield CheckFinding(
                 "warning",
                 f"{_NAMES[tool.kind]} {tool.version} is newer than {_dotted(newest)}, the newest "
                 "that was tried here.",
                 "Try a small study first and look whether its cells are good.",
             )
-    if vllm is not None and vllm[:2] < OLDEST_VLLM:
+    if vllm and vllm[:2] < OLDEST_VLLM:
         yield CheckFinding(
             "warning",
             f"vLLM {situation.vllm.version} is older than {_dotted(OLDEST_VLLM)}; its arguments "
             "and counters may be others.",
             f"Install vLLM {_dotted(NEWEST_VLLM)}.",
         )
-    if vllm is None or load is None:
+    if not (vllm and load):
         return
     how = "acceptance is read from the server's counters alone"
     if vllm[:2] >= _PER_REQUEST["vllm"] and load[:2] >= _PER_REQUEST["guidellm"]:
@@ -112,14 +121,6 @@ def _present(tool: Tool) -> CheckFinding:
     torch = tool.versions.get("torch") if tool.kind == "vllm" else None
     more = "" if torch is None else f", torch {torch}"
     return CheckFinding("ok", f"{name} {tool.version} is {tool.path}{python}{more}.")
-
-
-def numbers(version: str | None) -> tuple[int, ...] | None:
-    """Return a version as numbers, "0.32.0+cpu" as (0, 32, 0); None for what is no release
-    number."""
-    first, *others = (version or "").partition("+")[0].split(".")[:3]
-    digits = [first, *("".join(filter(str.isdigit, part)) for part in others)]
-    return tuple(map(int, digits)) if others and all(map(str.isdigit, digits)) else None
 
 
 def _dotted(release: tuple[int, ...]) -> str:
@@ -405,10 +406,10 @@ def _facts(situation: Situation, study: Study, launch: Launch) -> Facts:
 
 def loads(situation: Situation, plan: Plan) -> Iterator[CheckFinding]:
     """Yield each load that cannot be run, then each that says less than it seems to."""
-    refused: list[tuple[Status, str]]
-    refused = [("blocker", text) for text in refusals(plan, situation.guidellm.version)]
-    doubted: list[tuple[Status, str]] = [("warning", text) for text in doubts(plan)]
-    for status, sentence in refused + doubted:
+    refused = refusals(plan, situation.guidellm.version)
+    told: list[tuple[Status, str]] = [("blocker", sentence) for sentence in refused]
+    told += [("warning", sentence) for sentence in doubts(plan)]
+    for status, sentence in told:
         said, _, fix = sentence.partition("; ")
         yield CheckFinding(status, f"{said}.", f"{fix[:1].upper()}{fix[1:]}")
 

@@ -20,11 +20,11 @@ from runners.executors import (
 )
 from runners.executors.settings import LocalSettings
 from runners.measuring.resume import Now, look
-from runners.planning.estimate import Node, allowed, pack
+from runners.planning.estimate import Node, pack
 from runners.planning.plan import Launch, Plan, gpus_needed
 from runners.planning.study_file import Study
 from runners.serving.processes import Guarded
-from runners.surroundings.layout import RECORD, Layout, json_object
+from runners.surroundings.layout import RECORD, Layout, json_object, part
 from runners.surroundings.machine import EXECUTOR, PARALLEL, Survey, answering, offered, survey
 from warehouse.errors import RunnerError
 
@@ -146,9 +146,8 @@ class _SideBySide(Scheduler):
         for cell in found.good:
             self.good.add(cell.key)
             folder = found.states[cell.key].folder or self._layout.root
-            timeline = (json_object(folder / RECORD) or {}).get("timeline")
-            seconds = timeline.get("total", 0.0) if isinstance(timeline, dict) else 0.0
-            self.job.measured(cell, float(seconds))
+            timeline = part(json_object(folder / RECORD) or {}, "timeline")
+            self.job.measured(cell, float(timeline.get("total", 0.0)))
 
     @property
     def _layout(self) -> Layout:
@@ -172,9 +171,7 @@ def fitting(
     """Return how many of the launches fit side by side on GPUs that are free now; 1 where the study
     keeps its servers apart."""
     free = _free(survey, env)
-    if not allowed(study) or len(launches) < 2:
-        return 1
-    if max(gpus_needed(study, launch) for launch in launches) > len(free):
+    if len(launches) < 2 or max(gpus_needed(study, launch) for launch in launches) > len(free):
         return 1
     return pack(study, [(launch, 1.0) for launch in launches], Node(len(free)))[1]
 

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 import yaml
 from pydantic import Field, ValidationError, field_validator
 
-from runners.planning.loads import Positive, StudyPart
+from runners.planning.loads import Positive, Seconds, StudyPart
 from warehouse.errors import RunnerError
 
-Seconds = Annotated[float, Field(gt=0)]
 Inside = Annotated[str, Field(pattern=r"^/.+")]
 
 
@@ -126,11 +125,9 @@ class ClusterSettings(StudyPart):
     kubernetes: KubernetesSettings = KubernetesSettings()
 
 
-def read_settings(path: Path | None, flags: Mapping[str, dict[str, Any]]) -> ClusterSettings:
-    """Read the file's settings, each overridden by the flag that was given for it.
-
-    ``flags`` holds the given ones by executor: ``{"slurm": {"partition": "gpu"}}``. Raises
-    RunnerError.
+def read_settings(path: Path | None, executor: str, flags: Mapping[str, Any]) -> ClusterSettings:
+    """Read the file's settings, those of one executor each overridden by the flag that was given for
+    it: ``{"partition": "gpu"}``. Raises RunnerError.
     """
     stated: Any = None
     if path is not None:
@@ -148,9 +145,8 @@ def read_settings(path: Path | None, flags: Mapping[str, dict[str, Any]]) -> Clu
         raise RunnerError(
             f"{path} holds no cluster options; docs/clusters.md shows what it may say."
         )
-    for executor, given in flags.items():
-        part = stated.get(executor) or {}
-        stated[executor] = part | given if isinstance(part, dict) else part
+    part = stated.get(executor) or {}
+    stated[executor] = {**part, **flags} if isinstance(part, dict) else part
     try:
         return ClusterSettings.model_validate(stated)
     except ValidationError as error:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from runners.executors import (
     ExecutorJob,
@@ -42,28 +42,13 @@ _NEVER = {
     "PartitionTimeLimit", "QOSNotAllowed", "launch failed requeued held",
 }  # fmt: skip
 _FAILURES = {
-    "CANCELLED": "its job {job} was cancelled",
-    "TIMEOUT": "its job {job} reached its time limit; run the same command again to go on, or give "
+    "cancelled": "its job {job} was cancelled",
+    "timeout": "its job {job} reached its time limit; run the same command again to go on, or give "
     "it more with --time",
-    "OUT_OF_MEMORY": "its job {job} took more memory than Slurm allowed it; give it more in the "
+    "out_of_memory": "its job {job} took more memory than Slurm allowed it; give it more in the "
     "cluster options (slurm: memory)",
-    "NODE_FAIL": "the node of its job {job} was lost and Slurm did not requeue it",
+    "node_fail": "the node of its job {job} was lost and Slurm did not requeue it",
 }
-
-
-class SlurmJob(NamedTuple):
-    """One job as squeue shows it."""
-
-    job_id: str
-    state: str
-    nodes: str
-    reason: str
-    name: str
-
-    @property
-    def over(self) -> bool:
-        """Whether the job will do nothing more."""
-        return self.state in _OVER
 
 
 @dataclass(frozen=True)
@@ -85,20 +70,25 @@ class SlurmQueue(Queue):
         """Return the name that a launch's job bears in squeue."""
         return f"{self.layout.study}:{launch_id}"
 
-    def listed(self) -> dict[str, SlurmJob]:
+    def listed(self) -> dict[str, Submitted]:
         """Return the jobs that Slurm still knows, by launch. Raises Silent."""
         words = ("squeue", "--me", "--states=all", "--noheader", "--format=%i|%T|%N|%r|%j")
         done = call(words, _INSTALL)
         if done.returncode != 0:
             raise Silent(f"squeue did not answer: {_words(done.stderr)}")
         # Those that ended a few minutes ago included.
-        lines = (line.strip() for line in done.stdout.splitlines() if line.count("|") >= 4)
-        jobs = {job.job_id: job for job in (SlurmJob(*line.split("|", 4)) for line in lines)}
-        return {
-            launch: jobs[number]
-            for launch, number in self.numbers().items()
-            if number in jobs and jobs[number].name == self.name(launch)
+        lines = [line.strip() for line in done.stdout.splitlines() if line.count("|") >= 4]
+        launches = {
+            (number, self.name(launch)): launch for launch, number in self.numbers().items()
         }
+        return {
+            launches[number, name]: Submitted(
+                number, state.lower(), nodes or reason, over=state in _OVER,
+                never=state == "PENDING" and reason in _NEVER,
+            )
+            for number, state, nodes, reason, name in (line.split("|", 4) for line in lines)
+            if (number, name) in launches
+        }  # fmt: skip
 
     def submitted(self) -> Mapping[str, Submitted]:
         """Return the jobs that Slurm still knows, and those that it has forgotten, by launch."""
@@ -106,10 +96,7 @@ class SlurmQueue(Queue):
             launch: Submitted(number, "ended", over=True)
             for launch, number in self.numbers().items()
         }
-        return forgotten | {
-            launch: Submitted(job.job_id, job.state.lower(), job.nodes or job.reason, job.over)
-            for launch, job in self.listed().items()
-        }
+        return forgotten | self.listed()
 
     def cancel(self, jobs: Sequence[str]) -> None:
         """End jobs; those that are over already are left. RunnerError with Slurm's own words."""
@@ -145,14 +132,12 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
     outlives: ClassVar[bool] = True
 
     def standing(self) -> Mapping[str, str]:
-        return {launch: job.job_id for launch, job in self.listed().items() if not job.over}
+        return {launch: job.job for launch, job in self.listed().items() if not job.over}
 
     def submit(self, launch: Launch) -> str:
         gpus, name = gpus_needed(self.plan.study, launch), self.name(launch.launch_id)
-        log, folder = (
-            self.layout.log(launch.launch_id, self.scheduler),
-            self.job.study.absolute().parent,
-        )
+        log = self.layout.log(launch.launch_id, self.scheduler)
+        folder = self.job.study.absolute().parent
         return submit(name, self.job.command(launch), gpus, log, folder, self.settings)
 
     def note(self, jobs: Mapping[str, str]) -> None:
@@ -164,16 +149,16 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
             job = listed.get(launch_id)
             if job is None or job.over:
                 yield from self._closed(launch_id, number, "" if job is None else job.state)
-            elif job.state == "PENDING" and job.reason in _NEVER:
+            elif job.never:
                 self.cancel([number])
-                why = f"Slurm can never start it ({job.reason}), so it was cancelled"
+                why = f"Slurm can never start it ({job.where}), so it was cancelled"
                 yield Update(launch_id, "failed", why)
-            elif job.state == "PENDING":
-                yield Update(launch_id, "waiting", f"job {number}: {job.reason}")
+            elif job.state == "pending":
+                yield Update(launch_id, "waiting", f"job {number}: {job.where}")
             else:
                 good, total = good_cells(self.plan, self.job, launch_id)
-                where = f"job {number} on {job.nodes or 'its node'}"
-                yield Update(launch_id, "running", f"{where}, {good} of {total} cells")
+                where = f"job {number} on {job.where}, {good} of {total} cells"
+                yield Update(launch_id, "running", where)
 
     def _closed(self, launch_id: str, number: str, state: str) -> Iterator[Update]:
         """Say what became of a launch whose job is over, or forgotten by Slurm (``state`` empty):
@@ -184,14 +169,12 @@ class _SlurmScheduler(SlurmQueue, Scheduler):
         # A shared file system may show a finished cell some seconds after the job's end.
         settled = time.monotonic() - since > 15.0
         # Exit status 0 is the launch's own word for it.
-        if good == total or (state == "COMPLETED" and settled):
+        if good == total or (state == "completed" and settled):
             yield Update(launch_id, "done", f"{good} of {total} cells")
-        elif settled or state not in ("", "COMPLETED"):
+        elif settled or state not in ("", "completed"):
             usual = f"its job {{job}} ended with {total - good} of {total} cells missing"
-            why, log = (
-                _FAILURES.get(state, usual).format(job=number),
-                self.layout.log(launch_id, self.scheduler),
-            )
+            why = _FAILURES.get(state, usual).format(job=number)
+            log = self.layout.log(launch_id, self.scheduler)
             why = f"{why}; the last line of {log}: {last_printed(log)}"
             yield Update(launch_id, "failed", why)
 

@@ -143,7 +143,7 @@ def command(executable: str, version: str, request: LoadRequest) -> list[str]:
     return [executable, *words(numbers, request), "--disable-console-interactive"]
 
 
-def key_environment(version: str, request: LoadRequest, key: str) -> dict[str, str]:
+def key_environment(version: str, key: str) -> dict[str, str]:
     """Return the variables by which a release takes an API key: a command line is seen by
     everybody.
 

@@ -2,7 +2,6 @@
 or somebody else's, which is asked who it is before every cell."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from runners.measuring.guidellm import HANGS
 from runners.measuring.progress import Progress
@@ -14,7 +13,6 @@ from runners.serving.engines import glance, listen
 from runners.serving.server import LocalServer, RemoteServer, ServerFailed, ServerSpec, start
 from warehouse.errors import RunnerError
 
-_LOG_LINES = 40
 _KEY_HINT = "give its API key with --api-key-env VARIABLE or --api-key-file FILE"
 #: Another start would find the same.
 _LASTING = frozenset({
@@ -61,7 +59,7 @@ class LocalHost:
         if wrong is not None:
             self.stop()
             self.given_up = wrong
-            raise ServerFailed(wrong, server.log_tail(_LOG_LINES))
+            raise ServerFailed(wrong, server.log_tail())
         self._tries_left = self._study.limits.retries
         self._start_s += server.ready_after_s
         self._progress.ready(self._launch, server.ready_after_s)
@@ -99,14 +97,11 @@ class LocalHost:
 class RemoteHost:
     """A server that somebody else runs, which fits its arm: it can be asked, not started."""
 
-    def __init__(
-        self, server: RemoteServer, facts: agreement.ServerFacts, study: Study, launch: Launch
-    ) -> None:
+    def __init__(self, server: RemoteServer, facts: agreement.ServerFacts, study: Study) -> None:
         self.given_up: Diagnosis | None = None
         #: What it said when it was first asked.
         self.facts, self.resolved = facts, facts.resolved
-        self.launch, self.study = launch, study
-        self._server = server
+        self._server, self._study = server, study
 
     def up(self) -> RemoteServer:
         """Return the server as it is; ServerFailed where it is gone, or another one than before."""
@@ -119,21 +114,12 @@ class RemoteHost:
         """Return 0: nothing is started."""
         return 0.0
 
-    def server_facts(self) -> dict[str, Any]:
-        """Return what a record says of the server: engine, version, prefix caching."""
-        facts = {
-            "engine": self.facts.engine,
-            "engine_version": self.facts.version,
-            "prefix_caching": self.facts.prefix_caching,
-        }
-        return {name: value for name, value in facts.items() if value is not None}
-
     def notes(self) -> dict[str, object]:
         """Return for the record's environment what the server says, and what only the study
         says."""
         return {
             "server": "run by somebody else",
-            "stated": agreement.stated_only(self.facts, self.study),
+            "stated": agreement.stated_only(self.facts, self._study),
             "resolved": {} if self.resolved is None else self.resolved.as_json(),
         }
 
@@ -197,7 +183,7 @@ def meet(url: str, study: Study, launch: Launch) -> RemoteHost:
         )
     if refused is not None:
         raise RunnerError(f"The server at {url} refuses a request for {server.model}: {refused}")
-    return RemoteHost(server, facts, study, launch)
+    return RemoteHost(server, facts, study)
 
 
 def _in_words(facts: agreement.ServerFacts) -> str:

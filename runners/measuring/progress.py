@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from runners.planning.plan import Launch, Plan, PlannedCell
+from runners.planning.plan import Launch, PlannedCell
 from runners.serving.diagnosis import Diagnosis
 from runners.surroundings.layout import Layout
 from warehouse.catalogue import duration
@@ -150,32 +150,28 @@ _AGAIN = "the same command then tries only what is missing"
 
 @dataclass(frozen=True)
 class FailedCell:
-    """A cell that is not good after all its attempts. ``no_server``: its launch was given up, so
-    that nothing of the cell itself was tried."""
+    """A cell that is not good after all its attempts, and its launch. ``no_server``: that was given up,
+    so that nothing of the cell itself was tried."""
 
+    launch_id: str
     cell: PlannedCell
     problem: Diagnosis
     no_server: bool = False
 
 
-def reasons(plan: Plan, failed: Sequence[FailedCell]) -> list[str]:
+def reasons(failed: Sequence[FailedCell]) -> list[str]:
     """Return why cells are not good; a launch whose server did not come up is one reason, however
     many cells it has."""
-    launch_of = {cell.key: x.launch_id for x in plan.launches for cell in x.cells}
-    named = (
-        (launch_of.get(each.cell.key, each.cell.key) if each.no_server else each.cell.key, each)
-        for each in failed
-    )
+    named = ((each.launch_id if each.no_server else each.cell.key, each) for each in failed)
     return list(dict.fromkeys(f"{name}: {each.problem.sentence}" for name, each in named))
 
 
-def next_step(plan: Plan, failed: Sequence[FailedCell], layout: Layout, study: Path) -> str:
+def next_step(failed: Sequence[FailedCell], layout: Layout, study: Path) -> str:
     """Say in one sentence what to do after cells failed; empty where none did."""
     if not failed:
         return ""
-    launch_of = {cell.key: x.launch_id for x in plan.launches for cell in x.cells}
     unstarted = [each for each in failed if each.no_server]
-    launch_id = launch_of.get((unstarted or failed)[0].cell.key, "")
+    launch_id = (unstarted or failed)[0].launch_id
     log = layout.log(launch_id)
     if unstarted:
         return (

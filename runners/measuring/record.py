@@ -15,11 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from runners.planning.plan import Launch, PlannedCell
 from runners.planning.study_file import Study, Variant
+from runners.serving.agreement import ServerFacts
 from runners.serving.diagnosis import Diagnosis
 from runners.serving.engines import PORT, Kind, engine_of, tool
 from runners.serving.server import near_gpus, used_gpus
@@ -111,18 +113,15 @@ def versions(study: Study) -> dict[str, str | None]:
     }
 
 
-def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
-    """Return a record's ``environment``: JSON values only. ``gpus``: NVML indices that the server
-    uses.
-
-    An empty ``gpus`` on a machine with GPUs means those that CUDA_VISIBLE_DEVICES leaves; for a CPU
-    build of vLLM there are none."""
+def environment(study: Study, gpus: Sequence[machine.Gpu] = ()) -> dict[str, Any]:
+    """Return a record's ``environment``: JSON values only. ``gpus``: what the server may use; a CPU build
+    of vLLM uses none."""
     survey, root = machine.survey(), Path(__file__).parents[2]
     kinds: tuple[Kind, ...] = (engine_of(study).tool, "guidellm")
     return dict(machine.public({
         "versions": versions(study),
         "packages": {kind: dict(tool(study, kind).versions) for kind in kinds},
-        "gpus": [asdict(gpu) for gpu in _gpus(survey, gpus)] if runs_on_gpu(study) else [],
+        "gpus": [asdict(gpu) for gpu in gpus] if runs_on_gpu(study) else [],
         "driver": survey.driver,
         "cuda_driver": survey.cuda,
         "cpu": machine.cpu(),
@@ -140,19 +139,12 @@ def environment(study: Study, gpus: Sequence[int] = ()) -> dict[str, Any]:
     }))  # fmt: skip
 
 
-def hardware(study: Study, gpus: Sequence[int] = ()) -> tuple[str | None, int | None]:
+def hardware(study: Study, gpus: Sequence[machine.Gpu]) -> tuple[str | None, int | None]:
     """Return (model, count) of the GPUs that a server uses; for a CPU server the processor, and
     None."""
     if not runs_on_gpu(study):
         return machine.cpu_model(), None
-    used = _gpus(machine.survey(), gpus)
-    return " + ".join(sorted({gpu.name for gpu in used})) or None, len(used) or None
-
-
-def _gpus(survey: machine.Survey, indices: Sequence[int]) -> tuple[machine.Gpu, ...]:
-    if not indices:
-        return machine.visible(survey, os.environ)
-    return tuple(gpu for gpu in survey.gpus if gpu.index in indices)
+    return " + ".join(sorted({gpu.name for gpu in gpus})) or None, len(gpus) or None
 
 
 def runs_on_gpu(study: Study) -> bool:
@@ -195,7 +187,6 @@ def variables(study: Study) -> dict[str, str]:
 # --- ``record.json`` of a cell: what the study said, what this machine is, what happened.
 
 
-_LOG_LINES = 40
 #: Engine arguments that say whether prefixes are cached; vLLM knows both spellings.
 _CACHING = "enable_prefix_caching"
 
@@ -259,7 +250,10 @@ class Attempt:
 def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...]) -> LaunchSetting:
     """Return the setting of a server that is started here. It asks the executables and the
     hardware, so call it once a launch."""
-    gpus, near = [gpu.index for gpu in used_gpus(study, launch)], near_gpus(study, launch)
+    near = near_gpus(study, launch)
+    # A server that is given none may use all that CUDA_VISIBLE_DEVICES leaves.
+    used = sorted(used_gpus(study, launch), key=attrgetter("index"))
+    gpus = used or machine.visible(machine.survey(), os.environ)
     model, count = hardware(study, gpus)
     # Another engine than vLLM may compute on GPUs or beside them.
     on_gpu: Evidence | None = "gpu" if study.engine == "vllm" else None
@@ -278,11 +272,17 @@ def local_setting(study: Study, launch: Launch, server_command: tuple[str, ...])
     return LaunchSetting(study, launch, facts, around, server_command)
 
 
-def remote_setting(study: Study, launch: Launch, facts: dict[str, Any]) -> LaunchSetting:
-    """Return the setting of a server that somebody else runs: ``facts`` is what it says of itself."""
-    stated = {"model_revision": study.target.revision, "evidence": study.evidence}
+def remote_setting(study: Study, launch: Launch, told: ServerFacts) -> LaunchSetting:
+    """Return the setting of a server that somebody else runs: ``told`` is what it says of itself."""
+    facts = {
+        "model_revision": study.target.revision,
+        "evidence": study.evidence,
+        "engine": told.engine,
+        "engine_version": told.version,
+        "prefix_caching": told.prefix_caching,
+    }
     guidellm = {"versions": {"guidellm": tool(study, "guidellm").version}}
-    return LaunchSetting(study, launch, stated | facts, guidellm)
+    return LaunchSetting(study, launch, facts, guidellm)
 
 
 def server_args(study: Study, launch: Launch) -> dict[str, Any]:
@@ -321,7 +321,7 @@ def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Recor
         "status": "good" if problem is None else "failed",
         "failure": None if problem is None else machine.public(problem.sentence),
         "failure_cause": None if problem is None else problem.cause,
-        "log_excerpt": machine.public(list(attempt.log_excerpt[-_LOG_LINES:])),
+        "log_excerpt": machine.public(list(attempt.log_excerpt)),
         "started_at": attempt.started_at,
         "ended_at": attempt.ended_at,
         "order": cell.order,

@@ -8,13 +8,12 @@ again is brought back.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 from runners.planning.plan import Launch, Plan, PlannedCell, make_plan
 from runners.serving.engines import Software, software_of_record
-from runners.surroundings.layout import RECORD, Layout, json_object
+from runners.surroundings.layout import RECORD, Layout, json_object, part
 from runners.surroundings.models import is_path
 from runners.texts.prompts import PromptFiles
 
@@ -36,7 +35,7 @@ def differences(
     Where the hash of the prompts is known it counts, and not the words by which they are found. Of
     the window only what the study says counts.
     """
-    kept = _part(record, "environment").get("asked")
+    kept = part(record, "environment").get("asked")
     stated = kept if isinstance(kept, dict) else _facts_of_old(record, now)
     names = []
     for name, wanted in now.items():
@@ -54,7 +53,7 @@ def differences(
 
 def _facts_of_old(record: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     # The facts that an old record knows, in the words of ``now``.
-    commands = _part(record, "commands")
+    commands = part(record, "commands")
     server, load = (
         [str(word) for word in commands.get(name) or ()] for name in ("vllm", "guidellm")
     )
@@ -66,17 +65,17 @@ def _facts_of_old(record: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str
         "request": _request_of_old(record, objects, now),
         "window": _window_of_old(load, objects, now) if load else None,
     }
-    variables = _part(record, "environment").get("variables")
+    variables = part(record, "environment").get("variables")
     if isinstance(variables, dict):
         # Others than the study sets now may be the machine's.
-        facts["environment"] = {n: variables.get(n) for n in _part(now, "environment")}
+        facts["environment"] = {n: variables.get(n) for n in part(now, "environment")}
     facts = {name: value for name, value in facts.items() if value is not None}
     if "spec_method" in record:
         facts["speculative_config"] = record.get("speculative_config")
     if "server_args" in record:
         caching = record.get("prefix_caching")
         stated = {} if caching is None else {"enable_prefix_caching": caching}
-        facts["server_args"] = {**_part(record, "server_args"), **stated}
+        facts["server_args"] = {**part(record, "server_args"), **stated}
     if record.get("prefix_cache") == "reset":
         facts["prefix_cache"] = "reset"  # "kept" also stands where emptying was asked for in vain.
     if len(server) < 3:
@@ -100,11 +99,11 @@ def _request_of_old(
 ) -> dict[str, Any] | None:
     if "request_format" not in record:
         return None
-    extras = next((_part(each, "extras") for each in objects if "extras" in each), None)
+    extras = next((part(each, "extras") for each in objects if "extras" in each), None)
     if extras is None:
-        more = _part(now, "request").get("extra_body")
+        more = part(now, "request").get("extra_body")
     else:
-        more = {name: value for name, value in _part(extras, "body").items() if name not in _BODY}
+        more = {name: value for name, value in part(extras, "body").items() if name not in _BODY}
     request = {name: record.get(name) for name in _SETTINGS}
     request["ignore_eos"] = bool(request["ignore_eos"])
     return request | {"format": record["request_format"], "extra_body": more}
@@ -120,7 +119,7 @@ def _window_of_old(
     for name, option in (("warm_up", "warmup"), ("cool_down", "cooldown")):
         phase = _object(_after(load, f"--{option}")) if profile is None else profile.get(option)
         ends[name] = phase.get("percent", 0.0) if isinstance(phase, dict) else 0.0
-    return {**_part(now, "window"), **ends}
+    return {**part(now, "window"), **ends}
 
 
 def _object(word: str | None) -> dict[str, Any] | None:
@@ -135,11 +134,6 @@ def _after(words: Sequence[str], option: str) -> str | None:
     return next(
         (word for before, word in zip(words, words[1:], strict=False) if before == option), None
     )
-
-
-def _part(content: Mapping[str, Any], name: str) -> dict[str, Any]:
-    part = content.get(name)
-    return part if isinstance(part, dict) else {}
 
 
 # --- What is measured already: good cells are never run again, a changed study says which it loses.
@@ -287,31 +281,31 @@ def bring_back(plan_state: PlanState, layout: Layout) -> None:
 class StudyRun:
     """What a run is asked for.
 
+    ``software``: what its cells are measured with; ``prompts``: what gives each of them its prompts.
     ``api_key``: of the server at ``target_url``; whoever asks it has called ``use_key``.
-    ``keep_texts``: whether each drop keeps the texts of its prompts. ``given``: prompts to take
-    instead of those that the datasets hand out.
+    ``keep_texts``: whether each drop keeps the texts of its prompts.
     """
 
     plan: Plan
     layout: Layout
     cells: tuple[PlannedCell, ...]
+    software: Software
+    prompts: PromptFiles
     target_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
-    now: Now = Now()
     keep_texts: bool = False
-    given: PromptFiles | None = None
 
-    @cached_property
-    def prompts(self) -> PromptFiles:
-        """What gives each cell of the run its prompts."""
-        return self.given or PromptFiles(self.plan.study, self.layout)
+    @property
+    def now(self) -> Now:
+        """What a cell would be measured with now."""
+        return Now(self.software, self.prompts.hash_of)
 
     def replanned(self) -> "StudyRun":
         """Return the same run with the rates that sweeps found by now."""
         plan = make_plan(self.plan.study, self.layout.results)
         keys = {cell.key for cell in self.cells}
         cells = tuple(cell for cell in plan.cells if cell.key in keys)
-        return replace(self, plan=plan, cells=cells, given=self.prompts)
+        return replace(self, plan=plan, cells=cells)
 
     def look(self) -> PlanState:
         """Read what the results folder holds of the cells."""

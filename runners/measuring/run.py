@@ -138,7 +138,6 @@ def _bodies(study: Study, cell: PlannedCell, given: prompts.PromptFile) -> Itera
 # a name of its own. Whatever interrupts this leaves nothing that looks like a result.
 
 
-_LOG_LINES = 40
 #: What a server that dies or hangs raises at its client; other OSErrors are this machine's.
 _SERVER_GONE = (URLError, ConnectionError, TimeoutError, HTTPException)
 
@@ -178,7 +177,7 @@ class LaunchBench:
         request = guidellm.load_request(self.study, cell, url, file, str(report), key is not None)
         argv = guidellm.command(executable, version, request)
         env = guidellm.arrival_environment(request)
-        env |= {} if key is None else guidellm.key_environment(version, request, key)
+        env |= {} if key is None else guidellm.key_environment(version, key)
         try:
             return tuple(argv), self.loader.run(argv, env, limit_s, watch)
         finally:
@@ -212,7 +211,7 @@ def run_cell(bench: LaunchBench, host: Host, cell: PlannedCell) -> Diagnosis | N
             folder, bench.study, bench.study_text, bench.run.prompts.of(cell), bench.run.keep_texts,
             {} if host.resolved is None else host.resolved.whole, server.log_tail(1 << 20),
         )  # fmt: skip
-        attempt.end(problem, () if problem is None else server.log_tail(_LOG_LINES))
+        attempt.end(problem, () if problem is None else server.log_tail())
         _keep(bench, cell, folder, attempt)
     return problem
 
@@ -284,7 +283,7 @@ def _cause(bench: LaunchBench, server: Server, problem: Diagnosis, folder: Path)
 
 def _keep(bench: LaunchBench, cell: PlannedCell, folder: Path, attempt: Attempt) -> None:
     # Write the record and rename the folder: from here on the attempt exists.
-    study, layout, software = bench.study, bench.run.layout, bench.run.now.software
+    study, layout, software = bench.study, bench.run.layout, bench.run.software
     attempt.notes |= {
         "software": software.as_json(),
         "asked": dict(cell.identity),
@@ -341,7 +340,8 @@ def _run_launches(
             for cell in held.to_run:
                 problem = _try_cell(bench, host, cell)
                 if problem is not None:
-                    failed.append(FailedCell(cell, problem, host.given_up is not None))
+                    no_server = host.given_up is not None
+                    failed.append(FailedCell(launch.launch_id, cell, problem, no_server))
     return failed
 
 
@@ -370,7 +370,7 @@ def _launched(
     # GPUs of somebody else's server are not here; where it is not known which it gets, all count.
     elsewhere = url is not None or not runs_on_gpu(study)
     gpus = () if elsewhere else [gpu.index for gpu in used_gpus(study, launch)] or None
-    near = None if url is not None or study.cpus is not None else near_gpus(study, launch)
+    near = None if url is not None else near_gpus(study, launch)
     cores = None if near is None else near.cores
     copy = layout.root / STUDY
     with (
@@ -385,7 +385,7 @@ def _launched(
             setting = pool.submit(local_setting, study, launch, spec.argv)
         else:
             host = remote = meet(url, study, launch)
-            setting = pool.submit(remote_setting, study, launch, remote.server_facts())
+            setting = pool.submit(remote_setting, study, launch, remote.facts)
         # A proxy must not stand between the load generator and a server on this machine.
         env = {**os.environ, **study.environment}
         direct = ",".join(filter(None, [env.get("NO_PROXY") or env.get("no_proxy"), _LOOPBACK]))
@@ -475,7 +475,7 @@ def _find_rates(bench: LaunchBench, host: Host, dataset: Dataset) -> None:
         _, problem = bench.load(server.url, cell, report, server.died, limit_s)
         if problem is not None:
             raise RunnerError(f"The sweep on {cell.arm} failed: {problem.sentence}")
-        ends = ends_of_report(report, cell.arm, run.now.software.name)
+        ends = ends_of_report(report, cell.arm, run.software.name)
     freeze(study, run.layout.results, dataset.name, size, ends)
     bench.progress.say(
         f"{dataset.name} at TP {size}: {cell.arm} serves {ends.one_by_one:.3g} requests/s one by one "

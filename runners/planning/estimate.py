@@ -38,17 +38,12 @@ class Node:
     servers: int | None = None
 
 
-def allowed(study: Study) -> bool:
-    """Return whether servers of this study may run side by side: on GPUs of their own, never on a
-    CPU."""
-    on_cpu = study.cpus is not None or study.evidence in ("cpu", "mock")
-    return study.side_by_side == "allow" and not on_cpu
-
-
 def pack(study: Study, took: Sequence[tuple[Launch, float]], node: Node) -> tuple[float, int]:
     """Plan the starts of launches (each with its seconds) in their order as room comes, none
     overtaking. Return the seconds until the last one ends, and the most servers at a time."""
-    most = node.servers or (len(took) if node.gpus is not None and allowed(study) else 1)
+    # On GPUs of their own, never on a CPU.
+    may = study.side_by_side == "allow" and not study.on_cpu
+    most = node.servers or (len(took) if node.gpus is not None and may else 1)
     running: list[tuple[float, int]] = []
     now, at_once = 0.0, 0
     for launch, seconds in took:

@@ -287,6 +287,7 @@ class Dataset(StudyPart):
         if self.concurrency is not None and self.load is not None:
             raise ValueError("give concurrency or load, not both")
         unique("categories", self.categories)
+        unique("concurrency levels", self.concurrency or [])
         if self.conversations and self.generator is not None:
             raise ValueError("a generator makes single prompts; leave conversations out")
         if self.sessions and (self.conversations or self.category):

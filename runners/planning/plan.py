@@ -88,7 +88,7 @@ class Plan:
 
 def gpus_needed(study: Study, launch: Launch) -> int:
     """Return how many GPUs one launch takes; 0 where the study says that a CPU does the work."""
-    if study.cpus is not None or study.evidence in ("cpu", "mock"):
+    if study.on_cpu:
         return 0
     arguments = study.engine_arguments(launch.variant)
     count = launch.tensor_parallel_size
@@ -418,7 +418,7 @@ LACKS_CONVERSATIONS = (
 
 
 def release_numbers(version: str) -> tuple[int, ...]:
-    """Return a release of GuideLLM as numbers, "0.8.1" as (0, 8, 1)."""
+    """Return a release as numbers, "0.8.1" as (0, 8, 1)."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 
@@ -481,9 +481,8 @@ def doubts(plan: Plan) -> list[str]:
         if dataset.reuse and caching is not False
     ]
     limits = [dataset.max_tokens or study.request.max_tokens for dataset in study.measured_on]
-    names = {name.lstrip("-").replace("_", "-") for arm in study.arms
-             for name in (*study.target.engine_args, *arm.engine_args)}  # fmt: skip
-    if None in limits and "max-model-len" not in names:
+    bounded = any("max-model-len" in study.engine_arguments(each) for each in study.variants)
+    if None in limits and not bounded:
         sentences.append(
             "Neither max_tokens nor max-model-len limits an answer, so one that does not end fills the "
             "model's whole context; set one of them unless the model is known to end."

@@ -296,6 +296,11 @@ class Study(StudyPart):
         return tuple(variants)
 
     @property
+    def on_cpu(self) -> bool:
+        """Whether a CPU does the work of a GPU, as far as the study says it."""
+        return self.cpus is not None or self.evidence in ("cpu", "mock")
+
+    @property
     def makes_weights_up(self) -> bool:
         """Whether vLLM makes up the weights itself, the draft's too, and reads none."""
         given = self.target.engine_args
@@ -396,8 +401,6 @@ class Study(StudyPart):
                     f"dataset {dataset.name} holds {dataset.form}s, which only chats can be; write "
                     "request: {format: chat_completions}"
                 )
-            if dataset.sessions:
-                self._require_waiting(dataset)
             names = {v.name for v in self.variants} | {arm.name for arm in self.arms}
             for name in dataset.arms or ():
                 if name not in names:
@@ -405,29 +408,27 @@ class Study(StudyPart):
                         f"dataset {dataset.name} names the arm {name}, which the study does not have; "
                         f"it has {', '.join(v.name for v in self.variants)}"
                     )
-            if isinstance(dataset.prompts_per_level, dict):
-                self._require_numbers(dataset)
+            for level in self.levels(dataset):
+                _require_fitting(dataset, level)
         return self
 
-    def _require_waiting(self, dataset: Dataset) -> None:
-        for level in self.levels(dataset):
-            if level.profile not in ("concurrent", "throughput"):
-                raise ValueError(
-                    f"dataset {dataset.name} is sent as sessions, whose turns wait for answers and come at no "
-                    f"rate of their own; give it requests at once (concurrency) instead of {level.words}"
-                )
 
-    def _require_numbers(self, dataset: Dataset) -> None:
-        for level in self.levels(dataset):
-            if level.profile == "trace" or level.requests is not None:
-                continue
-            try:
-                dataset.prompts_at(level)
-            except KeyError:
-                more = "" if level.at_once else "; write one number for all, or seconds in the load"
-                raise ValueError(
-                    f"dataset {dataset.name} says no prompts_per_level for {level.words}{more}"
-                ) from None
+def _require_fitting(dataset: Dataset, level: LoadLevel) -> None:
+    """Raise ValueError where a dataset cannot be sent so, or does not say how much of it."""
+    if dataset.sessions and level.profile not in ("concurrent", "throughput"):
+        raise ValueError(
+            f"dataset {dataset.name} is sent as sessions, whose turns wait for answers and come at no "
+            f"rate of their own; give it requests at once (concurrency) instead of {level.words}"
+        )
+    if level.profile == "trace":
+        return
+    try:
+        dataset.prompts_at(level)
+    except KeyError:
+        more = "" if level.at_once else "; write one number for all, or seconds in the load"
+        raise ValueError(
+            f"dataset {dataset.name} says no prompts_per_level for {level.words}{more}"
+        ) from None
 
 
 # --- Reading a study file: what is wrong with it is said with the line on which it stands.

@@ -46,7 +46,7 @@ def named_in(script: Path) -> Path | None:
     return None if inside is None else Path(inside[1].decode("utf-8", "replace"))
 
 
-def printed_version(executable: Path, timeout_s: float = 120) -> str | None:
+def printed_version(executable: Path) -> str | None:
     """Return the version that ``--version`` prints, e.g. of a wrapper around a container; None
     without."""
     try:
@@ -54,7 +54,7 @@ def printed_version(executable: Path, timeout_s: float = 120) -> str | None:
             [str(executable), "--version"],
             capture_output=True,
             text=True,
-            timeout=timeout_s,
+            timeout=120,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):

@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from runners.planning.plan import release_numbers
 from runners.planning.study_file import Study, Variant
 from runners.probes import interpreter
 from runners.serving.agreement import (
@@ -25,6 +26,7 @@ from runners.serving.agreement import (
     read,
     typed,
 )
+from runners.surroundings.layout import part
 from warehouse.contract import engine_in
 from warehouse.errors import RunnerError
 
@@ -193,7 +195,7 @@ def server_command(
         "served-model-name": target.served_name,
     }
     command = [
-        study.executable("vllm") or study.located(study.executables.vllm),
+        executable(study, "vllm"),
         *("serve", study.located(target.model)),
         *("--host", "127.0.0.1", "--port", PORT),
         *("--tensor-parallel-size", str(tensor_parallel_size)),
@@ -215,8 +217,7 @@ def server_command(
 
 def _vllm_command(study: Study, variant: Variant, size: int) -> list[str]:
     """Return the command line ``vllm serve …`` as the installed release takes it."""
-    parts = (tool(study, "vllm").version or "").split(".")[:2]
-    release = tuple(int(part) for part in parts if part.isdigit())
+    release = release_numbers(tool(study, "vllm").version or "")
     # The first vLLM that takes --per-request-spec-decode-metrics.
     return server_command(study, variant, size, release >= (0, 32))
 
@@ -430,11 +431,9 @@ def software(study: Study, target_url: str | None = None) -> Software:
 def software_of_record(record: Mapping[str, Any]) -> Software:
     """Return the software that a record says it was measured with, also of a record from before
     this was kept."""
-    environment = record.get("environment")
-    environment = environment if isinstance(environment, dict) else {}
-    kept, versions = environment.get("software"), environment.get("versions")
-    if isinstance(kept, dict) and kept:
+    environment = part(record, "environment")
+    kept, guidellm = part(environment, "software"), part(environment, "versions").get("guidellm")
+    if kept:
         fields = Software.__dataclass_fields__
         return Software(**{name: value for name, value in kept.items() if name in fields})
-    guidellm = versions.get("guidellm") if isinstance(versions, dict) else None
     return Software(record.get("engine"), record.get("engine_version"), guidellm_version=guidellm)

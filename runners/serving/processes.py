@@ -28,8 +28,8 @@ _KILL_S = 30.0
 class Guarded(contextlib.AbstractContextManager["Guarded"]):
     """A command in a session of its own, with all that it starts.
 
-    ``pid`` is the command's own. What all of them print is appended to ``log``, from the byte
-    ``log_start`` on. Leaving the context stops it.
+    ``pid`` is the command's own. What all of them print is appended to ``log``. Leaving the context
+    stops it.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], runner: socket.socket, pid: int) -> None:
@@ -43,7 +43,6 @@ class Guarded(contextlib.AbstractContextManager["Guarded"]):
         argv: Sequence[str],
         env: Mapping[str, str],
         log: Path,
-        cwd: Path | None = None,
         cpus: Iterable[int] | None = None,
     ) -> Self:
         """Start ``argv`` with ``env`` as its whole environment, on ``cpus`` where the system can.
@@ -57,7 +56,7 @@ class Guarded(contextlib.AbstractContextManager["Guarded"]):
             process = subprocess.Popen(
                 # -I: nothing in the caller's folder or PYTHONPATH may shadow what it imports.
                 [sys.executable, "-I", _GUARD, pinned, *argv],
-                stdin=theirs.fileno(), stdout=written, stderr=written, env=dict(env), cwd=cwd,
+                stdin=theirs.fileno(), stdout=written, stderr=written, env=dict(env),
                 start_new_session=True,
             )  # fmt: skip
         with ours.makefile("rb") as said:
@@ -77,15 +76,6 @@ class Guarded(contextlib.AbstractContextManager["Guarded"]):
         if status == -signal.SIGKILL:
             end_strays()  # It may have been the guard that was killed.
         return status
-
-    def wait(self, timeout_s: float | None = None) -> int:
-        """Return the exit status; TimeoutError where the command takes longer than
-        ``timeout_s``."""
-        try:
-            self._guard.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            raise TimeoutError(f"process {self.pid} still runs after {timeout_s:g} s") from None
-        return self.poll() or 0
 
     def tree(self) -> list[psutil.Process]:
         """Return the command and its descendants, wherever they moved to."""

@@ -25,6 +25,7 @@ _HOST = "127.0.0.1"
 _PAUSE_S = 0.25
 #: Long enough for a token behind a full queue, short enough to notice a hang.
 _ALIVE_S = 60.0
+#: So much of a log tells of a failure.
 _LOG_LINES = 40
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _RANKS = "--tensor-parallel-size"
@@ -126,7 +127,7 @@ class LocalServer(contextlib.AbstractContextManager["LocalServer"]):
             self._died = diagnose(self.log_lines(), status)
         return self._died
 
-    def log_tail(self, lines: int) -> list[str]:
+    def log_tail(self, lines: int = _LOG_LINES) -> list[str]:
         """Return the lines that the server printed last."""
         return self.log_lines()[-lines:]
 
@@ -165,7 +166,7 @@ class RemoteServer:
         """Return None: the process of somebody else's server cannot be seen."""
         return None
 
-    def log_tail(self, lines: int) -> list[str]:
+    def log_tail(self, lines: int = _LOG_LINES) -> list[str]:
         """Return nothing: the log of somebody else's server cannot be seen."""
         return []
 
@@ -176,13 +177,13 @@ def start(spec: ServerSpec) -> LocalServer:
     Whatever interrupts the waiting, Ctrl-C included, nothing is left running.
     """
     # A port that was free a moment ago may be taken when the server gets to it.
-    for tries_left in reversed(range(3)):
+    for _ in range(2):
         try:
             return _start(spec)
         except ServerFailed as error:
-            if error.diagnosis.cause != "port_taken" or not tries_left:
+            if error.diagnosis.cause != "port_taken":
                 raise
-    raise AssertionError("unreachable: the last try returns or raises")
+    return _start(spec)
 
 
 def _start(spec: ServerSpec) -> LocalServer:
@@ -228,8 +229,8 @@ def _wait_until_ready(server: LocalServer, deadline: float) -> None:
                 raise ConnectionError(f"somebody else answers on port {server.port}")
         except endpoint.RequestRefused as error:
             sentence = f"The server is up and refuses a request for {spec.model}: {error}"
-            diagnosis = Diagnosis("request_refused", sentence)
-            raise ServerFailed(diagnosis, server.log_tail(_LOG_LINES)) from None
+            refused = Diagnosis("request_refused", sentence)
+            raise ServerFailed(refused, server.log_tail()) from None
         except endpoint.SILENT:
             if time.monotonic() > deadline:
                 complaint = diagnose(server.log_lines(), None)
@@ -238,10 +239,10 @@ def _wait_until_ready(server: LocalServer, deadline: float) -> None:
                     f"The server answered no request within {spec.ready_timeout_s:g} s; raise "
                     f"limits.server_ready_s if it was still loading, or look into its log.{hint}"
                 )
-                diagnosis = Diagnosis("never_ready", sentence)
-                raise ServerFailed(diagnosis, server.log_tail(_LOG_LINES)) from None
+                late = Diagnosis("never_ready", sentence)
+                raise ServerFailed(late, server.log_tail()) from None
             time.sleep(_PAUSE_S)
-    raise ServerFailed(died, server.log_tail(_LOG_LINES))
+    raise ServerFailed(died, server.log_tail())
 
 
 def _pin(server: Guarded, engine_cpus: frozenset[int], api_cpus: frozenset[int]) -> None:

@@ -8,10 +8,11 @@ a changed study no longer stands for goes to ``.superseded/``.
 """
 
 import errno
+import glob
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,9 +77,8 @@ class Layout:
         """Return the folders that hold this cell, one for each software that measured it."""
         plain = self.cell(key)
         found = [plain] if plain.exists() else []
-        return found + sorted(
-            path for path in plain.parent.glob(f"{plain.name}@*") if failed_of(path.name) is None
-        )
+        named = plain.parent.glob(f"{glob.escape(plain.name)}@*")
+        return found + sorted(path for path in named if failed_of(path.name) is None)
 
     def partial(self, key: str) -> Path:
         """Return where a cell is measured."""
@@ -93,7 +93,8 @@ class Layout:
     def attempts(self, key: str) -> int:
         """Return the highest number of a failed attempt; 0 where none failed."""
         final = self.cell(key)
-        found = (failed_of(path.name) for path in final.parent.glob(f"{final.name}.failed-*"))
+        tried = final.parent.glob(f"{glob.escape(final.name)}.failed-*")
+        found = (failed_of(path.name) for path in tried)
         return max((attempt for _, attempt in filter(None, found)), default=0)
 
     def superseded(self, folder: Path, replaced: bool = False) -> Path:
@@ -108,7 +109,7 @@ class Layout:
     def set_aside(self, key: str) -> list[Path]:
         """Return what was set aside of a cell and may come back, the newest first."""
         base = self.root / ".superseded" / key
-        found = base.parent.glob(f"{base.name}[.@]*")
+        found = base.parent.glob(f"{glob.escape(base.name)}[.@]*")
         kept = [path for path in found if _REPLACED not in path.name]
         return sorted(kept, key=lambda path: path.stat().st_mtime, reverse=True)
 
@@ -141,6 +142,12 @@ def json_object(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None
+
+
+def part(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return a member of a JSON object that is an object itself; an empty one where it is none."""
+    member = content.get(name)
+    return member if isinstance(member, dict) else {}
 
 
 def records_under(root: Path) -> Iterator[Path]:

@@ -399,10 +399,6 @@ class MemoryEstimate:
         draft = 0 if self.draft_cache is None else self.draft_cache.bytes_of(tokens)
         return self.target_cache.bytes_of(tokens) + draft
 
-    def left_for_cache(self, budget: int, working: int = WORKING_BYTES) -> int | None:
-        """Return what a budget of bytes leaves to the cache; negative where nothing is left."""
-        return None if self.weights is None else budget - self.weights - working
-
     def sequences_in(self, room: int, tokens: int) -> int | None:
         """Return how many sequences of so many tokens fit into ``room`` bytes of cache."""
         each = self.cache_bytes(tokens)

@@ -188,22 +188,19 @@ def test_study_and_replay_exclude_each_other() -> None:
 @pytest.mark.parametrize(
     ("where", "status", "said"),
     [
-        ((), 1, "results/mine/logs what its server said. Mend it"),
-        (("--on", "local"), 1, "results/mine/logs what its server said. Mend it"),
-        (("--on", "slurm"), 1, "r0-k3 failed on slurm"),
-        (("--on", "ray", "--cluster", "x.yaml"), 0, "ended on ray without an error, and no result"),
+        ("local", 1, "results/mine/logs what its server said. Mend it"),
+        ("slurm", 1, "r0-k3 failed on slurm"),
+        ("ray", 0, "ended on ray without an error, and no result"),
     ],
 )  # fmt: skip
 def test_a_launch_that_left_nothing_says_where_to_look_and_what_to_do_next(
-    where: tuple[str, ...], status: int, said: str
+    where: str, status: int, said: str
 ) -> None:
     told_ = nothing_left(
         SearchTask(Path("s.yaml"), Path("results"), where), "mine", "r0-k3", status
     )
     assert said in told_
-    assert ("draftboard cluster logs s.yaml r0-k3 --results results" in told_) == (
-        "--on" in where and "local" not in where
-    )
+    assert ("draftboard cluster logs s.yaml r0-k3 --results results" in told_) == (where != "local")
     assert ("draftboard collect FOLDER --results results" in told_) == (status == 0)
     assert told_.endswith("the same command goes on from here and measures only what is missing.")
 

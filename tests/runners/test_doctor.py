@@ -122,6 +122,7 @@ def test_a_missing_executable_is_a_blocker_that_says_how_to_install_it(study_of:
     ("kind", "version", "status"),
     [
         ("guidellm", "0.5.2", "blocker"),
+        ("guidellm", "0.5.2rc1", "blocker"),
         ("guidellm", "0.5.3", None),
         ("guidellm", "0.8.9", None),
         ("guidellm", "0.9.0", "warning"),
@@ -665,6 +666,16 @@ def test_a_folder_without_a_tokenizer_is_a_blocker(study_of: StudyOf, tmp_path: 
     write_model(tmp_path / "target", TARGET, None)
     study = study_of(target={"model": "./target"}, request={"format": "text_completions"})
     assert only(run_check("tokenizers", situation(study))).said.endswith("has no tokenizer.")
+
+
+@pytest.mark.parametrize("spelled", ["skip-tokenizer-init", "skip_tokenizer_init"])
+def test_a_server_that_shall_load_no_tokenizer_needs_none_however_that_is_spelled(
+    study_of: StudyOf, tmp_path: Path, spelled: str
+) -> None:
+    write_model(tmp_path / "target", TARGET, None)
+    target = {"model": "./target", "engine_args": {spelled: True}}
+    study = study_of(target=target, request={"format": "text_completions"})
+    assert list(run_check("tokenizers", situation(study))) == []
 
 
 # The hub ----------------------------------------------------------------------------------------

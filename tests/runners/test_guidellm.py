@@ -53,7 +53,7 @@ def test_a_release_sends_each_prompt_once_with_the_studys_parameters(
             sampling={"temperature": 0.0, "seed": 7}, warmup=0.1, keyed=key is not None,
         )  # fmt: skip
         argv = command(str(executable), version, asked)
-        env = {} if key is None else key_environment(version, asked, key)
+        env = {} if key is None else key_environment(version, key)
         with Loader(named_in(executable), dict(os.environ), tmp_path / "log") as loader:
             assert loader.python is not None
             assert loader.run(argv, env, 60.0, lambda: None) is None
@@ -164,7 +164,7 @@ def test_a_plan_shows_the_newest_command_line_where_no_guidellm_is_found(study_o
 
 def test_a_key_is_refused_with_a_release_that_was_not_tried_with_one() -> None:
     with pytest.raises(RunnerError, match=r"With GuideLLM 0.7.4 an API key was not tried"):
-        key_environment("0.7.4", request(), "key")
+        key_environment("0.7.4", "key")
 
 
 @pytest.mark.parametrize(

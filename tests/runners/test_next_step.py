@@ -14,10 +14,12 @@ OUT_OF_MEMORY = Diagnosis("out_of_memory", "The GPU has too little memory.")
 def test_a_launch_whose_server_did_not_start_is_told_once_with_doctor_and_log(study_of) -> None:
     plan, layout = make_plan(study_of()), Layout(Path("results"), "tiny")
     first = plan.launches[0]
-    failed = [FailedCell(cell, OUT_OF_MEMORY, no_server=True) for cell in first.cells]
+    failed = [
+        FailedCell(first.launch_id, cell, OUT_OF_MEMORY, no_server=True) for cell in first.cells
+    ]
 
-    assert reasons(plan, failed) == [f"{first.launch_id}: The GPU has too little memory."]
-    assert next_step(plan, failed, layout, STUDY) == (
+    assert reasons(failed) == [f"{first.launch_id}: The GPU has too little memory."]
+    assert next_step(failed, layout, STUDY) == (
         "Next: `draftboard doctor studies/tiny.yaml` looks for what keeps its server from starting, "
         f"and results/tiny/logs/{first.launch_id}.log holds what it printed; the same command then "
         "tries only what is missing."
@@ -26,10 +28,11 @@ def test_a_launch_whose_server_did_not_start_is_told_once_with_doctor_and_log(st
 
 def test_cells_that_failed_on_a_server_that_was_up_name_the_logs(study_of) -> None:
     plan, layout = make_plan(study_of()), Layout(Path("results"), "tiny")
-    failed = [FailedCell(cell, OUT_OF_MEMORY) for cell in plan.launches[1].cells]
+    second = plan.launches[1]
+    failed = [FailedCell(second.launch_id, cell, OUT_OF_MEMORY) for cell in second.cells]
 
-    assert len(reasons(plan, failed)) == len(failed)
-    step = next_step(plan, failed, layout, STUDY)
+    assert len(reasons(failed)) == len(failed)
+    step = next_step(failed, layout, STUDY)
     assert "r0-ngram-k2-tp1.guidellm.log and results/tiny/logs/r0-ngram-k2-tp1.log" in step
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from runners.measuring import record
+from runners.planning.plan import make_plan
 from runners.planning.study_file import Study
 from runners.probes import interpreter
 from runners.serving.engines import tool
@@ -60,19 +61,21 @@ def test_a_cpu_build_runs_on_the_processor_even_beside_gpus(
 ) -> None:
     one = machine.Survey(gpus=(machine.Gpu(0, "NVIDIA H200"),), driver="590")
     monkeypatch.setattr(machine, "survey", lambda: one)
-    assert record.hardware(lab_study) == (machine.cpu_model(), None)
-    assert record.environment(lab_study)["gpus"] == []
+    assert record.hardware(lab_study, one.gpus) == (machine.cpu_model(), None)
+    assert record.environment(lab_study, one.gpus)["gpus"] == []
 
 
-def test_hardware_counts_the_gpus_that_were_given(
+def test_hardware_counts_the_gpus_that_the_server_may_use(
     study_of: StudyOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = machine.Survey(gpus=tuple(machine.Gpu(index, "NVIDIA H200") for index in range(8)))
     monkeypatch.setattr(machine, "survey", lambda: node)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3,4")
-    study = study_of(executables={"vllm": "no-such-vllm"})
-    assert record.hardware(study, [4, 5]) == ("NVIDIA H200", 2)
-    assert record.hardware(study) == ("NVIDIA H200", 3)
+    for evidence, count in ((None, 1), ("mock", 3)):
+        study = study_of(executables={"vllm": "no-such-vllm"}, evidence=evidence)
+        found = record.local_setting(study, make_plan(study).launches[0], ())
+        assert (found.facts["gpu"], found.facts["gpu_count"]) == ("NVIDIA H200", count)
+        assert [gpu["index"] for gpu in found.environment["gpus"]] == [2, 3, 4][:count]
 
 
 def test_revisions_tell_local_models_apart(study_of: StudyOf, tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from commands.running.release import upgraded
 from runners.executors import PROGRAM
 from tests.runners.conftest import ROOT
 from tests.runners.engine import FAKE
 from tests.runners.small_study import PATIENCE_S, SmallStudy, small_study
+from warehouse.errors import RunnerError
 
 
 def release(study: SmallStudy, *more: str) -> "subprocess.CompletedProcess[str]":
@@ -78,3 +80,10 @@ def test_what_is_no_newer_release_is_said_before_anything_runs(
     assert len(done.stderr.strip().splitlines()) == 1
     assert not study.results.exists()
     assert study.starts() == 0
+
+
+def test_an_engine_that_lies_at_the_top_of_the_disk_has_no_other_beside_it(study_of) -> None:
+    study = study_of(executables={"vllm": "/bin/ls"})
+
+    with pytest.raises(RunnerError, match=r"No environment holds vllm 0\.99"):
+        upgraded(study, "vllm=0.99")

@@ -1,7 +1,9 @@
 """What is read of a drop so that its cell can be measured again, and what is refused."""
 
 import json
+import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import yaml
@@ -69,6 +71,16 @@ def test_a_drop_says_its_cell_and_each_repeat_is_a_launch_of_its_own(measured: P
     assert plan.study.located("./rows.jsonl") == str(measured.parents[5] / "studies/rows.jsonl")
 
 
+def test_a_drop_that_was_copied_to_the_top_of_the_disk_is_planned_as_any_other(
+    measured: Path, tmp_path: Path
+) -> None:
+    with TemporaryDirectory(dir="/tmp") as top:
+        shutil.copytree(measured, top, dirs_exist_ok=True)
+        _, cells = plan_again(read_original(Path(top)), 1, tmp_path)
+
+    assert [cell.key for cell in cells] == ["ngram-k2/tp1/numbers/c4-r0"]
+
+
 def test_a_value_that_the_copy_hides_is_left_to_the_environment(measured: Path) -> None:
     assert read_original(measured).study.environment == {"A": "1"}
 
@@ -90,7 +102,7 @@ def test_the_same_prompts_are_asked_again(measured: Path, tmp_path: Path) -> Non
 
     found = prompts_again(original, cells[0], layout)
 
-    assert found.hash_of(cells[1]) == original.prompts
+    assert found.hash_of(cells[1]) == original.record["prompt_set_hash"]
     then = Layout(tmp_path / "results", "tiny").prompts("numbers", "c4")
     assert found.of(cells[0]).path.read_text() == then.read_text()
 
@@ -116,7 +128,10 @@ def test_kept_texts_need_no_dataset(measured: Path, tmp_path: Path) -> None:
     found = prompts_again(original, cell, Layout(tmp_path / "new", "tiny")).of(cell)
 
     then = Layout(tmp_path / "kept", "tiny").prompts("numbers", "c4")
-    assert (found.hash, found.path.read_text()) == (original.prompts, then.read_text())
+    assert (found.hash, found.path.read_text()) == (
+        original.record["prompt_set_hash"],
+        then.read_text(),
+    )
     assert len(found.warm_up) == 3
 
 
@@ -135,7 +150,7 @@ def test_kept_sessions_are_asked_again_turn_by_turn(tmp_path: Path) -> None:
 
     files = (Layout(tmp_path / "kept", "tiny").prompts("numbers", "c4"), found.path)
     then, now = ([json.loads(line) for line in file.read_text().splitlines()] for file in files)
-    assert (found.hash, now) == (original.prompts, then)
+    assert (found.hash, now) == (original.record["prompt_set_hash"], then)
     assert {*now[0]} == {"prompt", "turn_0", "turn_1", "requeue_delay_0"}
 
 

@@ -250,6 +250,21 @@ def test_attempts_are_counted_by_their_folders(tmp_path: Path) -> None:
     assert layout.attempts("a/c1-r0") == 10
 
 
+def test_a_load_whose_name_is_a_pattern_of_files_is_found_again(study_of, tmp_path: Path) -> None:
+    (tmp_path / "day[1].jsonl").write_text('{"timestamp": 0}\n{"timestamp": 1}\n')
+    plan = make_plan(study_of(concurrency=None, load={"replay": "day[1].jsonl"}))
+    layout, (first, second, *_) = Layout(tmp_path, "tiny"), plan.cells
+    folder = put(layout, first)
+    layout.failed(second.key, 2).mkdir(parents=True)
+
+    assert look(plan, layout).good == (first,)
+    assert layout.attempts(second.key) == 2
+    set_aside([folder], layout)
+    assert layout.set_aside(first.key) == [
+        layout.root / ".superseded" / f"{first.key}@{LAB.name}.1"
+    ]
+
+
 def test_only_takes_the_cells_for_which_every_term_holds(study_of) -> None:
     plan = make_plan(study_of())
     found = select(plan, ["arm=baseline,ngram-k2", "concurrency=4"], None)

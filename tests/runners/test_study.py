@@ -131,6 +131,12 @@ def test_every_level_needs_its_number_of_prompts(study_of: Callable[..., Study])
         study_of(datasets=[dataset])
 
 
+def test_a_dataset_names_a_concurrency_of_its_own_once(study_of: Callable[..., Study]) -> None:
+    dataset = {"name": "code", "generator": {"kind": "code"}, "concurrency": [2, 2]}
+    with pytest.raises(StudyError, match=r"datasets.0: concurrency levels named twice: 2\.$"):
+        study_of(datasets=[dataset])
+
+
 def test_paths_that_begin_with_a_dot_lie_beside_the_study(
     study_of: Callable[..., Study], tmp_path: Path
 ) -> None:

@@ -82,11 +82,8 @@ def test_a_server_that_is_the_arm_says_its_facts_and_the_rest_is_marked_as_state
         foreign = meet(url, study, launch_of(study, arm))
         assert foreign.changed() is None
 
-    assert foreign.server_facts() == {
-        "engine": "vllm",
-        "engine_version": "0.32.0",
-        "prefix_caching": True,
-    }
+    facts = foreign.facts
+    assert (facts.engine, facts.version, facts.prefix_caching) == ("vllm", "0.32.0", True)
     assert foreign.notes()["stated"] == ["precision", "tensor_parallel_size"]
 
 
@@ -94,7 +91,8 @@ def test_a_server_without_metrics_is_taken_at_the_studys_word(study: Study, tmp_
     with fake_engine(tmp_path, "--fake-no-metrics") as url:
         foreign = meet(url, study, launch_of(study, "draft"))
 
-    assert foreign.server_facts() == {}
+    facts = foreign.facts
+    assert (facts.engine, facts.version, facts.prefix_caching) == (None, None, None)
     assert "speculative_config" in foreign.notes()["stated"]
 
 
