@@ -127,6 +127,7 @@ def broken(comparison: Comparison, rows: pd.DataFrame) -> Broken:
         settled=settled(p, study), likely=(p <= 1 - LIKELY) & (more >= _WORTH_SAYING)
     )
     rows = rows.sort_values(["settled", "p"], ascending=[False, True], kind="stable")
+    labels = comparison.keys["arm_label"].to_dict()
     breaks: Broken = {}
     for row in records(rows[rows["settled"] | rows["likely"]]):
         most, base = int(row["tokens"]), row["share_baseline"]
@@ -141,7 +142,7 @@ def broken(comparison: Comparison, rows: pd.DataFrame) -> Broken:
         sentence = (
             f"{percent(row['share'], sign=False)} of the answers {does}, {rest} the baseline's"
         )
-        arm = str(comparison.keys["arm_label"].loc[(row["setting"], row["arm_id"])])
+        arm = str(labels[row["setting"], row["arm_id"]])
         load = comparison.loads[row["load"]]
         text = f"{arm} breaks answers: at {load.text} {sentence}"
         breaks[row["setting"]] = (

@@ -1,7 +1,7 @@
 """What answers stand on, read from the warehouse: whole studies, whatever is shown of them."""
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from analysis.choice.gather import DECIDING
+from analysis.drafts.acceptance_tables import believed
 from analysis.evidence.broken_answers import (
     BY,
     TEXTS,
@@ -22,7 +23,7 @@ from analysis.evidence.effects import Effects, effects, studies_of
 from analysis.evidence.words import LIKELY_LOSS, LOSS
 from analysis.flags.lints_across import JUDGED_ACROSS
 from analysis.flags.validity import DECIDES_NOTHING
-from analysis.frames import among, declared, listed, objects
+from analysis.frames import among, declared, listed, objects, plain
 from analysis.matching.arms import ATTAINED, BASELINE, against
 from analysis.matching.comparison import STUDY_TABLE, Comparison, compare
 from answers import code_hash
@@ -41,6 +42,7 @@ MetricLine = tuple[str, str]
 #: many there are, and so must not depend on what somebody looks at.
 JUDGED: tuple[MetricLine, ...] = tuple(dict.fromkeys((*STUDY_TABLE, *DECIDING, ATTAINED)))
 _ARM = ["setting", "arm_id"]
+_SAME = ("study", "model", "gpu", "dataset")
 _FOR_FLAGS: tuple[MetricLine, ...] = (
     ("output_tokens", "p50"), ("output_tokens", "mean"), ("error_rate", "mean"), ("prompt_tokens", "mean"), ("kv_cache_tokens", "mean"),
     *((metric, "mean") for metric in (*JUDGED_ACROSS, *TEXTS)),
@@ -104,9 +106,9 @@ class Ground:
             )
             flags.setdefault((setting, arm.arm_id, place_of[arm.load]), []).append(flag)
         old = comparison.pairs["flags"].to_numpy(copy=True)
-        for key, rows in comparison.pairs.groupby(BY).indices.items():
-            more = tuple(flags.get(key, ()))
-            for row in rows if more else ():
+        rows = comparison.pairs.groupby(BY).indices
+        for key, more in flags.items():
+            for row in rows.get(key, ()):
                 old[row] = (*more, *old[row])
         pairs = comparison.pairs.assign(flags=objects(list(old), comparison.pairs.index))
         return replace(self, found=replace(comparison, pairs=pairs), broken=breaks)
@@ -129,8 +131,9 @@ class Ground:
 
     @cached_property
     def tells_engines(self) -> bool:
-        """Whether anything is known of what an engine made of its arguments."""
-        return "engine_settings" in self.cells and bool(self.cells["engine_settings"].notna().any())
+        """Whether anything is known of what an engine made of its arguments, or fields may differ by leave."""
+        known = "engine_settings" in self.cells and self.cells["engine_settings"].notna().any()
+        return bool(known) or any(self.found.pairs["allowed"])
 
     @cached_property
     def losing(self) -> dict[int, pd.DataFrame]:
@@ -144,9 +147,37 @@ class Ground:
         return _by_setting(self.found.pairs)
 
     @cached_property
+    def flags(self) -> dict[tuple[int, int], list[Flag]]:
+        """(setting, arm_id) -> the flags of its pairs."""
+        found: dict[tuple[int, int], list[Flag]] = {}
+        once = self.found.pairs.drop_duplicates("speculative_id")
+        for setting, arm, flags in listed(once, "setting", "arm_id", "flags"):
+            found.setdefault((setting, arm), []).extend(flags)
+        return found
+
+    @cached_property
+    def _excluded_by(self) -> dict[tuple[Any, ...], list[ExcludedCell]]:
+        """Values of _SAME -> the cells that decide nothing."""
+        found: dict[tuple[Any, ...], list[ExcludedCell]] = {}
+        cells = self.cells[among(self.cells["cell_id"], self.excluded)]
+        for cell, *facts in listed(cells, "cell_id", *_SAME):
+            found.setdefault(tuple(map(plain, facts)), []).append(self.excluded[cell])
+        return found
+
+    def excluded_beside(self, keys: Mapping[str, Any]) -> tuple[ExcludedCell, ...]:
+        """Return the cells of the same study, model, hardware and dataset that decide nothing."""
+        return tuple(self._excluded_by.get(tuple(keys.get(name) for name in _SAME), ()))
+
+    @cached_property
     def by_id(self) -> pd.DataFrame:
         """The cells, indexed by their ids."""
         return self.cells.set_index("cell_id", drop=False)
+
+    @cached_property
+    def lengths(self) -> dict[str, float]:
+        """The tokens of a step of each cell of which they are known, by cell_id."""
+        stated = believed(self.acceptance).dropna(subset="mean_length")
+        return dict(listed(stated, "cell_id", "mean_length"))
 
     @cached_property
     def hours(self) -> pd.Series:

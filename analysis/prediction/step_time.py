@@ -39,7 +39,8 @@ class Bands:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Normal distributions with their weights, candidates × rows; weights of a row add up to 1."""
+    """Normal distributions with their weights, candidates × rows (or × 1, of all rows alike); weights of a row
+    add up to 1."""
 
     means: Floats
     deviations: Floats
@@ -197,10 +198,10 @@ class _Fit:
     noise: Floats
     evidence: Floats
 
-    def shares(self, axis: int = -1) -> Floats:
-        """Return each candidate's share of the evidence, with candidates on ``axis``."""
-        relative = np.exp(self.evidence - self.evidence.max(axis=axis, keepdims=True))
-        return np.asarray(relative / relative.sum(axis=axis, keepdims=True))
+    def shares(self) -> Floats:
+        """Return each candidate's share of the evidence."""
+        relative = np.exp(self.evidence - self.evidence.max(axis=-1, keepdims=True))
+        return np.asarray(relative / relative.sum(axis=-1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,24 +230,32 @@ class Posterior:
         (variance) that counts."""
         shares = self.fit.shares()
         kept = shares > _SMALL * shares.max()
-        fit = _Fit(*(values[kept][:, None] for values in vars(self.fit).values()))
-        return self._mixture(rows, kept, fit, noise)
+        return self._mixture(
+            rows, kept, _Fit(*(every[kept] for every in vars(self.fit).values())), noise
+        )
 
     def without(self, rows: Rows, group: Numbers) -> Mixture:
         """Return the times at ``rows``, each predicted without the group of that number."""
         shares = self.left_out.shares()
         kept = (shares > _SMALL * shares.max(axis=1, keepdims=True)).any(axis=0)
-        every = vars(self.left_out).values()
-        fit = _Fit(*(np.moveaxis(values[:, kept][group], 0, 1) for values in every))
-        return self._mixture(rows, kept, fit)
+        shape = (int(kept.sum()), len(group))
+        found = Mixture(np.empty(shape), np.empty(shape), np.empty(shape))
+        for each in np.unique(group):
+            mine = group == each
+            fit = _Fit(*(every[each, kept] for every in vars(self.left_out).values()))
+            part = self._mixture(rows.where(mine), kept, fit)
+            for name, values in vars(found).items():
+                values[:, mine] = getattr(part, name)
+        return found
 
     def _mixture(self, rows: Rows, kept: Mask, fit: _Fit, noise: float = 1.0) -> Mixture:
-        """Return what the kept candidates predict, with the doubt about their coefficients and the
-        noise of a measurement."""
+        """Return what the kept candidates, with this fit of each, predict, with the doubt about their
+        coefficients and the noise of a measurement."""
         columns = self.law.columns(rows)[self.shape[kept]] * self.units[kept, None, :]
-        means = (columns * fit.sizes).sum(axis=-1)
-        doubt = np.einsum("...p,...pq,...q->...", columns, fit.inverse, columns)
-        return Mixture(means, fit.noise * np.sqrt(noise * means**2 + doubt), fit.shares(axis=0))
+        means = (columns @ fit.sizes[..., None])[..., 0]
+        doubt = ((columns @ fit.inverse) * columns).sum(axis=-1)
+        deviations = fit.noise[:, None] * np.sqrt(noise * means**2 + doubt)
+        return Mixture(means, deviations, fit.shares()[:, None])
 
 
 def posterior(law: Law, rows: Rows, times: Floats, groups: Mask) -> Posterior:

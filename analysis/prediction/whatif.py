@@ -52,7 +52,7 @@ PACE = "pace"
 _LEFT = 0.25
 _CANNOT = "Cannot say from which acceptance on it pays:"
 #: So often the time of a step is told anew for the tokens that it must yield.
-_REFINED = 3
+_REFINED = 8
 #: So many K of one draft tell what its steps cost.
 ARMS = 3
 #: The errors that were found are averaged with so many imagined groups that just met their bands.
@@ -365,18 +365,19 @@ class Model:
         return None
 
     def _asked(self, questions: Sequence[Question]) -> tuple[Asked, Asked]:
-        """Return the questions with the acceptance and outputs that were measured, and as asked."""
+        """Return the questions with the outputs that were measured, and as asked. A step takes in more
+        prompts the more it yields, so both have the acceptance that is asked for."""
         k = np.array([question.k for question in questions], dtype=np.float64)
         usual = asked_of(self.usual, k, np.array([float(q.concurrency) for q in questions]))
         lengths = [self._length(question) for question in questions]
-        prompts = _or_else([q.prompt_tokens for q in questions], usual.prompt_tokens)
-        measured = replace(usual, prompt_tokens=prompts)
-        return measured, replace(
-            measured,
-            output_tokens=_or_else([q.output_tokens for q in questions], usual.output_tokens),
+        measured = replace(
+            usual,
+            prompt_tokens=_or_else([q.prompt_tokens for q in questions], usual.prompt_tokens),
             length=_or_else(lengths, usual.length),
             doubt=np.where([length is None for length in lengths], usual.doubt, 0.0),
         )
+        outputs = _or_else([q.output_tokens for q in questions], usual.output_tokens)
+        return measured, replace(measured, output_tokens=outputs)
 
     def _length(self, question: Question) -> float | None:
         """Return the tokens of a step that the question states; None where it leaves them to the

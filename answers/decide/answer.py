@@ -16,7 +16,7 @@ from analysis.choice.pick import Server, taken
 from analysis.drafts.dynamic_k import DynamicTable
 from analysis.drafts.serve_line import serve_line, speculative_config, stated_config
 from analysis.evidence.words import EQUIVALENCE, GAIN, LIKELY_LOSS, LOSS
-from analysis.frames import listed, numbered, plain
+from analysis.frames import listed, numbered, plain, records
 from analysis.matching.arms import BASELINE, SYSTEM
 from analysis.matching.comparison import Comparison
 from analysis.matching.guess import SOME_METHOD
@@ -28,7 +28,6 @@ from answers.decide.doubts import (
     doubts,
     engine_differences,
     engines_differ,
-    excluded_beside,
     shown_defects,
     unlike_real_answers,
 )
@@ -155,6 +154,10 @@ class _LookedUp:
         return dict(zip(settings, numbered(keys, SYSTEM).tolist(), strict=True))
 
     @cached_property
+    def keys(self) -> dict[int, dict[str, Any]]:
+        return dict(zip(self.systems, records(_first_keys(self.found)), strict=True))
+
+    @cached_property
     def datasets(self) -> dict[int, Any]:
         return dict(zip(self.systems, _first_keys(self.found)["dataset"].tolist(), strict=True))
 
@@ -219,7 +222,7 @@ class Deciding:
         return next(other.on_mixes([setting]), None)
 
     def on_dataset(self, setting: int) -> Iterator[Decision]:
-        dataset = self._keys(setting).get("dataset")
+        dataset = plain(self.looked.keys[setting].get("dataset"))
         for loads, part in self._by_kind(self.judged[setting]):
             traffic = DecidedTraffic(None if dataset is None else str(dataset), (), loads)
             yield self._decision((setting,), part, traffic, {})
@@ -250,11 +253,6 @@ class Deciding:
         for axis in [meant] if meant in there else list(there):
             yield said.LOADS_OF[axis] if len(there) > 1 else "", _of_axis(judged, axis)
 
-    def _keys(self, setting: int) -> dict[str, Any]:
-        table = self.known.found.keys
-        row = table.loc[setting].iloc[0] if setting in table.index else pd.Series(dtype=object)
-        return {str(name): plain(value) for name, value in row.items()}
-
     def _decision(
         self, settings: tuple[int, ...], judged: Judged, traffic: DecidedTraffic,
         parts: dict[str, Judged],
@@ -264,7 +262,8 @@ class Deciding:
         made = choice(judged, spot_of(judged, self.load))
         sources = self._sources(settings, judged, traffic)
         case = DecisionCase(made, settings, self.looked.pairs, self.looked.speeds, sources)
-        known, keys, operating = self.known, self._keys(settings[0]), case.operating
+        known, operating = self.known, case.operating
+        keys = {name: plain(value) for name, value in self.looked.keys[settings[0]].items()}
         # The arm that names the decision: the one taken at the operating load, else the best there.
         column, place = (judged, made.best) if made.column is None else (made.column, made.row)
         named, best = column.field.candidates[place], judged.field.candidates[made.best]
@@ -283,7 +282,7 @@ class Deciding:
             arms=tuple(case.arms()), at_stake=case.stake[1],
             rivals=tuple(column.field.candidates[rival].label for rival in case.stake[0]),
             settle=tuple(case.to_settle()), against=tuple(against(known, case)),
-            excluded=tuple(excluded_beside(known, keys)), saving=_saving(operating), forgone=lost,
+            excluded=known.excluded_beside(keys), saving=_saving(operating), forgone=lost,
             doubts=(*(f"{text}." for text in defects), *unreal, *engines, *others),
             config=config, serve=serve, headline="", paragraph="",
             beaten=() if self.running is None else tuple(_beaten(made, self.running.arm)),

@@ -1,6 +1,6 @@
 """What a decision has to be read with: answers that break, losses, unlike engines, launches apart, what a mix lacks."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,6 @@ import pandas as pd
 from analysis.choice.expected import Candidate
 from analysis.choice.gather import DECIDING
 from analysis.choice.judged import Judged
-from analysis.drafts.acceptance_tables import believed
 from analysis.evidence.words import LIKELY_LOSS, LOSS
 from analysis.flags.validity import BREAKING_DEFECT, SHOWN_DEFECT
 from analysis.frames import listed, plain, records
@@ -17,7 +16,7 @@ from analysis.matching.comparison import STUDY_TABLE
 from analysis.matching.fields import READ, EngineDifference, differences, differing, sentence
 from analysis.matching.pairing import shown
 from answers.decide.shown import WORTH_SAYING, DecisionCase, number
-from answers.decide.values import Against, ArmDifference, ExcludedCell, Forgone
+from answers.decide.values import Against, ArmDifference, Forgone
 from answers.decide.words import change
 from answers.ground import Ground
 from answers.wording import listed as in_words
@@ -115,26 +114,10 @@ def _flagged(
 ) -> Iterator[str]:
     """Yield of each arm the first flag of that name, after what the arm is called."""
     names = {one.arm_id: one.label for one in case.judged.field.candidates}
-    rows = ground.pairs[setting].drop_duplicates("speculative_id")
     for arm in dict.fromkeys(arms):
-        flags = (flag for each in rows.loc[rows["arm_id"] == arm, "flags"] for flag in each)
+        flags = ground.flags.get((setting, arm), ())
         for text in [flag.sentence for flag in flags if flag.name == name][:1]:
             yield f"{names[arm]}: {text.removeprefix('speculative: ')}"
-
-
-_SAME = ("study", "model", "gpu", "dataset")
-
-
-def excluded_beside(ground: Ground, keys: dict[str, Any]) -> Iterator[ExcludedCell]:
-    """Yield the cells of the same study, model, hardware and dataset that decide nothing."""
-    if not ground.excluded:
-        return
-    cells = ground.cells[ground.cells["cell_id"].isin(ground.excluded)]
-    for name in _SAME:
-        value = keys.get(name)
-        cells = cells[cells[name].isna() if value is None else cells[name] == value]
-    for cell_id in cells["cell_id"]:
-        yield ground.excluded[str(cell_id)]
 
 
 # --- Launches of an arm and of its baseline that followed one another in time.
@@ -273,9 +256,8 @@ def unlike_real_answers(ground: Ground, case: DecisionCase) -> tuple[str, ...]:
 def _unlike_real(ground: Ground, setting: int, arm_id: int) -> list[str]:
     keys = records(ground.found.keys.loc[[(setting, arm_id)]])[0]
     mine = ground.pairs[setting]["arm_id"] == arm_id
-    cells = set(ground.pairs[setting].loc[mine, "speculative_id"].astype(object))
-    lengths = believed(ground.acceptance[ground.acceptance["cell_id"].isin(cells)])["mean_length"]
-    length = float(lengths.astype(np.float64).max())
+    cells = ground.pairs[setting].loc[mine, "speculative_id"].unique()
+    length = max((ground.lengths[cell] for cell in cells if cell in ground.lengths), default=np.nan)
     told = {
         f"The drafts of {keys['arm_label']} do nothing: a step yields {length:.2f} tokens, so what "
         "differs comes from elsewhere.": length < _NOTHING,
@@ -303,20 +285,26 @@ def engine_differences(ground: Ground, setting: int, arm_id: int) -> tuple[Engin
     """Return in what an arm differs from its baseline: by leave, then what the method brings with
     equal arguments; each field once, as the first pair has it."""
     # Most warehouses say nothing of it, and every decision asks.
-    if not ground.tells_engines and not any(ground.pairs[setting]["allowed"]):
+    if not ground.tells_engines:
         return ()
     rows = ground.pairs[setting].drop_duplicates("speculative_id")
-    found: dict[str, EngineDifference] = {}
     names = ("baseline_id", "speculative_id", "allowed")
-    for baseline, arm, allowed in listed(rows[rows["arm_id"] == arm_id], *names):
-        one, other = ground.by_id.loc[baseline], ground.by_id.loc[arm]
+    pairs = list(listed(rows[rows["arm_id"] == arm_id], *names))
+    ids = list(dict.fromkeys(cell for *both, _ in pairs for cell in both))
+    read = ground.by_id.columns.intersection([*READ, *(x for *_, each in pairs for x in each)])
+    cells = dict(zip(ids, records(ground.by_id.loc[ids, read]), strict=True))
+    found: dict[str, EngineDifference] = {}
+    for baseline, arm, allowed in pairs:
+        one, other = cells[baseline], cells[arm]
         engines = (tuple(cell.get(name) for name in READ) for cell in (one, other))
         for each in (*_by_leave(one, other, allowed), *differences(*engines)):
             found.setdefault(each.field, each)
     return tuple(found.values())
 
 
-def _by_leave(one: Any, other: Any, allowed: tuple[str, ...]) -> Iterator[EngineDifference]:
+def _by_leave(
+    one: Mapping[str, Any], other: Mapping[str, Any], allowed: tuple[str, ...]
+) -> Iterator[EngineDifference]:
     arguments = differing(one.get("server_args"), other.get("server_args"))
     for name in allowed:
         both = {name: (shown(one.get(name)), shown(other.get(name)))}

@@ -376,6 +376,8 @@ def at_open_load(comparison: Comparison, case: DecisionCase, slo: Slo | None) ->
     level, levels = case.operating, comparison.levels
     if case.choice.column is not None or level.load not in comparison.loads or level.stands_for:
         return
+    if slo is None and not level.load.is_open:
+        return
     here = pd.Series(False, index=levels.index)
     for one in case.sources[case.choice.best]:
         here |= (levels["setting"] == one.setting) & (levels["arm_id"] == one.arm_id)

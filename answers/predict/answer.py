@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.drafts.acceptance_tables import position_counts
 from analysis.flags.validity import DECIDES_NOTHING
-from analysis.frames import among, listed, plain, records
+from analysis.frames import among, plain, records
 from analysis.matching.arms import (
     BASELINE,
     METRICS_READ,
@@ -21,6 +21,7 @@ from analysis.matching.arms import (
     place_arms,
 )
 from analysis.matching.difference import flat
+from analysis.matching.fields import loads_of
 from analysis.matching.names import short, telling
 from analysis.money.cost import usd_per_million
 from analysis.money.paying import Hardware, Paying, Refusal, basis_of
@@ -59,7 +60,6 @@ from answers.wording import badges, known
 from warehouse import queries
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
-from warehouse.loads import load_of
 from warehouse.store import Reader
 
 # --- What forecasts stand on, read from the warehouse: each arm family of each system.
@@ -70,7 +70,6 @@ from warehouse.store import Reader
 _UNFIT = DECIDES_NOTHING - {"synthetic_acceptance"}
 _FAMILY = ["system", "family"]
 _PLACE = [*_FAMILY, "dataset"]
-_LOAD = ("load_profile", "concurrency", "rate", "trace")
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,12 +96,9 @@ def subjects(reader: Reader, filters: Filters) -> tuple[ForecastSubject, ...]:
         return ()
     # All cells are placed, so that systems have the same numbers wherever they are shown.
     flags = queries.flags(reader, list(cells.loc[cells["flags"] > 0, "cell_id"])).to_pandas()
-    fit = set()
-    for cell, *stated in listed(cells, "cell_id", *_LOAD):
-        load = load_of(*stated)
-        if load is not None and load.kind == "concurrency":
-            fit.add(cell)
-    usable = frozenset(fit - set(flags.loc[flags["name"].isin(_UNFIT), "cell_id"]))
+    fit = [load is not None and load.kind == "concurrency" for load in loads_of(cells)]
+    unfit = flags.loc[flags["name"].isin(_UNFIT), "cell_id"]
+    usable = frozenset(cells.loc[fit, "cell_id"]) - frozenset(unfit)
     measured, accepted, by_position = (
         rows[among(rows["cell_id"], usable)]
         for rows in (

@@ -59,8 +59,9 @@ def test_a_better_draft_makes_the_same_steps_yield_more(study: Study) -> None:
     measured = model(study())
     now = measured.predict(Question(k=3, concurrency=16))
     better = measured.predict(Question(k=3, concurrency=16, mean_length=3.6))
-    assert better.step == pytest.approx(now.step)
-    assert better.itl == pytest.approx(now.step / 3.6)
+    # But for the prompts that they take in more often.
+    assert better.step == pytest.approx(now.step, rel=0.02)
+    assert better.itl == pytest.approx(better.step / 3.6)
     assert better.output_throughput > now.output_throughput
 
 
@@ -324,9 +325,8 @@ def test_a_forecast_stands_beside_the_baseline(study: Study) -> None:
 def test_at_the_break_even_length_speculation_just_matches_the_baseline(study: Study) -> None:
     frames = study()
     (length,) = model(frames).break_even([Question(3, 32)]).middle
-    # Of the length a forecast counts no prompts that its steps take in: that is little.
     even = answer(frames, Question(3, 32, mean_length=float(length)))
-    assert even.improvement("output_throughput") == pytest.approx(0, abs=0.02)
+    assert even.improvement("output_throughput") == pytest.approx(0, abs=1e-3)
 
 
 def test_a_forecast_without_a_baseline_claims_no_improvement(study: Study) -> None:
