@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import streamlit as st
 
@@ -32,7 +31,7 @@ def excluded_here(shelf: Shelf, filters: Filters) -> None:
 
 def notes_version(shelf: Shelf) -> str:
     """Return a text that changes with everything that people say; empty before the first of it."""
-    return annotations.version(Path(shelf.root))
+    return annotations.version(shelf.root)
 
 
 def noted(found: Sequence[notes.PlacedNote]) -> TableRows:
@@ -103,5 +102,5 @@ def _write(
     name = author()
     with errors_told():
         event = annotations.annotation(action, target, text or "", name)
-        annotations.add(Path(shelf.root), replace(event, account=current_user().email or None))
+        annotations.add(shelf.root, replace(event, account=current_user().email or None))
         st.rerun()

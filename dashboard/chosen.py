@@ -30,10 +30,11 @@ SUBJECT_LABEL = "Model and hardware"
 _OF_A_DECISION = frozenset({LOAD, TRAFFIC, "objective", "draft_slo", "mix"})
 
 
-def question_of(filters: Filters) -> DecideQuestion:
-    """Return the question that the page's controls ask, without its load. Raises InvalidInput for a
-    mix that cannot be read."""
-    with st.popover("Change the question", help="Objective, latency target, traffic mix"):
+def question_of(filters: Filters) -> tuple[DecideQuestion, Sequence[DeltaGenerator]]:
+    """Draw the row of controls; return the question that the last of them asks, without its load, and
+    the boxes of the others. Raises InvalidInput for a mix that cannot be read."""
+    *boxes, last = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
+    with last.popover("Change the question", help="Objective, latency target, traffic mix"):
         objective = st.selectbox(
             "Choose for", list(_OBJECTIVES), key="objective", bind="query-params"
         )
@@ -44,9 +45,10 @@ def question_of(filters: Filters) -> DecideQuestion:
         mix = st.text_input(
             "Traffic mix", key="mix", bind="query-params", placeholder="code=0.7,prose=0.3"
         )
-    return DecideQuestion(
+    question = DecideQuestion(
         filters, _OBJECTIVES[objective], None, (slo or "").strip() or None, mix_from(mix)
     )
+    return question, boxes
 
 
 def load_chosen(decision: Decision) -> str | None:

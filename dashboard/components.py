@@ -98,9 +98,11 @@ def segments(label: str, options: Sequence[str], key: str, first: str | None = N
     return chosen
 
 
-def fold(label: str, key: str, draw: Callable[[], object], opened: bool = False) -> None:
+def fold(
+    label: str, key: str, draw: Callable[[], object], opened: bool = False, icon: str | None = None
+) -> None:
     """Draw a part that is made only while it is open, which the address says."""
-    part = st.expander(label, opened, key=key, on_change="rerun", bind="query-params")
+    part = st.expander(label, opened, key=key, icon=icon, on_change="rerun", bind="query-params")
     if part.open:
         with part:
             draw()
@@ -159,8 +161,9 @@ def table(known: TableRows, what: str, config: Mapping[str, Any] | None = None) 
     """Draw a table, and say how many rows there are beyond those it has."""
     height: Literal["auto", "content"] = "content" if known.total <= _UNSCROLLED else "auto"
     at_right = {name: st.column_config.TextColumn(alignment="right") for name in known.numbers}
-    columns = at_right | dict(config or {})
-    st.dataframe(known.rows, hide_index=True, column_config=columns, height=height)
+    st.dataframe(
+        known.rows, hide_index=True, column_config=at_right | dict(config or {}), height=height
+    )
     if known.total > TABLE_ROWS:
         st.caption(f"{TABLE_ROWS} of {known.total:,} {what}; choose filters to see the others.")
 

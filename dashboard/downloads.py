@@ -46,8 +46,8 @@ def csv_bytes(rows: pd.DataFrame) -> bytes:
     """Return the rows as CSV in UTF-8, unrounded; a text that a spreadsheet would run stays
     text."""
     texts = rows.select_dtypes(include=["object", "string"]).columns
-    safe = rows.assign(**{name: rows[name].map(_inert) for name in texts})
-    return safe.to_csv(index=False).encode()
+    safe = {name: rows[name].map(_inert) for name in texts}
+    return rows.assign(**safe).to_csv(index=False).encode()
 
 
 def _inert(value: object) -> object:
@@ -90,9 +90,8 @@ def one_figure(title: str, drawings: Sequence[Drawing]) -> Drawing:
         for part in parts
     ]
     frame = {name: parts[0][name] for name in own if parts and name in parts[0]}
-    columns = min(len(charts), _ACROSS)
     return {**frame, "title": {"text": title, "anchor": "start", "fontSize": 16, "offset": 14},
-            "concat": charts, "columns": columns, "datasets": sets}  # fmt: skip
+            "concat": charts, "columns": min(len(charts), _ACROSS), "datasets": sets}  # fmt: skip
 
 
 def vega_lite_bytes(drawing: Drawing) -> bytes:

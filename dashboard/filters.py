@@ -72,8 +72,9 @@ def sidebar(values: dict[str, list[str]]) -> Filters:
 
 
 def _box(name: str, values: list[str]) -> tuple[str, ...]:
-    label = LABELS[name]
-    return tuple(st.multiselect(label, values, key=name, bind="query-params", placeholder="all"))
+    return tuple(
+        st.multiselect(LABELS[name], values, key=name, bind="query-params", placeholder="all")
+    )
 
 
 def chips(filters: Filters) -> None:
@@ -151,7 +152,9 @@ def _combinations(shelf: Shelf) -> TableRows:
 # --- What a page shows where there is nothing to show: why, and what there is instead.
 
 
-def nothing(shelf: Shelf, sentence: str) -> None:
+def nothing(
+    shelf: Shelf, sentence: str = "No result matches these filters. Remove one in the sidebar."
+) -> None:
     """Say that the warehouse is empty, or ``sentence`` and which combinations have results."""
     if cells(shelf, Filters()).empty:
         if not cells(shelf.with_excluded(), Filters()).empty:

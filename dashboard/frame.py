@@ -5,7 +5,6 @@ errors are shown. Streamlit runs it at every action of a reader.
 import functools
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import streamlit as st
@@ -110,8 +109,7 @@ def _pages(draw: Callable[[ModuleType], None]) -> list[st.Page]:
 def _draw(user: User) -> None:
     asked = links.parameters()
     shelf, is_behind = shown_shelf()
-    stale = not_fresh(Path(shelf.root))
-    if stale is not None:
+    if (stale := not_fresh(shelf.root)) is not None:
         st.warning(plain(stale))
     filters = sidebar(filter_options(shelf))
     page = st.navigation(pages := _pages(lambda view: view.render(shelf, filters)), position="top")

@@ -35,7 +35,7 @@ class Shelf:
     there nevertheless; ``kept``: what was made of it. Whoever holds a shelf holds its files too.
     """
 
-    root: str
+    root: Path
     name: str
     excluded: str = ""
     everything: bool = False
@@ -59,7 +59,7 @@ class Shelf:
             self.name,
             self.excluded,
             True,
-            reader=Reader(Path(self.root), everything=True),
+            reader=Reader(self.root, everything=True),
         )
 
 
@@ -69,7 +69,7 @@ Asked = TypeVarTuple("Asked")
 
 #: So many warehouses are held open: one, but for tests.
 _MOST = 4
-_newest: OrderedDict[str, Shelf] = OrderedDict()
+_newest: OrderedDict[Path, Shelf] = OrderedDict()
 _opening = threading.Lock()
 # DuckDB complains of connections that the interpreter's end finds open.
 atexit.register(_newest.clear)
@@ -102,12 +102,12 @@ def open_shelf(root: Path | None = None) -> Shelf:
         excluded, name = annotations.exclusions_version(root), current_name(root)
         if name is None:
             raise no_current(root)
-        known = _newest.get(str(root))
+        known = _newest.get(root)
         if known is None or (known.name, known.excluded) != (name, excluded):
-            known = Shelf(str(root), name, excluded, reader=Reader(root))
+            known = Shelf(root, name, excluded, reader=Reader(root))
             known.with_excluded()  # Opened now, so that both see the same.
-            _newest[str(root)] = known
-        _newest.move_to_end(str(root))
+            _newest[root] = known
+        _newest.move_to_end(root)
         while len(_newest) > _MOST:
             _newest.popitem(last=False)
     return known
@@ -206,11 +206,11 @@ def shown_shelf() -> tuple[Shelf, bool]:
     """Return the generation that the pages show, and whether a newer one is there. Raises
     WarehouseMissing where there is none."""
     newest = open_shelf()
-    shown = _turn(newest.root, newest).shelf(newest)
+    shown = _turn(str(newest.root), newest).shelf(newest)
     return shown, shown != newest
 
 
 def show_newest() -> None:
     """Show the newest generation from here on: a page has just taken results in."""
     newest = open_shelf()
-    _turn(newest.root, newest).show(newest)
+    _turn(str(newest.root), newest).show(newest)

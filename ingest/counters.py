@@ -67,7 +67,8 @@ KEPT: dict[str, bool] = {
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The kept series at one moment; counters are totals since the server started.
+    """The kept series at one moment, of a server or of its machine; counters are totals since the server
+    started.
 
     ``by_position``: accepted tokens at draft position 0, 1, …; ``cache_tokens``: how many the KV cache
     holds, as the engine says, None where it does not. ``broken``: a speculation counter stands there
@@ -94,10 +95,7 @@ def parse_exposition(lines: Iterable[str]) -> Snapshot:
     positions: dict[int, float] = defaultdict(float)
     tokens: list[int | None] = []
     broken = False
-    for line in lines:
-        match = _LINE.match(line)
-        if match is None:
-            continue
+    for match in filter(None, map(_LINE.match, lines)):
         name, labels = common_name(match["engine"], match["name"]), match["labels"] or ""
         of_drafts = name in (_DRAFTS, *_OF_DRAFTS, _PER_POSITION)
         value = _finite(match["value"])
@@ -109,8 +107,7 @@ def parse_exposition(lines: Iterable[str]) -> Snapshot:
         elif name == "cache_config_info":
             tokens.append(_cache_tokens(labels))
         elif name in KEPT:
-            before = values.get(name)
-            if before is not None:
+            if (before := values.get(name)) is not None:
                 value = before + value if KEPT[name] else max(before, value)
             values[name] = value
     # A position beyond any sensible K is a broken file, not a reason for a huge tuple.
@@ -152,13 +149,10 @@ def cache_measurements(before: Snapshot | None, after: Snapshot | None) -> Itera
     if first is not None and first.cache_tokens:
         yield Measurement("canonical", "kv_cache_tokens", "mean", float(first.cache_tokens))
     names = ("prefix_cache_queries", "prefix_cache_hits")
-    if before is None or after is None:
-        return
-    if not before.values.keys() & after.values.keys() >= set(names):
-        return
-    looked_up, hits = (after.values[name] - before.values[name] for name in names)
-    if looked_up and 0 <= hits <= looked_up:
-        yield Measurement("canonical", "prefix_cache_hit_rate", "mean", hits / looked_up)
+    if before and after and before.values.keys() & after.values.keys() >= set(names):
+        looked_up, hits = (after.values[name] - before.values[name] for name in names)
+        if looked_up and 0 <= hits <= looked_up:
+            yield Measurement("canonical", "prefix_cache_hit_rate", "mean", hits / looked_up)
 
 
 # --- ``metrics-samples.jsonl``: server metrics over time, read line by line.
@@ -177,11 +171,6 @@ class MetricSeries:
 
     def __bool__(self) -> bool:
         return bool(self.at)
-
-    @property
-    def values(self) -> list[dict[str, float]]:
-        """The values at each moment, e.g. requests running and waiting."""
-        return [snapshot.values for snapshot in self.snapshots]
 
 
 def read_series(data: bytes) -> MetricSeries:
@@ -203,14 +192,12 @@ def read_series(data: bytes) -> MetricSeries:
     return MetricSeries(tuple(at for at, _ in samples), tuple(snapshot for _, snapshot in samples))
 
 
-def samples_within(
-    at: Sequence[float], values: Sequence[Mapping[str, float]], window: Window | None
-) -> Iterator[Sample]:
+def samples_within(series: MetricSeries, window: Window | None) -> Iterator[Sample]:
     """Yield every value that was sampled in a window, at moments in their order (unix seconds)."""
     if window is not None:
-        chosen = slice(bisect_left(at, window[0]), bisect_right(at, window[1]))
-        for moment, by_name in zip(at[chosen], values[chosen], strict=True):
-            for name, value in by_name.items():
+        chosen = slice(bisect_left(series.at, window[0]), bisect_right(series.at, window[1]))
+        for moment, snapshot in zip(series.at[chosen], series.snapshots[chosen], strict=True):
+            for name, value in snapshot.values.items():
                 yield Sample(moment, name, value)
 
 
@@ -398,15 +385,7 @@ _MEANS: dict[str, str] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class MachineSeries:
-    """Values by series at moments (unix seconds) in their order."""
-
-    at: tuple[float, ...] = ()
-    values: tuple[Mapping[str, float], ...] = ()
-
-
-def read_machine(data: bytes) -> MachineSeries:
+def read_machine(data: bytes) -> MetricSeries:
     """Read the machine of a drop. A line that cannot be read, the last one of a killed run, is
     passed over."""
     names: list[str] = []
@@ -423,9 +402,9 @@ def read_machine(data: bytes) -> MachineSeries:
             for name, value in zip(names, row[1:], strict=True):
                 if isinstance(value, float) and 0 <= value < math.inf:
                     by_series.setdefault(name.partition("{")[0], []).append(value)
-            samples.append((row[0], dict(_kept(by_series))))
+            samples.append((row[0], Snapshot(dict(_kept(by_series)))))
     samples.sort(key=itemgetter(0))
-    return MachineSeries(tuple(at for at, _ in samples), tuple(values for _, values in samples))
+    return MetricSeries(tuple(at for at, _ in samples), tuple(snapshot for _, snapshot in samples))
 
 
 def _kept(by_series: Mapping[str, list[float]]) -> Iterator[tuple[str, float]]:

@@ -47,8 +47,7 @@ _BY_PRODUCT, _BESIDE, _MADE_OF, _STANDS_FOR = (
 def sniff(content: FileContent) -> Format:
     """Return the format that recognises the content by its structure, never by its name. Raises
     InvalidInput where none does."""
-    found = recognised(content.data)
-    if found is not None:
+    if (found := recognised(content.data)) is not None:
         return found
     *kinds, last = (known.KIND for known in FORMATS if known.KIND)
     raise InvalidInput(

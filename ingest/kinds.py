@@ -75,8 +75,7 @@ def _rows(text: str, ending: str) -> Iterator[dict[str, Any]]:
 
 def _hashes(row: Mapping[str, Any], path: Path) -> Iterator[str]:
     """Yield the hash that a row states, else those of its text as a prompt and as a chat of one turn."""
-    stated = next((row[name] for name in _HASHES if row.get(name)), None)
-    if stated is not None:
+    if (stated := next((row[name] for name in _HASHES if row.get(name)), None)) is not None:
         hashed = str(stated).removeprefix(MARKER)
         if not _HASH.fullmatch(hashed):
             raise UnknownKey(

@@ -29,8 +29,8 @@ from warehouse.secrets import scrub_text
 
 Columns = dict[str, NDArray[Any]]
 
-_MOMENTS = ("start", "first_token", "last_token", "end")
-_FLOATS = (*_MOMENTS, "prompt_tokens", "output_tokens", "iterations", "turn")
+MOMENTS = ("start", "first_token", "last_token", "end")
+_FLOATS = (*MOMENTS, "prompt_tokens", "output_tokens", "iterations", "turn")
 #: ``p99``, ``p99.9``, ``99``, ``median`` and their kin, as the catalogue names them.
 STATISTICS = {
     **{
@@ -152,14 +152,14 @@ def cell_of(level: LevelReport, context: Context, index: int = 0) -> Cell:
 
 
 def cells_of(
-    parts: Sequence[tuple[str, Any]], state: Callable[[Any], LevelReport], context: Context,
+    word: str, parts: Sequence[tuple[int, Any]], state: Callable[[Any], LevelReport], context: Context,
     always: bool = False, first: int = 0,
 ) -> Iterator[Cell]:  # fmt: skip
-    """Yield the cell of each part of a file, which has a name like ``Line 3``; ``state`` reads one.
-    Raises InvalidInput, which names the part where there are several, or ``always``. ``first``: the place
-    of the first one in its file."""
-    for index, (name, content) in enumerate(parts, start=first):
-        with part(name, alone=len(parts) == 1 and not always):
+    """Yield the cell of each numbered part of a file, which the ``word`` is for: ``Line``; ``state`` reads
+    one. Raises InvalidInput, which names the part where there are several, or ``always``. ``first``: the
+    place of the first one in its file."""
+    for index, (place, content) in enumerate(parts, start=first):
+        with part(f"{word} {place}", alone=len(parts) == 1 and not always):
             cell = cell_of(state(content), context, index)
         yield cell
 
@@ -178,8 +178,7 @@ def reported(metric: str, statistics: Any, factor: float = 1.0) -> Iterator[Meas
             value = number(by_word, word, f"{METRICS[metric].label}, {word},")
             if value is not None:
                 values.setdefault(str(statistic), value * factor)
-    for statistic, value in values.items():
-        yield Measurement("reported", metric, statistic, value)
+    yield from (Measurement("reported", metric, *told) for told in values.items())
 
 
 def flat(members: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -253,9 +252,8 @@ def _recomputed(level: LevelReport, full: Columns | None) -> Iterator[Measuremen
     requests = level.requests
     if full is None or requests is None or not (requests.complete and requests.recomputed):
         return
-    for one in canonical(full, level.window, level.errored or 0, level.completed or 0):
-        if requests.timed or one.metric in REQUEST_METRICS:
-            yield one
+    every = canonical(full, level.window, level.errored or 0, level.completed or 0)
+    yield from (one for one in every if requests.timed or one.metric in REQUEST_METRICS)
     answers = requests.answers
     if answers is None:
         texts = zip(requests.more.get("output", ()), requests.errors, strict=False)
@@ -278,7 +276,7 @@ def _table(cell_id: str, requests: LevelRequests, full: Columns, keep_text: bool
     stored: dict[str, Any] = {
         **full, "cell_id": [cell_id] * n, "index": range(n),
         "error": [error or None for error in requests.errors],
-        **(dict.fromkeys(_MOMENTS) if not requests.timed else {}),
+        **(dict.fromkeys(MOMENTS) if not requests.timed else {}),
         **requests.more, **({} if keep_text else dict.fromkeys(("prompt", "output"))),
     }  # fmt: skip
     arrays = []

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ingest.clean import clean_text
 from ingest.discovery import find_units, first_names, run_of
@@ -19,10 +19,8 @@ from warehouse.beside import keep_table
 from warehouse.errors import InvalidInput, WarehouseBusy
 from warehouse.rows import Rejection
 from warehouse.storage.draft import Draft
+from warehouse.storage.tables import HeldSource
 from warehouse.store import Writer
-
-if TYPE_CHECKING:
-    from warehouse.storage.tables import HeldSource
 
 #: So long an ingest keeps others from writing who stand in line.
 TURN_SECONDS = 2.0
@@ -253,7 +251,7 @@ class Intake:
 
 
 def read_again(
-    sources: Sequence["HeldSource"],
+    sources: Sequence[HeldSource],
     store: Writer,
     options: IngestOptions,
     advance: Callable[[Unit], None] = lambda unit: None,
@@ -266,8 +264,7 @@ def read_again(
     for _ in intake.take_in(_units_again(sources, options)):
         pass
     outcome, there = intake.outcome, intake.superseded
-    lost = [s for s in sources if not (store.holds(s.source_id) or s.source_id in there)]
-    if lost:
+    if lost := [s for s in sources if not (store.holds(s.source_id) or s.source_id in there)]:
         reasons = {rejection.path: rejection.reason for rejection in outcome.rejected}
         named = [
             f"{source.path}: {reasons.get(str(source.path), 'not there, or changed since')}"
@@ -283,7 +280,7 @@ def read_again(
     return outcome
 
 
-def _units_again(sources: Sequence["HeldSource"], options: IngestOptions) -> UnitsWithOptions:
+def _units_again(sources: Sequence[HeldSource], options: IngestOptions) -> UnitsWithOptions:
     read = set()
     for source in sources:
         columns = source.settings.get("columns")

@@ -287,7 +287,9 @@ def _file(
     if content.data.nbytes < 4 << 20 and content.sha256() in known:
         return None
     # A large one is decoded before it is known whether it is new, while another core hashes it.
-    parsed = _parsed(content, Context(content.sha256, options.settings, options.keep_text), options)
+    parsed = _parsed(
+        content, Context(content.sha256, options.settings, options.keep_text), options.columns
+    )
     kinds = PromptKinds(options.categories, {})
     parsed = replace(
         parsed, cells=kinds.added(parsed.cells),
@@ -372,12 +374,14 @@ def _open(path: Path) -> FileContent:
         raise InvalidInput(unreadable(error)) from None
 
 
-def _parsed(content: FileContent, context: Context, options: IngestOptions | None = None) -> Parsed:
+def _parsed(
+    content: FileContent, context: Context, columns: table.ColumnMap | None = None
+) -> Parsed:
     try:
-        if options is None or options.columns is None:
+        if columns is None:
             parsed = sniff(content).parse(content, context)
         else:
-            parsed = table.parse(content, context, options.columns)
+            parsed = table.parse(content, context, columns)
     except BROKEN as error:
         raise InvalidInput(sentence(error)) from None
     return replace(parsed, cells=_with_success(parsed.cells))

@@ -205,10 +205,11 @@ def of_arguments(args: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    facts: dict[str, Any] = {}
-    for option, fact in _FACTS.items():
-        if isinstance(options.get(option), str) and options[option] != "auto":
-            facts[fact] = options[option]
+    facts: dict[str, Any] = {
+        fact: options[option]
+        for option, fact in _FACTS.items()
+        if isinstance(options.get(option), str) and options[option] != "auto"
+    }
     if isinstance(options.get("enable-prefix-caching"), bool):
         facts["prefix_caching"] = options["enable-prefix-caching"]
     others = {
@@ -358,8 +359,7 @@ def read_facts(path: Path) -> FactsFile:
         content = load_yaml(memoryview(path.read_bytes()), "a file of facts")
     except (OSError, InvalidInput) as error:
         raise UnknownKey(f"--facts {path}: {error}") from None
-    unknown = [str(key) for key in content if key not in _SECTIONS]
-    if unknown:
+    if unknown := [str(key) for key in content if key not in _SECTIONS]:
         raise UnknownKey(
             f"--facts {path} has a section {unknown[0]!r}; it may have {', '.join(_SECTIONS)}."
         )

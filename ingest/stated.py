@@ -191,8 +191,7 @@ def decoded(
     try:
         return decode(data), ()
     except msgspec.DecodeError as error:
-        malformed = not isinstance(error, msgspec.ValidationError)
-        if not malformed or "invalid character" not in str(error):
+        if isinstance(error, msgspec.ValidationError) or "invalid character" not in str(error):
             raise
 
     def replaced(match: re.Match[bytes]) -> bytes:
@@ -389,6 +388,7 @@ def _plain(content: Any, kind: str) -> None:
 
 
 _HEAD, _SHORT = 1 << 16, 1 << 12
+_members = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def lines(data: memoryview) -> Iterator[tuple[int, memoryview]]:
@@ -422,12 +422,12 @@ def _spans(data: memoryview) -> Iterator[tuple[int, int, int]]:
 
 def decoded_lines(
     data: memoryview, decode: Callable[[bytes | memoryview], _Decoded], kind: str
-) -> Iterator[tuple[_Decoded, tuple[Flag, ...]]]:
-    """Yield what ``decode`` makes of each line. ``kind`` is the format's, for the sentence of
-    InvalidInput."""
+) -> Iterator[tuple[int, tuple[_Decoded, tuple[Flag, ...]]]]:
+    """Yield the number of each line and what ``decode`` makes of it. ``kind`` is the format's, for the
+    sentence of InvalidInput."""
     for number, line in lines(data):
         try:
-            yield decoded(line, decode)
+            yield number, decoded(line, decode)
         except UNREADABLE as error:
             raise InvalidInput(
                 f"Line {number} of this file, {kind}, cannot be read ({why(error)}): the run that wrote "
@@ -449,13 +449,6 @@ def json_object(data: memoryview, what: str) -> tuple[dict[str, Any], tuple[Flag
     """Return a file's one JSON object, and the flag where it holds NaN. Raises InvalidInput, which calls
     the file ``what``."""
     try:
-        return decoded(data, members)
+        return decoded(data, _members)
     except UNREADABLE as error:
         raise refusal(what, error) from None
-
-
-def members(data: memoryview | bytes) -> dict[str, Any]:
-    """Return one JSON object as a dictionary, as it stands: ``time_per_output_token`` is no
-    credential.
-    """
-    return msgspec.json.decode(data, type=dict[str, Any])

@@ -171,14 +171,13 @@ def parse(content: FileContent, context: Context, columns: ColumnMap) -> Parsed:
     """Read a table; each row is a cell. Raises InvalidInput that names the row and the column."""
     rows = _rows(json_bytes(content.data), columns.rows)
     there = {name for row in rows for name in row}
-    lacking = sorted(columns.columns - there)
-    if lacking:
+    if lacking := sorted(columns.columns - there):
         raise InvalidInput(
             f"--columns names the column {lacking[0]!r}, which this table lacks; it has "
             f"{', '.join(sorted(there)[:40])}."
         )
-    named = [(f"Row {number}", row) for number, row in enumerate(rows, start=1)]
-    cells = cells_of(named, partial(_level, columns), context, always=True)
+    numbered = list(enumerate(rows, start=1))
+    cells = cells_of("Row", numbered, partial(_level, columns), context, always=True)
     return Parsed(NAME, {"rows": len(rows)}, cells)
 
 

@@ -23,8 +23,7 @@ from filelock import FileLock, Timeout
 from warehouse.errors import InvalidInput, UnknownKey, WarehouseBusy
 from warehouse.json_text import CONTROL
 from warehouse.secrets import scrub_text
-from warehouse.storage.cache import append as append_remote
-from warehouse.storage.cache import is_copy
+from warehouse.storage.cache import append_remote, is_copy
 from warehouse.storage.current import follow, require_current
 from warehouse.storage.files import full_disk_explained, refuse_bundle, sync
 
@@ -43,6 +42,7 @@ _NIGHT = re.compile(r"\d{4}-\d{2}-\d{2}")
 Action = Literal["note", "exclude", "include", "accept"]
 _OF_RUNS: tuple[Action, ...] = ("exclude", "include")
 Line = TypeVar("Line")
+_Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def append_lines(root: Path, name: str, *values: Any) -> None:
@@ -143,7 +143,7 @@ class AnnotationTarget:
 class Annotation:
     """Who said what of what, and when (UTC)."""
 
-    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    at: _Time
     author: str
     action: Action
     target: AnnotationTarget
@@ -302,7 +302,7 @@ class Deed:
     """Who did what, when (UTC), to what. ``account``: what the login vouched for, None without one;
     ``who``: what they call themselves; ``why``: their own words."""
 
-    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    at: _Time
     who: str
     account: str | None
     what: What
@@ -350,7 +350,7 @@ class RecordedDecision:
     """A decision as it was recorded at a moment (UTC). ``loads``: each load with its word;
     ``gain``: the improvement at the operating load (ratio)."""
 
-    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    at: _Time
     about: RecordedSubject
     engine_version: str | None
     answer: str
@@ -372,7 +372,7 @@ def last_decisions(root: Path) -> tuple[RecordedDecision, ...]:
 class RecordedStanding:
     """Whether a decision held for what a server did at a moment (UTC), as ``answers.live`` has it."""
 
-    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    at: _Time
     about: RecordedSubject
     standing: str
     sentence: str
@@ -396,7 +396,6 @@ def standings(root: Path) -> tuple[RecordedStanding, ...]:
 
 TOKENS_FILE = "tokens.jsonl"
 TOKEN_PREFIX = "draftboard_"
-_Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 @dataclass(frozen=True)

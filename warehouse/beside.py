@@ -320,9 +320,9 @@ def read_health(root: Path) -> WatchHealth:
             f"draftboard ingest --watch DIR --warehouse {name_of(root)}"
         ) from None
     except (OSError, ValidationError) as error:
-        why = str(error).splitlines()[0]
         raise DraftboardError(
-            f"{path} cannot be read ({why}); a running watcher writes it anew within a minute."
+            f"{path} cannot be read ({str(error).splitlines()[0]}); a running watcher writes it anew "
+            "within a minute."
         ) from None
 
 
@@ -357,7 +357,7 @@ def _ago(then: datetime, now: datetime) -> str:
 
 @dataclass(frozen=True)
 class PublishedTable:
-    """One published table: what its file was called, and its text."""
+    """One published table: what its file was called, whose ending says how its text is read."""
 
     name: str
     text: str
@@ -466,10 +466,9 @@ def note_derived_upto(root: Path, code: str, ingested_at: datetime) -> None:
     (folder / _DERIVED_UPTO).write_text(f"{code} {ingested_at.isoformat()}", encoding="ascii")
 
 
-def drop_other_derived(root: Path, bases: Collection[str], grace: float = _DERIVED_GRACE_S) -> None:
-    """Remove facts of other bases, once they are older than ``grace`` seconds. Only under the
-    writer's lock."""
-    oldest = time.time() - grace
+def drop_other_derived(root: Path, bases: Collection[str]) -> None:
+    """Remove facts of other bases, once they are old enough. Only under the writer's lock."""
+    oldest = time.time() - _DERIVED_GRACE_S
     for path in (root / DERIVED).glob("*.parquet"):
         if path.name.partition(".")[0] not in bases and path.stat().st_mtime <= oldest:
             path.unlink()

@@ -15,18 +15,15 @@ Better = Literal["higher", "lower", "neither"]
 #: lies in it, or those that produced tokens in it.
 Counted = Literal["in flight", "first token", "producing"]
 
-#: Statistics a measurement may carry. Rates have only a mean: their other statistics are
-#: instantaneous rates weighted by time and say nothing about throughput.
-PERCENTILES: tuple[str, ...] = (
-    "p001", "p01", "p05", "p10", "p25", "p50", "p75", "p90", "p95", "p99", "p999",
-)  # fmt: skip
-STATISTICS: tuple[str, ...] = ("mean", "std", "min", "max", *PERCENTILES)
-
 #: The quantile, 0-1, that each percentile name stands for ("p001" is 0.1 %).
 QUANTILES: dict[str, float] = {
     "p001": 0.001, "p01": 0.01, "p05": 0.05, "p10": 0.10, "p25": 0.25, "p50": 0.50,
     "p75": 0.75, "p90": 0.90, "p95": 0.95, "p99": 0.99, "p999": 0.999,
 }  # fmt: skip
+PERCENTILES: tuple[str, ...] = tuple(QUANTILES)
+#: Statistics a measurement may carry. Rates have only a mean: their other statistics are
+#: instantaneous rates weighted by time and say nothing about throughput.
+STATISTICS: tuple[str, ...] = ("mean", "std", "min", "max", *PERCENTILES)
 
 
 @dataclass(frozen=True)

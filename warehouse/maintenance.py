@@ -13,18 +13,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from warehouse.errors import InvalidInput, WarehouseBusy
-from warehouse.rows import in_schema
 from warehouse.storage.cache import is_copy, name_of, store_of
 from warehouse.storage.collect import collect
 from warehouse.storage.current import have, placed, require_current, save
-from warehouse.storage.draft import BATCHES, parquet_writer, private_requests, row_of
+from warehouse.storage.draft import BATCHES, RequestFile
 from warehouse.storage.files import (
     PRIVATE,
     REQUESTS,
     TABLES,
     full_disk_explained,
     sha256_of,
-    sync,
 )
 from warehouse.storage.lists import (
     Segment,
@@ -51,8 +49,8 @@ GRACE = 3600.0
 # --- Rewriting a warehouse without changing what it says: few large request files, few segments.
 
 
-def compact(root: Path, target: int = TARGET_ROWS) -> int:
-    """Merge small segments, and small request files to about ``target`` rows each; returns how many
+def compact(root: Path) -> int:
+    """Merge small segments, and small request files to about ``TARGET_ROWS`` each; returns how many
     request files were merged.
 
     Only under the writer's lock. The old files stay for readers still at work.
@@ -63,7 +61,7 @@ def compact(root: Path, target: int = TARGET_ROWS) -> int:
         segments, merged_files = [], 0
         for group in _batches(base.segments, TARGET_CELLS, lambda segment: segment.cells):
             large = group[0] if len(group) == 1 else merged(root, group)
-            segment, count = _with_few_files(root, large, target, made)
+            segment, count = _with_few_files(root, large, made)
             segments.append(segment)
             merged_files += count
         if tuple(segments) != base.segments:
@@ -85,16 +83,14 @@ def _batches(given: Sequence[Any], most: int, size: Callable[[Any], int]) -> lis
     return groups
 
 
-def _with_few_files(
-    root: Path, segment: Segment, target: int, made: dict[Path, str]
-) -> tuple[Segment, int]:
+def _with_few_files(root: Path, segment: Segment, made: dict[Path, str]) -> tuple[Segment, int]:
     """Return the segment with its requests in few files, and how many were merged. ``made`` gets the
     private files that were written, with the names that they are to have.
     """
     files = _rows_of(root, segment, "request_files").to_pylist()
     listed: list[dict[str, Any]] = []
     moved: dict[str, str] = {}
-    for group in _batches(files, target, itemgetter("rows")):
+    for group in _batches(files, TARGET_ROWS, itemgetter("rows")):
         if len(group) == 1:
             listed.append(group[0])
             continue
@@ -143,22 +139,21 @@ def _copied_requests(
     """Write the requests of some files, with ``cells`` only theirs, into one; return its row of
     ``request_files``. ``made`` gets the private file, with the name that it is to have.
     """
-    private = private_requests(root)
-    rows = 0
+    out = RequestFile(root)
     have(root, names)
-    with parquet_writer(private) as writer:
+    try:
         for name in names:
             with pq.ParquetFile(root / REQUESTS / name) as file:
                 # A row group is a cell; it stays one, so that one cell can be read alone.
                 for group in range(file.num_row_groups):
                     table: pa.Table = file.read_row_group(group)
-                    if cells is not None and table.column("cell_id")[0].as_py() not in cells:
-                        continue
-                    writer.write_table(in_schema(table))
-                    rows += table.num_rows
-    sync(private)
-    row = row_of(private, rows)
-    made[private] = row["file"]
+                    if cells is None or table.column("cell_id")[0].as_py() in cells:
+                        out.write(table)
+        row = out.whole()
+    finally:
+        out.close()
+    assert row is not None  # What is listed holds requests.
+    made[out.private] = row["file"]
     return row
 
 
@@ -282,9 +277,10 @@ def check(root: Path, on_busy: Callable[[str], None] | None = None) -> list[Ware
         return findings  # What the tables say of the rest cannot be relied upon.
     with Reader(root) as reader:
         findings = _not_whole(root, REQUESTS, reader.query("listed_files").to_pylist())
-        for row in reader.query("broken_references").to_pylist():
-            pointless = f"{row['rows']} rows point to nothing."
-            findings.append(WarehouseFinding("reference", row["place"], pointless))
+        findings += (
+            WarehouseFinding("reference", row["place"], f"{row['rows']} rows point to nothing.")
+            for row in reader.query("broken_references").to_pylist()
+        )
     if is_copy(root):
         return findings  # A bucket keeps what older generations list.
     try:
@@ -292,10 +288,13 @@ def check(root: Path, on_busy: Callable[[str], None] | None = None) -> list[Ware
             held = lists(root)
             listed = {file.file for one in held for file in one.files()}
             listed |= listed_requests(root, held)
-            for path in (*_parquet(root / TABLES), *_parquet(root / REQUESTS)):
-                if path.name not in listed:
-                    orphan = "No generation lists this file; gc removes it."
-                    findings.append(WarehouseFinding("orphan", path.name, orphan))
+            findings += (
+                WarehouseFinding(
+                    "orphan", path.name, "No generation lists this file; gc removes it."
+                )
+                for path in (*_parquet(root / TABLES), *_parquet(root / REQUESTS))
+                if path.name not in listed
+            )
     except (WarehouseBusy, OSError):
         if on_busy is not None:
             on_busy(f"{root} cannot be locked, a writer may be at work: orphans were not judged.")
@@ -348,9 +347,11 @@ def collect_garbage(root: Path, current: int, grace: float = GRACE) -> list[str]
         old = [root / name for name in generations(root) if is_old(name)]
         listed = listed_requests(root, lists(root))
         oldest = time.time() - grace
-        for path in _parquet(root / REQUESTS):
-            if path.name not in listed and path.stat().st_mtime <= oldest:
-                old.append(path)
+        old += (
+            path
+            for path in _parquet(root / REQUESTS)
+            if path.name not in listed and path.stat().st_mtime <= oldest
+        )
         for path in old:
             path.unlink()
         return [*removed, *(path.name for path in old)] if there is None else there

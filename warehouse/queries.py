@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from warehouse import annotations
-from warehouse.annotations import Annotation, AnnotationTarget
 from warehouse.catalogue import REQUEST_METRICS
 from warehouse.errors import UnknownKey, WarehouseDamaged
 from warehouse.filters import Filters
@@ -229,7 +228,7 @@ def request_distribution(reader: Reader, cell_id: str, metric: str) -> pa.Table:
 # --- Which runs are left out of an answer, in words; and a run found by what people call it.
 
 
-def left_out(root: Path, filters: Filters) -> list[Annotation]:
+def left_out(root: Path, filters: Filters) -> list[annotations.Annotation]:
     """Return the exclusions of the runs that ``filters`` would keep, newest run first."""
     if not annotations.excluded_runs(root):
         return []
@@ -237,7 +236,7 @@ def left_out(root: Path, filters: Filters) -> list[Annotation]:
         return left_out_of(reader, filters)
 
 
-def left_out_of(reader: Reader, filters: Filters) -> list[Annotation]:
+def left_out_of(reader: Reader, filters: Filters) -> list[annotations.Annotation]:
     """Return the exclusions of the runs that ``filters`` would keep, newest run first. ``reader``
     sees the excluded runs too."""
     excluded = annotations.excluded_runs(reader.root)
@@ -246,7 +245,7 @@ def left_out_of(reader: Reader, filters: Filters) -> list[Annotation]:
     return [excluded[target] for target in targets if target in excluded]
 
 
-def exclusions_sentence(exclusions: Sequence[Annotation]) -> str:
+def exclusions_sentence(exclusions: Sequence[annotations.Annotation]) -> str:
     """Say which runs are excluded and why, ``3 runs are excluded by name: GPU throttled (a, b); old
     driver (c).``; empty where none is."""
     if not exclusions:
@@ -272,7 +271,7 @@ def run_name(row: Row) -> str:
     return f"{row['run_id']}@{row['source_id'][:_DIGITS]}"
 
 
-def find_run(rows: Sequence[Row], word: str) -> AnnotationTarget:
+def find_run(rows: Sequence[Row], word: str) -> annotations.AnnotationTarget:
     """Return the run that ``word`` names: its id, ``id@source``, its path, or how one of them
     begins; the first way of reading it that finds any counts.
 
@@ -295,9 +294,8 @@ def find_run(rows: Sequence[Row], word: str) -> AnnotationTarget:
     if not named:
         ids = list(dict.fromkeys(str(row["run_id"]) for row in rows))
         near = difflib.get_close_matches(word, ids, _NAMED, cutoff=0.4)
-        hint = f"the nearest are {', '.join(near)}."
-        if not near:
-            hint = "`draftboard runs --json` lists run_id and path."
+        nearest = f"the nearest are {', '.join(near)}."
+        hint = nearest if near else "`draftboard runs --json` lists run_id and path."
         raise UnknownKey(f"There is no run {word!r}; {hint}")
     names = []
     for row in named:

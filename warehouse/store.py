@@ -48,6 +48,7 @@ from warehouse.storage.tables import (
     Batch,
     attach_parts,
     confine,
+    over_batch,
     publish_generation,
     read_base,
     require_our_schema,
@@ -178,9 +179,8 @@ def leave_out(connection: duckdb.DuckDBPyConnection, root: Path, everything: boo
     # Only where there is something to say: Arrow imports pandas to make a table of rows.
     if not annotations.excluded_runs(root):
         return
-    connection.register("batch", excluded_table(root))
-    connection.execute("insert into excluded_runs by name select * from batch")
-    connection.unregister("batch")
+    insert = "insert into excluded_runs by name select * from batch"
+    over_batch(connection, excluded_table(root), insert)
     if not everything:
         connection.execute(
             "insert into left_out "
@@ -345,8 +345,7 @@ class Writer:
 
     def forget(self, source_id: str) -> None:
         """Drop a source, so that it can be added anew; takes effect with the commit."""
-        waiting = self._pending.pop(source_id, None)
-        if waiting is not None:
+        if (waiting := self._pending.pop(source_id, None)) is not None:
             waiting.discard()
         if source_id in self._base.sources:
             self._forgotten.add(source_id)

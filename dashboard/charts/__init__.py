@@ -201,8 +201,8 @@ def given(channel: Any, field: str) -> Any:
 # --- Titles and tooltips.
 
 
-def title(text: str, subtitle: str = "") -> alt.TitleParams:
-    """Return a title that answers, and under it a line that says what is drawn."""
+def title(text: str, subtitle: str | list[str] = "") -> alt.TitleParams:
+    """Return a title that answers, and under it a line, or several, that say what is drawn."""
     return alt.TitleParams(
         text=text,
         subtitle=subtitle or alt.Undefined,
@@ -237,8 +237,9 @@ def nothing(text: str) -> Chart:
 
 def even(axis: Literal["x", "y"], at: float = 0) -> Chart:
     """Draw the dashed line of no difference across an axis; ``at``: where, 1 for factors."""
-    rule = alt.Chart(alt.InlineData(values=[{"even": at}]))
-    rule = rule.mark_rule(strokeDash=[4, 3], strokeWidth=1.5, color=QUIET)
+    rule = alt.Chart(alt.InlineData(values=[{"even": at}])).mark_rule(
+        strokeDash=[4, 3], strokeWidth=1.5, color=QUIET
+    )
     channel = alt.X if axis == "x" else alt.Y
     return rule.encode(**{axis: channel(field="even", type="quantitative")})
 
@@ -322,7 +323,7 @@ def _named_frame(data: Any, **options: Any) -> Any:
     if frames is None or not isinstance(data, pd.DataFrame):
         return alt.default_data_transformer(data, **options)
     if id(data) not in frames:
-        sent = _sent(_table(data))
+        sent = arrow_bytes(_table(data))
         # Another name for other rows: the browser then draws anew, and does not mend what it has.
         name = f"rows-{hashlib.sha256(sent).hexdigest()[:16]}"
         frames[id(data)] = (name, sent, data)
@@ -344,7 +345,7 @@ def specification(chart: Any) -> Drawing:
     finally:
         _FRAMES.reset(before)
     inline = spec.get("datasets", {})
-    sent = {name: _sent(pa.Table.from_pylist(rows)) for name, rows in inline.items()}
+    sent = {name: arrow_bytes(pa.Table.from_pylist(rows)) for name, rows in inline.items()}
     return spec | {"datasets": sent | {name: known for name, known, _ in frames.values()}}
 
 
@@ -366,7 +367,8 @@ def _table(rows: pd.DataFrame) -> pa.Table:
     )
 
 
-def _sent(table: pa.Table) -> bytes:
+def arrow_bytes(table: pa.Table) -> bytes:
+    """Return the rows as an Arrow stream."""
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

@@ -188,9 +188,8 @@ def _rows(setting: ComparedSetting, view: LineView) -> pd.DataFrame:
 
 def framed(rows: Sequence[tuple[object, ...]]) -> pd.DataFrame:
     """Return COLUMNS as a frame, arm by arm along the load; without values that are unknown."""
-    numbers = {"value": "float64", "low": "float64", "high": "float64"}
-    frame = pd.DataFrame(rows, columns=list(COLUMNS)).astype(numbers)
-    frame = frame[frame["value"].notna()]
+    numbers = dict.fromkeys(("value", "low", "high"), "float64")
+    frame = pd.DataFrame(rows, columns=list(COLUMNS)).astype(numbers).dropna(subset=["value"])
     return frame.sort_values(["arm", "concurrency"], ignore_index=True)
 
 

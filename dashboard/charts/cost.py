@@ -321,8 +321,10 @@ def pareto(group: Sequence[TradePoint]) -> Chart:
     # At the highest load, where the paths lie furthest apart.
     aside = alt.expr(f"{_RIGHT} ? width - scale('x', datum.user) : -11")
     names = end_names(rows, x, align="right", dx=aside)
-    layers = [front, paths, numbers, marks.add_params(clicked), names]
-    return alt.layer(*layers, title=title(_front(group), told), height=_FRONT_HEIGHT)
+    return alt.layer(
+        front, paths, numbers, marks.add_params(clicked), names,
+        title=title(_front(group), told), height=_FRONT_HEIGHT,
+    )  # fmt: skip
 
 
 def _points_of(group: Sequence[TradePoint]) -> pd.DataFrame:

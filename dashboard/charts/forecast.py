@@ -390,8 +390,7 @@ def acceptance(
         text=alt.Text(field="end_label", type="nominal"),
     )
     points = base.mark_point(filled=True, size=60, opacity=1).encode(tooltip=tips)
-    layers = [base.mark_line(strokeWidth=2), points, ends]
-    return alt.layer(*layers).properties(
+    return alt.layer(base.mark_line(strokeWidth=2), points, ends).properties(
         title=title(names[0], f"{_NAMES[measure]}, higher is better; {names[1]}"),
         height=_ACCEPTANCE_HEIGHT,
     )

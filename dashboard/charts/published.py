@@ -167,8 +167,9 @@ def _improvements(study: PublishedStudy) -> pd.DataFrame:
                 rows.append((f"{len(rows):02d}|{name}", f"{each.title}: {line.name}", printed, row,
                              max(printed, row), "wrong" if line.flag else "",
                              f"{line.printed}{wrong}", line.printed))  # fmt: skip
-    names = ["place", "name", "printed", "row", "end", "wrong", "told", "short"]
-    return pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(
+        rows, columns=["place", "name", "printed", "row", "end", "wrong", "told", "short"]
+    )
 
 
 # --- Figures of a published study: bars of what was printed, hollow, beside what was measured here.
@@ -195,14 +196,13 @@ def printed_values(plot: Plot) -> Chart:
     names = base.mark_text(align="left", dx=5, fontSize=12).encode(
         text=alt.Text(field="label", type="nominal"), color=colour(rows)
     )
-    heading = title(f"{short_name(plot.metric, plot.statistic)}, {plot.unit}", "")
     # What is wrong in print, in lines that a narrow chart has room for, and how the bars are read.
     notes = [part for note in plot.notes for part in note.split(": ")]
     notes += ["full: measured here"] if plot.measured else []
-    heading.subtitle = [BADGE, *notes]
     return alt.layer(
-        marks, names, title=heading, height=_BAR * len(rows) + _AROUND + _LINE * len(notes)
-    )
+        marks, names, height=_BAR * len(rows) + _AROUND + _LINE * len(notes),
+        title=title(f"{short_name(plot.metric, plot.statistic)}, {plot.unit}", [BADGE, *notes]),
+    )  # fmt: skip
 
 
 def bars(plot: Plot) -> pd.DataFrame:

@@ -40,11 +40,10 @@ def run_chart(line: TrendLine, notes: Sequence[PlacedNote] = ()) -> Chart:
     ]  # fmt: skip
     # The noise around each level and the level itself.
     part = alt.Detail(field="part", type="nominal")
-    band = base.mark_area(opacity=0.16, color=QUIET).encode(
-        y=_value("low", metric), y2=alt.Y2(field="high"), detail=part
-    )
     layers = [
-        band,
+        base.mark_area(opacity=0.16, color=QUIET).encode(
+            y=_value("low", metric), y2=alt.Y2(field="high"), detail=part
+        ),
         base.mark_line(strokeWidth=1.5, strokeDash=[5, 4], color=QUIET).encode(
             y=_value("level", metric), detail=part
         ),
@@ -55,12 +54,12 @@ def run_chart(line: TrendLine, notes: Sequence[PlacedNote] = ()) -> Chart:
         ends = pd.DataFrame({"at": [first["at"], rows["at"].max()], "level": first["level"],
                              "told": ["reference", ""]})  # fmt: skip
         drawn = alt.Chart(ends).encode(x=x, y=_value("level", metric))
-        layers.append(drawn.mark_line(strokeWidth=1.5, color=QUIET))
-        layers.append(
+        layers += [
+            drawn.mark_line(strokeWidth=1.5, color=QUIET),
             drawn.mark_text(align="left", dy=-8, fontSize=12, color=QUIET).encode(
                 text=alt.Text(field="told", type="nominal")
-            )
-        )
+            ),
+        ]
     # A thin line where the configuration changed, and a bold one where the level moved.
     changed, moved = rows[rows["changed"] != ""], rows[rows["part"].diff() == 1]
     for nights, width, dash in ((changed, 1.0, [2, 3]), (moved, 2.5, [1, 0])):
@@ -70,14 +69,14 @@ def run_chart(line: TrendLine, notes: Sequence[PlacedNote] = ()) -> Chart:
                 .mark_rule(strokeWidth=width, strokeDash=dash, color=QUIET)
                 .encode(x=x, tooltip=tips)
             )
-    layers.append(base.mark_line(strokeWidth=1.5, color=hue).encode(y=_value("value", metric)))
-    layers.append(
+    layers += [
+        base.mark_line(strokeWidth=1.5, color=hue).encode(y=_value("value", metric)),
         base.mark_point(size=60, strokeWidth=2, opacity=1, fill=hue, stroke=hue).encode(
             y=_value("value", metric),
             fillOpacity=alt.FillOpacity(field="solid", type="quantitative", scale=None),
             tooltip=tips,
-        )
-    )
+        ),
+    ]
     noted = _marks(rows, notes)
     if not noted.empty:
         # A triangle at the top of each night that people wrote a note on; pointing at it shows it.

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from warehouse.annotations import account_of, find_token
+from warehouse.annotations import LONGEST_AUTHOR, account_of, find_token
 from warehouse.errors import DraftboardError
 from warehouse.storage.cache import warehouse_path
 
@@ -30,8 +30,6 @@ LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 #: A shorter secret can be guessed, and who knows it can sign any login.
 _SECRET_LENGTH = 32
 _CALLBACK = "/oauth2callback"
-#: The same number as ``annotations.LONGEST_AUTHOR``.
-_LONGEST_NAME = 80
 #: Seconds of the clock that no login reaches (the year 5138): what says so counts in another unit.
 _LATEST = 1e11
 
@@ -281,7 +279,7 @@ def _name(claims: Mapping[str, Any], address: str) -> str:
     stated = (claims.get(key) for key in ("name", "preferred_username"))
     first = next((each for each in stated if isinstance(each, str) and each.strip()), address)
     name = first or str(claims.get("sub", "somebody"))
-    return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:_LONGEST_NAME]
+    return " ".join("".join(c if c.isprintable() else " " for c in name).split())[:LONGEST_AUTHOR]
 
 
 def _providers(auth: Mapping[str, Any]) -> tuple[str | None, ...]:

@@ -5,13 +5,11 @@ An answer is JSON, or its rows as CSV or as an Arrow stream, as ``Accept`` asks.
 """
 
 import hashlib
-import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -30,6 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from answers.doors.parameters import Page, schema_json
 from answers.doors.questions import QUESTIONS, AboutSubject, Asking, Json, answer_json
 from answers.doors.rows import GENERATION, MEDIA, NOT_FRESH, encoded
+from dashboard.charts import arrow_bytes
 from dashboard.doors.access import User
 from dashboard.doors.addresses import AGENTS, METRICS, PROBLEM, base, handled, problem
 from dashboard.downloads import csv_bytes
@@ -264,10 +263,7 @@ def rendered(asking: Asking, answer: Json, form: Form, headers: Mapping[str, str
     about = {name: str(answer[name]) for name in ("generation", "not_fresh")
              if answer[name] is not None}  # fmt: skip
     table = table.replace_schema_metadata({**(table.schema.metadata or {}), **about})
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return Response(sink.getvalue(), 200, {**headers}, form)
+    return Response(arrow_bytes(table), 200, {**headers}, form)
 
 
 def _plain(value: object) -> object:
@@ -289,9 +285,9 @@ def endpoint(asking: Asking) -> Callable[[Request], Response]:
             forms = ", ".join(offered(asking))
             return problem(HTTPStatus.NOT_ACCEPTABLE, f"This is told as {forms}.")
         shelf = open_shelf()
-        root = Path(shelf.root)
         # What people say and published tables: an answer stands on them besides the generation.
-        versions, stale = (annotations.version(root), beside.tables_version(root)), not_fresh(root)
+        versions = (annotations.version(shelf.root), beside.tables_version(shelf.root))
+        stale = not_fresh(shelf.root)
         shelf = shelf.with_excluded() if asking.everything else shelf
         address = (request.url.path, request.url.query, form)
         key = repr((version("draftboard"), shelf, versions, stale, address))

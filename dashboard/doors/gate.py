@@ -24,6 +24,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 # Streamlit reads a login for its own pages only: who signs in, and the cookie, it keeps inside.
 from streamlit.auth_util import get_cookie_with_chunks
@@ -139,7 +140,8 @@ def _elsewhere(visit: HTTPConnection) -> ASGIApp | None:
 
 def _refused(visit: HTTPConnection, refusal: NotLetIn) -> ASGIApp:
     if visit.scope["type"] == "websocket":
-        return _closed
+        # Before it is one, so that the server answers 403.
+        return WebSocketClose(1008)
     if is_for_programs(visit.scope):
         return problem_of(refusal)
     if "text/html" not in visit.headers.get("accept", ""):
@@ -154,12 +156,6 @@ def _refused(visit: HTTPConnection, refusal: NotLetIn) -> ASGIApp:
         wanted = quote(visit.url.path + (f"?{visit.url.query}" if visit.url.query else ""), safe="")
         page.set_cookie(_WANTED, wanted, max_age=_WAITS_S, httponly=True, samesite="lax")
     return page
-
-
-async def _closed(_: Scope, receive: Receive, send: Send) -> None:
-    """Refuse a websocket before it is one: the server answers 403."""
-    await receive()
-    await send({"type": "websocket.close", "code": 1008})
 
 
 def _led_on(wanted: str) -> Response:

@@ -5,9 +5,7 @@ Series are those of the gate: settings with enough nights to be judged.
 
 from collections.abc import Iterator
 from importlib.metadata import version
-from pathlib import Path
 
-from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -15,7 +13,6 @@ from prometheus_client.metrics_core import (
     Metric,
 )
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -41,12 +38,11 @@ def metrics(_: Request) -> Response:
     """Answer at ``/metrics``; without a warehouse with a problem."""
     try:
         shelf = open_shelf()
-        trend = ask(shelf, _nights, annotations.version(Path(shelf.root)))
+        trend = ask(shelf, _nights, annotations.version(shelf.root))
     except DraftboardError as error:
         return problem_of(error)
-    registry = CollectorRegistry()
-    registry.register(_Families(shelf, trend, ask(shelf, queries.rejections).num_rows))
-    text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
+    families = _Families(shelf, trend, ask(shelf, queries.rejections).num_rows)
+    text: bytes = generate_latest(families)  # type: ignore[no-untyped-call]
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 
@@ -55,14 +51,14 @@ def _nights(reader: Reader, _noted: str) -> Trend:
     return watch(watched(reader, Filters()), budgets(()), accepted(reader.root))
 
 
-class _Families(Collector):
-    """What is told, as the client library of Prometheus asks for it."""
+class _Families:
+    """What is told, as the client library of Prometheus asks a registry for it."""
 
     def __init__(self, shelf: Shelf, trend: Trend, refusals: int) -> None:
         self._shelf, self._trend, self._refusals = shelf, trend, refusals
 
     def collect(self) -> Iterator[Metric]:
-        root, generation = Path(self._shelf.root), self._shelf.generation
+        root, generation = self._shelf.root, self._shelf.generation
         about = InfoMetricFamily("draftboard", "The software that answers.")
         about.add_metric([], {"version": version("draftboard")})
         yield about

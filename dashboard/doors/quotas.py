@@ -6,6 +6,8 @@ one loop of the server, so the ledger needs no lock.
 
 import time
 from collections import Counter, defaultdict, deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
@@ -13,6 +15,7 @@ from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from dashboard.doors.access import ClientLimits, User
 from dashboard.doors.addresses import UPLOADS, is_for_programs, path_of, problem
@@ -41,20 +44,21 @@ class Ledger:
     _bytes: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
     _calls: dict[str, deque[tuple[float, int]]] = field(default_factory=lambda: defaultdict(deque))
 
-    def enter(self, client: str, what: str, most: int) -> None:
-        """Count one more of ``what`` until ``leave``. Raises OverLimit."""
+    @contextmanager
+    def counting(self, client: str, what: str, most: int) -> Iterator[None]:
+        """Count one more of ``what`` for the block. Raises OverLimit."""
         if self._open[client, what] >= most:
             raise OverLimit(
                 f"You have {most:,} {what} open, which is as many as one client may have; "
                 "close some, or try again later.", 5,
             )  # fmt: skip
         self._open[client, what] += 1
-
-    def leave(self, client: str, what: str) -> None:
-        """Count one less of ``what``."""
-        self._open[client, what] -= 1
-        if self._open[client, what] <= 0:
-            del self._open[client, what]
+        try:
+            yield
+        finally:
+            self._open[client, what] -= 1
+            if self._open[client, what] <= 0:
+                del self._open[client, what]
 
     def take_bytes(self, client: str, size: int, limits: ClientLimits, now: float) -> None:
         """Count an upload of ``size`` bytes. Raises OverLimit. ``now``: seconds."""
@@ -110,23 +114,17 @@ class Quotas:
         client = user.account or (HTTPConnection(scope).client or ("somewhere", 0))[0]
         most = {"pages": limits.sessions, "uploads": limits.uploads, "questions": limits.calls}
         try:
-            self._ledger.enter(client, what, most[what])
+            with self._ledger.counting(client, what, most[what]):
+                if what == "uploads":
+                    size = Headers(scope=scope).get("content-length", "")
+                    if not size.isdecimal():
+                        raise OverLimit("An upload has to say how large it is (Content-Length).", 1)
+                    self._ledger.take_bytes(client, int(size), limits, time.monotonic())
+                elif what == "questions":
+                    self._ledger.call(client, limits, time.monotonic())
+                await self._app(scope, receive, send)
         except OverLimit as over:
             await _refuse(over, scope, receive, send)
-            return
-        try:
-            if what == "uploads":
-                size = Headers(scope=scope).get("content-length", "")
-                if not size.isdecimal():
-                    raise OverLimit("An upload has to say how large it is (Content-Length).", 1)
-                self._ledger.take_bytes(client, int(size), limits, time.monotonic())
-            elif what == "questions":
-                self._ledger.call(client, limits, time.monotonic())
-            await self._app(scope, receive, send)
-        except OverLimit as over:
-            await _refuse(over, scope, receive, send)
-        finally:
-            self._ledger.leave(client, what)
 
 
 def _counted(scope: Scope) -> str | None:
@@ -142,8 +140,7 @@ def _counted(scope: Scope) -> str | None:
 async def _refuse(over: OverLimit, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer; a websocket is refused before it is one."""
     if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.close", "code": 1008})
+        await WebSocketClose(1008)(scope, receive, send)
         return
     headers, status = {"Retry-After": str(over.wait_s)}, HTTPStatus.TOO_MANY_REQUESTS
     if is_for_programs(scope):

@@ -7,7 +7,7 @@ editor asks to keep the files.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any, cast
 
 import streamlit as st
@@ -30,7 +30,7 @@ from answers.decide.overview import Overview, overviews
 from answers.wording import METHODS, known
 from dashboard.charts import decide, specification
 from dashboard.chosen import against, bullets, load_map, paste, tiles
-from dashboard.components import errors_told, plain, table, texts
+from dashboard.components import errors_told, fold, plain, table, texts
 from dashboard.doors.access import may_edit, require_editor
 from dashboard.downloads import charts_menu
 from dashboard.shelf import Shelf, ask, show_newest
@@ -200,13 +200,10 @@ def _decided(overview: Overview, at: int) -> None:
 
 def folded(shelf: Shelf, filters: Filters) -> None:
     """Draw the form, folded."""
-    part = st.expander(
-        "Add your results: drop a baseline file and a speculative one", key="add",
-        icon=":material/upload_file:", bind="query-params",
+    fold(
+        "Add your results: drop a baseline file and a speculative one", "add",
+        partial(render, shelf, filters), icon=":material/upload_file:",
     )  # fmt: skip
-    if part.open:
-        with part:
-            render(shelf, filters)
 
 
 def render(shelf: Shelf, filters: Filters) -> None:
@@ -348,11 +345,10 @@ def _read(name: str, reports: list[Report]) -> Uploaded:
 
 def _keep(shelf: Shelf, reports: list[Report]) -> None:
     user = require_editor()
-    rejections = keep(reports, Path(shelf.root))
+    rejections = keep(reports, shelf.root)
     show_newest()
-    kept = ", ".join(sorted({r.name for r in reports} - {name for name, _ in rejections}))
-    if kept:
-        annotations.add_deed(Path(shelf.root), user.name, user.email or None, "keep", kept)
+    if kept := ", ".join(sorted({r.name for r in reports} - {name for name, _ in rejections})):
+        annotations.add_deed(shelf.root, user.name, user.email or None, "keep", kept)
     refused(rejections)
     if not rejections:
         st.success(f"Kept: {len(reports)} files, with the texts they hold, beside the warehouse.")

@@ -33,7 +33,7 @@ from answers.wording import bracketed
 from dashboard.charts import Drawing, specification
 from dashboard.charts import compare as charts
 from dashboard.chosen import SubjectOffer, offer_of, one_of
-from dashboard.components import badged, explanation, grid, plain, segments, table, tabled
+from dashboard.components import badged, explanation, grid, listing, plain, segments, table, tabled
 from dashboard.downloads import figure_files, rows_menu
 from dashboard.filters import arms, cells, nothing
 from dashboard.links import cell_link, choose, follow_first, lost, selected
@@ -57,7 +57,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     studied = {study.title: study for study in studies if study.meets(filters)}
     if cells(shelf, filters).empty and not studied:
         st.header(_NOTHING)
-        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        nothing(shelf)
         one_of(
             "Subject",
             (),
@@ -198,6 +198,8 @@ _HOW_IMPROVED = (
 )
 
 
+_UNMATCHED = {name: name for name in ("dataset", "arm", "load", "gpu", "model", "reason", "cell")}
+_EXCLUDED = {"cell": "cell", "why": "why it decides nothing"}
 _LEVELS = (
     "arm", "load", "metric", "reference", "this arm", "improvement", "95 % interval",
     "study-adjusted", "word", "launches",
@@ -274,18 +276,10 @@ def _left_out(comparison: values.ArmComparison) -> None:
     if excluded:
         label += f"; shown, but deciding nothing: {counted(excluded, 'cell')}"
     with st.expander(label, expanded=not comparison.settings):
-        names = ("dataset", "arm", "load", "gpu", "model", "reason", "cell")
         if lonely:
-            rows = [[getattr(cell, name) for name in names] for cell in comparison.unmatched]
-            table(tabled(names, rows), "cells")
+            table(listing(comparison.unmatched, _UNMATCHED), "cells")
         if excluded:
-            table(
-                tabled(
-                    ["cell", "why it decides nothing"],
-                    [(cell.cell, cell.why) for cell in comparison.excluded],
-                ),
-                "cells",
-            )
+            table(listing(comparison.excluded, _EXCLUDED), "cells")
 
 
 def pair_rows(lines: tuple[values.PairLine, ...]) -> pd.DataFrame:
@@ -490,8 +484,7 @@ def _requests(chosen: NamedPair, found: PairRequests) -> None:
         [f"{METRICS[each.metric].label}: share of requests at most so long, by arm"
          for each in found.distributions],
     )  # fmt: skip
-    there = [each for each in found.first_tokens if each.points]
-    if there:
+    if there := [each for each in found.first_tokens if each.points]:
         longest, latest = (max(p[i] for each in there for p in each.points) for i in (0, 1))
         grid(
             [specification(charts.first_token_by_prompt(each, note, (longest, latest)))

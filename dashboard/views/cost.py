@@ -43,7 +43,7 @@ from dashboard.chosen import (
     say_gone,
     traffics,
 )
-from dashboard.components import badged, fold, plain, table, tabled, titled
+from dashboard.components import badged, fold, grid, plain, table, tabled, titled
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import cells, nothing
 from dashboard.shelf import Shelf, ask, cached
@@ -91,13 +91,11 @@ def render(shelf: Shelf, filters: Filters) -> None:
     links.rename(_RENAMED)
     if cells(shelf, filters).empty:
         st.header(words.NOTHING)
-        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        nothing(shelf)
         one_of(SUBJECT_LABEL, (), SUBJECT, choices(shelf, DecideQuestion(filters), {}).hidden)
         return
     top, below = st.container(), st.container()
-    boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
-    with boxes[3]:
-        question = question_of(filters)
+    question, boxes = question_of(filters)
     there = decidable(shelf, question)
     offer = choices(shelf, question, there)
     choice = chosen(shelf, question, there, boxes, offer)
@@ -197,8 +195,7 @@ def _front(shelf: Shelf, filters: Filters, at: int) -> Drawing:
 
 
 def _choose() -> None:
-    picked = st.session_state["front"]["selection"].get(charts.CHOSEN)
-    if picked:
+    if picked := st.session_state["front"]["selection"].get(charts.CHOSEN):
         st.session_state[charts.POINT] = picked[0][charts.POINT]
 
 
@@ -411,8 +408,7 @@ def _targets(shelf: Shelf, scope: Filters, wanted: str | None, paid: Paying) -> 
 def _strips(drawings: dict[str, Drawing], settings: int) -> None:
     if settings > MOST_STRIPS:
         st.caption(f"{MOST_STRIPS} of {settings} settings are drawn; all are judged.")
-    for place, name in zip(st.columns(len(drawings) or 1), drawings, strict=False):
-        place.vega_lite_chart(drawings[name], alt=f"Which loads meet the service level, {name}")
+    grid([*drawings.values()], [f"Which loads meet the service level, {name}" for name in drawings])
     charts_menu("slo-loads", drawings)
 
 

@@ -5,7 +5,6 @@ What is folded is made when a reader opens it.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -77,9 +76,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     above = st.container()
     studied = {study.title: study for study in printed.kept(shelf, Filters())}
     top = st.container()
-    boxes = st.columns([7, 4, 4, 3], vertical_alignment="bottom")
-    with boxes[3]:
-        question = question_of(filters)
+    question, boxes = question_of(filters)
     known = decidable(shelf, question)
     offer = choices(shelf, question, known, tuple(studied.values()))
     choice = chosen(shelf, question, known, boxes, offer)
@@ -113,7 +110,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
 def _none(shelf: Shelf, question: DecideQuestion) -> None:
     st.header(plain(_UNKNOWN))
     if not ask(shelf, cells_kept, question.filters):
-        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        nothing(shelf)
         return
     st.info(plain(ask(shelf, decide, question).why_none or ""))
     lonely = ask(shelf, compare, values.CompareQuestion(question.filters, question.allow))
@@ -142,8 +139,7 @@ def _in_short(
             f"**Published, not measured here:** [{plain(study.soundness)}]"
             f"(compare?{urlencode({'subject': study.title})})"
         )
-    other = other_hardware(decision.one.subject, known)
-    if other is not None:
+    if (other := other_hardware(decision.one.subject, known)) is not None:
         yield (f"**Elsewhere:** {plain(other[0])} [See it](?{urlencode({SUBJECT: other[1].name})})")
 
 
@@ -224,7 +220,7 @@ def drawings(
 def _details(shelf: Shelf, decision: ChosenDecision) -> None:
     overview, one = decision.overview, decision.one
     drawn = drawings(shelf, decision.question, decision.about, decision.traffic)
-    changed = tables.changes(overview.decisions, annotations.last_decisions(Path(shelf.root)))
+    changed = tables.changes(overview.decisions, annotations.last_decisions(shelf.root))
     left = tuple(tables.left_out(one))
     parts: list[tuple[str, str, Callable[[], None]]] = [
         ("which_k", "Which method and K at which load?", partial(_which_k, shelf, one, drawn[_HEAT_MAP])),
@@ -274,8 +270,7 @@ def _which_k(shelf: Shelf, one: Decision, drawing: Drawing) -> None:
 
 
 def _field_clicked() -> None:
-    picked = st.session_state["map"]["selection"].get(charts.CHOSEN)
-    if picked:
+    if picked := st.session_state["map"]["selection"].get(charts.CHOSEN):
         st.session_state[SQUARE] = picked[0][charts.FIELD]
 
 

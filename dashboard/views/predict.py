@@ -40,7 +40,17 @@ from answers.predict.values import (
 from answers.wording import TextRows, bracketed
 from dashboard.charts import Drawing, forecast, specification
 from dashboard.chosen import SubjectOffer, one_of
-from dashboard.components import badged, explanation, fold, plain, segments, table, tabled, titled
+from dashboard.components import (
+    badged,
+    explanation,
+    fold,
+    grid,
+    plain,
+    segments,
+    table,
+    tabled,
+    titled,
+)
 from dashboard.downloads import charts_menu, rows_menu
 from dashboard.filters import cells, nothing
 from dashboard.shelf import Shelf, ask, cached
@@ -106,7 +116,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
     st.header(_QUESTION)
     one_of("Arm", (), _ARM, offer.hidden)
     if cells(shelf, filters).empty:
-        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        nothing(shelf)
         if not cells(shelf, Filters()).empty:
             return
     else:
@@ -168,8 +178,7 @@ def _forecast(
     )  # fmt: skip
     sheet = forecast.ForecastSheet(_known(shelf, place), given, _METRICS[label], note)
     drawings = _drawn(shelf, place, given, sheet.metric, note)
-    for column, drawing in zip(st.columns(2), drawings, strict=True):
-        column.vega_lite_chart(drawing, alt=f"{drawing['title']['text']}, measured and predicted")
+    grid(drawings, [f"{one['title']['text']}, measured and predicted" for one in drawings])
     st.caption(
         f"Points were measured; lines are predicted, each with its {BAND}. "
         "Dotted rules: where measuring ends; dashed beyond them. Diamond: your question."

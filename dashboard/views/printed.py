@@ -4,7 +4,6 @@ follow from their own tables, and what was measured here?
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from urllib.parse import urlencode
@@ -25,7 +24,7 @@ from dashboard.components import fold, grid, listing, plain, segments, table, ta
 from dashboard.doors.access import may_edit, require_editor
 from dashboard.downloads import charts_menu, figure_files, rows_menu
 from dashboard.shelf import Shelf, ask, cached
-from warehouse import beside
+from warehouse.beside import PublishedTable, tables_version
 from warehouse.catalogue import counted
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
@@ -34,7 +33,7 @@ from warehouse.filters import Filters
 def kept(shelf: Shelf, filters: Filters) -> tuple[PublishedStudy, ...]:
     """Return the published studies, but for those that a filter of model, GPU or dataset rules
     out."""
-    version = beside.tables_version(Path(shelf.root))
+    version = tables_version(shelf.root)
     known = ask(shelf, answer.studies, version) if version else ()
     return tuple(study for study in known if study.meets(filters))
 
@@ -64,8 +63,7 @@ def _dots(study: PublishedStudy) -> Drawing:
 
 
 def _mistakes_and_money(study: PublishedStudy) -> None:
-    count = len(study.mistakes)
-    if count:
+    if count := len(study.mistakes):
         with st.expander(f"{study.soundness}: {counted(count, 'error')}"):
             for mistake in study.mistakes:
                 first, *more = mistake.figures
@@ -171,14 +169,6 @@ _HERE = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ClaimsFile:
-    """A claims file: ``name`` decides by its ending how ``text`` is read."""
-
-    name: str
-    text: str
-
-
 def claims(shelf: Shelf, filters: Filters) -> None:
     """Draw the part."""
     top, body = st.container(), st.container()
@@ -212,7 +202,7 @@ def claims(shelf: Shelf, filters: Filters) -> None:
                     st.caption(plain(sentence))
 
 
-def _chosen_table() -> ClaimsFile | None:
+def _chosen_table() -> PublishedTable | None:
     left, right = st.columns(2)
     sent = right.file_uploader(
         f"Check a table of your own, up to {MOST_MB} MB", type=["yaml", "yml", "csv"], help=_FORMAT,
@@ -231,13 +221,13 @@ def shipped() -> list[str]:
     return sorted(path.name for path in _SHIPPED.glob("*.yaml"))
 
 
-def shipped_table(name: str) -> ClaimsFile:
+def shipped_table(name: str) -> PublishedTable:
     if name not in shipped():
         raise InvalidInput(f"There is no table {name!r}; use one of: {', '.join(shipped())}.")
-    return ClaimsFile(name, (_SHIPPED / name).read_text(encoding="utf-8"))
+    return PublishedTable(name, (_SHIPPED / name).read_text(encoding="utf-8"))
 
 
-def uploaded_table(name: str, sent: bytes) -> ClaimsFile:
+def uploaded_table(name: str, sent: bytes) -> PublishedTable:
     """Return an uploaded file as text. Raises InvalidInput where it is too large or no text, and
     NotAllowed for a viewer."""
     require_editor()
@@ -246,13 +236,13 @@ def uploaded_table(name: str, sent: bytes) -> ClaimsFile:
             f"{name} is larger than {MOST_MB} MB: a table of claims is typed by hand."
         )
     try:
-        return ClaimsFile(name, sent.decode("utf-8"))
+        return PublishedTable(name, sent.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{name} is no text: it must be YAML or CSV in UTF-8.") from error
 
 
 @lru_cache(8)
-def judged_table(file: ClaimsFile) -> tuple[Tables, Claims]:
+def judged_table(file: PublishedTable) -> tuple[Tables, Claims]:
     tables = read_claims(file.text, file.name)
     return tables, judge(tables)
 

@@ -128,7 +128,7 @@ def render(shelf: Shelf, filters: Filters) -> None:
         "How much worse is still fine?", value="5%", key="budget", bind="query-params",
         help="5% for all metrics, or more exactly: itl=3% ttft.p95=10% 5%",
     )  # fmt: skip
-    watching = TrendQuestion(filters, budget or "", answer.accepted(Path(shelf.root)))
+    watching = TrendQuestion(filters, budget or "", answer.accepted(shelf.root))
     known = trend_of(shelf, watching)
     trend, judged = known.trend, known.trend.judged
     with top:
@@ -149,18 +149,16 @@ def render(shelf: Shelf, filters: Filters) -> None:
     elif ask(shelf, read_runs.runs, filters).runs:
         st.info("No good cell with a known start matches, so there is no night to draw.")
     else:
-        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
-    looks = standing.chosen(annotations.standings(Path(shelf.root)), filters)
-    if looks:
+        nothing(shelf)
+    if looks := standing.chosen(annotations.standings(shelf.root), filters):
         fold(plain(standing.headline(looks[0])), "production", partial(_production, looks))
-    boards = _searches(shelf.root, filters)
-    if boards:
+    if boards := _searches(shelf.root, filters):
         at_work = any(each.expected_min is not None for each in boards)
         search = st.fragment(_search, run_every=_EVERY_S if at_work else None)
         label = plain(board.label(boards[0], datetime.now(UTC)))
         fold(label, "searches", partial(search, shelf.root, filters))
     fold("One release against another", "releases", partial(_releases, shelf, filters))
-    past = _history(shelf.root, beside.nights_version(Path(shelf.root)))
+    past = _history(shelf.root, beside.nights_version(shelf.root))
     chosen = nights.chosen(past.nights, filters)
     fold(plain(nights.headline(chosen)), "last_nights", partial(_nights, shelf, past, chosen))
 
@@ -282,8 +280,7 @@ def _behind(line: answer.TrendLine, noted: Sequence[notes.PlacedNote]) -> None:
 
 def _every_series(trend: answer.Trend) -> None:
     table(listing(trend.judged, _COLUMNS), "series")
-    left = len(trend.lines) - len(trend.judged)
-    if left:
+    if left := len(trend.lines) - len(trend.judged):
         st.caption(f"{left:,} more series cannot be judged yet: too few nights, or no noise.")
     rows_menu("trends", lambda: file_rows(trend.judged))
 
@@ -318,16 +315,16 @@ def _production(looks: Sequence[Sequence[annotations.RecordedStanding]]) -> None
 # --- The searches that measure, or measured last. One that goes on makes no new generation.
 
 
-def _searches(root: str, filters: Filters) -> tuple[board.Board, ...]:
-    return board.chosen(_boards(root, beside.searches_version(Path(root))), filters)
+def _searches(root: Path, filters: Filters) -> tuple[board.Board, ...]:
+    return board.chosen(_boards(root, beside.searches_version(root)), filters)
 
 
 @lru_cache(4)
-def _boards(root: str, _version: str) -> tuple[board.Board, ...]:
-    return board.from_texts(beside.read_searches(Path(root)))
+def _boards(root: Path, _version: str) -> tuple[board.Board, ...]:
+    return board.from_texts(beside.read_searches(root))
 
 
-def _search(root: str, filters: Filters) -> None:
+def _search(root: Path, filters: Filters) -> None:
     boards = {str(each.told.study): each for each in _searches(root, filters)}
     if not boards:
         return
@@ -403,10 +400,10 @@ def _forest(shelf: Shelf, filters: Filters, before: str, after: str, line: str) 
 
 
 @lru_cache(4)
-def _history(root: str, _version: str) -> beside.NightsHistory:
+def _history(root: Path, _version: str) -> beside.NightsHistory:
     """Return the nights. A night that ends makes no new generation, so the answer is kept by the
     files' version."""
-    return beside.nights_history(Path(root))
+    return beside.nights_history(root)
 
 
 def _nights(

@@ -314,7 +314,7 @@ _line = msgspec.json.Decoder(RequestLine).decode
 
 def _of_requests(data: memoryview) -> LevelReport:
     """Read the requests that were measured; those of a warm-up are left out. Raises InvalidInput."""
-    pairs = list(decoded_lines(data, _line, "an AIPerf record of requests"))
+    pairs = [pair for _, pair in decoded_lines(data, _line, "an AIPerf record of requests")]
     lines = [line for line, _ in pairs if line.metadata.benchmark_phase == _PROFILING]
     if not lines:
         raise InvalidInput(

@@ -73,8 +73,7 @@ def parse(content: FileContent, context: Context) -> Parsed:
                 f"This text holds results of the same load at lines {before} and {line}, and does not say "
                 "which arm or repeat each is: give each of them a file of its own."
             )
-    named = [(f"Line {line}", fields) for line, fields in results]
-    return Parsed(NAME, {"results": len(results)}, cells_of(named, _level, context))
+    return Parsed(NAME, {"results": len(results)}, cells_of("Line", results, _level, context))
 
 
 def is_repeated(path: Path, results: Sequence[Path]) -> bool:
@@ -177,13 +176,8 @@ def _level(fields: Mapping[str, Any]) -> LevelReport:
 
 
 def _reported(fields: Mapping[str, Any], bench: BenchFields) -> Iterator[Measurement]:
-    for metric, value in (
-        *means(bench, bench.failed).items(),
-        *((name, fields.get(name)) for name in ("achieved_concurrency", "mean_acceptance_length")),
-    ):
-        if value is not None:
-            yield from reported(metric, value)
+    yield from means(bench, bench.failed)
+    for metric in ("achieved_concurrency", "mean_acceptance_length"):
+        yield from reported(metric, fields.get(metric))
     spread = bench.backend is not None and sglang_bench.spreads(fields, "mean_acceptance_length")
-    for (metric, statistic), value in latencies(fields, None).items():
-        if metric != "chunk_gap" or not spread:
-            yield Measurement("reported", metric, statistic, value)
+    yield from (one for one in latencies(fields, None) if one.metric != "chunk_gap" or not spread)

@@ -23,7 +23,6 @@ from pydantic import ValidationError
 
 from ingest.counters import (
     INCOMPLETE,
-    MachineSeries,
     MetricSeries,
     Snapshot,
     Window,
@@ -73,7 +72,7 @@ class Drop:
     before: Snapshot | None
     after: Snapshot | None
     series: MetricSeries
-    machine: MachineSeries
+    machine: MetricSeries
     unread: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
@@ -97,7 +96,7 @@ class Drop:
 
     def source_id(self, report_hash: str | None) -> str:
         """Return sha256 over the drop's file names and content hashes."""
-        names = [RECORD, _BEFORE, _AFTER, _SAMPLES, _MACHINE]
+        names = (RECORD, _BEFORE, _AFTER, _SAMPLES, _MACHINE)
         contents = ((name, _beside(self.folder, name)) for name in names)
         hashed = {name: hashlib.sha256(data).hexdigest() for name, data in contents if data}
         if report_hash is not None:
@@ -125,7 +124,7 @@ def open_drop(folder: Path) -> Drop:
     sampled = _beside(folder, _SAMPLES)
     series = read_series(sampled or b"")
     unread = [*unread_snapshots((_BEFORE, before), (_AFTER, after), series)]
-    if sampled is not None and not any(series.values):
+    if sampled is not None and not any(snapshot.values for snapshot in series.snapshots):
         unread.append(_SAMPLES)
     machine = read_machine(_beside(folder, _MACHINE) or b"")
     return Drop(folder, record, report, before, after, series, machine, tuple(unread))
@@ -221,8 +220,8 @@ def _with_metrics(cell: Cell, drop: Drop, alone: bool) -> Cell:
             ),
         )  # fmt: skip
     samples = (
-        *samples_within(drop.series.at, drop.series.values, window),
-        *samples_within(drop.machine.at, drop.machine.values, window),
+        *samples_within(drop.series, window),
+        *samples_within(drop.machine, window),
     )
     # Snapshots around several levels say how large the cache is, and nothing of one level's hits.
     cached = cache_measurements(drop.before, drop.after if alone else None)

@@ -38,8 +38,9 @@ _METRICS = {
 def sniff(data: memoryview) -> bool:
     """Recognise the settings of Triton's perf analyzer, which GenAI-Perf drives; AIPerf has
     none."""
-    head = head_of(data, 1 << 20)
-    return starts_object(head, b"input_config", b"perf_analyzer", b"request_latency")
+    return starts_object(
+        head_of(data, 1 << 20), b"input_config", b"perf_analyzer", b"request_latency"
+    )
 
 
 def parse(content: FileContent, context: Context) -> Parsed:

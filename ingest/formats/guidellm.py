@@ -1,7 +1,6 @@
 """GuideLLM reports, 0.2 and later: decoded once, typed, then read by their generation."""
 
 import itertools
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,7 +22,7 @@ from ingest.formats.guidellm_shape import (
     Timings,
     Totals,
 )
-from ingest.level import Columns, LevelReport, LevelRequests, active, cell_of, turns_of
+from ingest.level import MOMENTS, Columns, LevelReport, LevelRequests, active, cell_of, turns_of
 from ingest.model import Context, FileContent, Parsed
 from ingest.stated import UNREADABLE, decoded, refusal
 from warehouse.catalogue import METRICS, PERCENTILES
@@ -267,10 +266,8 @@ def _window(benchmark: Benchmark) -> Window:
 
 
 def _moment(seconds: float | None) -> datetime | None:
-    if seconds is None or not math.isfinite(seconds):
-        return None
     try:
-        return datetime.fromtimestamp(seconds, UTC)
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
         raise InvalidInput("A benchmark starts at a time out of range; run it again.") from None
 
@@ -346,7 +343,6 @@ def _acceptance(records: list[GuidellmRequest]) -> tuple[Acceptance, ...]:
 
 # --- The request records of a level.
 
-_TIMES = ("start", "first_token", "last_token", "end")
 #: What 0.2 and 0.3 wrote for a moment that never came.
 _NEVER = -1
 _decode_text = msgspec.json.Decoder(str | None).decode
@@ -367,21 +363,21 @@ def _columns(records: list[GuidellmRequest], status: list[str], is_old: bool) ->
         ]  # fmt: skip
     columns: Columns = {
         name: np.array([one[place] for one in moments], dtype=np.float64)
-        for place, name in enumerate((*_TIMES, "iterations"))
+        for place, name in enumerate((*MOMENTS, "iterations"))
     }
     for name in ("prompt_tokens", "output_tokens"):
         columns[name] = np.array([getattr(r, name) for r in records], dtype=np.float64)
     kinds = np.array(status, dtype=object)
     if is_old:
         columns["output_tokens"][kinds == ERRORED] = np.nan
-    for name in _TIMES:
+    for name in MOMENTS:
         if np.any((columns[name] < 0) & (columns[name] != _NEVER)):
             raise InvalidInput(
                 f"A request has a time below zero ({name}): the report is damaged; run it again."
             )
         columns[name][columns[name] <= 0] = np.nan
     done = kinds == COMPLETED
-    for earlier, later in itertools.pairwise(_TIMES):
+    for earlier, later in itertools.pairwise(MOMENTS):
         if np.any(columns[later][done] < columns[earlier][done] - 1e-3):
             raise InvalidInput(
                 f"A completed request has a negative duration ({later} before {earlier}): the "

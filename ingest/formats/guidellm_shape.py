@@ -132,13 +132,11 @@ class Benchmark(Shape):
     config: dict[str, Any] | None = None
     args: dict[str, Any] | None = None
     worker: dict[str, Any] | None = None
-    id_: str | None = None
     run_id: str | None = None
     run_stats: RunTotals | None = None
     scheduler_metrics: RunTotals | None = None
     scheduler_state: EndState | None = None
     request_totals: Totals | None = None
-    warnings: list[dict[str, Any]] | None = None
     start_time: float | None = None
     end_time: float | None = None
     warmup_duration: float | None = None

@@ -108,11 +108,10 @@ def _stages(path: Path, prefix: str) -> list[Path]:
 
 def parse(content: FileContent, context: Context) -> Parsed:
     """Read one stage, one summary, or the requests alone: one cell. Raises InvalidInput."""
-    settings: dict[str, Any] = {}
-    for one in content.beside:
-        if one.path.name.endswith("config.yaml"):
-            settings = load_yaml(one.data, "the settings of an inference-perf run")
-            break
+    stated = next((one for one in content.beside if one.path.name.endswith("config.yaml")), None)
+    settings = (
+        {} if stated is None else load_yaml(stated.data, "the settings of an inference-perf run")
+    )
     found = _NAMES.fullmatch(content.path.name)
     stage = int(found["stage"]) if found and found["stage"] else None
     if _LIST.match(head_of(content.data)):
@@ -200,11 +199,10 @@ def facts_of(
     dataset = text_of(data.get("type"))
     if path := text_of(data.get("path")):
         dataset = path.rstrip("/").rpartition("/")[2]
-    elif isinstance(data.get("type"), str):
+    elif dataset is not None:
         # Random texts are told apart by the lengths asked for.
         sides = (object_of(data.get(f"{side}_distribution")) for side in ("input", "output"))
         lengths = [number(side, "mean") for side in sides]
-        dataset = data["type"]
         dataset += "" if None in lengths else f" {lengths[0]:g}/{lengths[1]:g}"
     return {
         "model": server.get("model_name") or None,

@@ -122,15 +122,16 @@ def sniff(data: memoryview) -> bool:
 def parse(content: FileContent, context: Context) -> Parsed:
     """Read the rows; each is a cell. Raises InvalidInput."""
     decoded = _decoded(json_bytes(content.data))
-    rows = decoded if isinstance(decoded, list) else [decoded]
+    rows = list(enumerate(decoded if isinstance(decoded, list) else [decoded], start=1))
     # The cell of each row by the hash of what the row says, in whatever order.
     apart = {}
-    for index, row in enumerate(rows):
+    for place, row in rows:
         own = hashlib.sha256(msgspec.json.encode(row, order="deterministic")).hexdigest()
         alone = replace(context, source_id=partial(str, own))
-        named = [(f"Row {index + 1}", row)]
-        apart[own] = cells_of(named, _level, alone, always=len(rows) > 1, first=index)
-    cells = cells_of([(f"Row {n}", row) for n, row in enumerate(rows, start=1)], _level, context)
+        apart[own] = cells_of(
+            "Row", [(place, row)], _level, alone, always=len(rows) > 1, first=place - 1
+        )
+    cells = cells_of("Row", rows, _level, context)
     return Parsed(NAME, {"rows": len(rows)}, cells, apart=tuple(apart.items()))
 
 

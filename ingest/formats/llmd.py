@@ -42,7 +42,7 @@ from ingest.stated import (
     text_of,
 )
 from warehouse.errors import InvalidInput, UnknownKey
-from warehouse.rows import Flag, Measurement
+from warehouse.rows import Measurement
 from warehouse.secrets import scrub
 
 # --- What an llm-d benchmark report says of the servers and the load: its scenario.
@@ -188,8 +188,7 @@ def sniff(data: memoryview) -> bool:
         of_one = starts_object(head, b"version", b"scenario", b"metrics")
         return of_one or starts_object(head, b"version", b"run", b"scenario", b"results")
     of_requests = b"\nscenario:" in head or b"request_performance:" in head
-    sections = of_requests and _SECTIONS.search(head) is not None
-    return sections and _VERSION.search(head) is not None
+    return of_requests and all(mark.search(head) for mark in (_SECTIONS, _VERSION))
 
 
 def made_of(path: Path) -> tuple[Path, ...]:
@@ -204,8 +203,7 @@ def made_of(path: Path) -> tuple[Path, ...]:
 
 def stands_for(path: Path) -> tuple[Path, ...]:
     """Return the reports that are made of a result; those of a report are of earlier versions."""
-    found = _MADE.fullmatch(path.name)
-    if found is not None:
+    if (found := _MADE.fullmatch(path.name)) is not None:
         earlier = _MARKS[: _MARKS.index(found["mark"])]
         return tuple(path.with_name(_name(mark, found["rest"])) for mark in earlier)
     return tuple(one for mark in _MARKS for one in _reports(path, mark))
@@ -224,11 +222,11 @@ def _name(mark: str, rest: str) -> str:
 def parse(content: FileContent, context: Context) -> Parsed:
     """Read a report, which is one cell. Raises InvalidInput."""
     is_yaml = head_of(content.data)[:1] != b"{"
-    flags: tuple[Flag, ...] = ()
-    if is_yaml:
-        report = load_report(content.data, KIND)
-    else:
-        report, flags = json_object(content.data, "This llm-d benchmark report")
+    report, flags = (
+        (load_report(content.data, KIND), ())
+        if is_yaml
+        else json_object(content.data, "This llm-d benchmark report")
+    )
     version = str(report.get("version"))
     scenario, run = object_of(report.get("scenario")), object_of(report.get("run"))
     load = object_of(scenario.get("load"))

@@ -33,7 +33,6 @@ from ingest.stated import (
     decoded_lines,
     former,
     head_of,
-    lines,
     number,
     positive,
     starts_object,
@@ -234,10 +233,9 @@ def parse(content: FileContent, context: Context) -> Parsed:
     runs = list(decoded_lines(content.data, _decode, KIND))
     config = [
         {key: value for key, value in fields.items() if not key.endswith("_ms")}
-        for (fields, _), _ in runs
+        for _, ((fields, _), _) in runs
     ]
-    names = (f"Line {number}" for number, _ in lines(content.data))
-    cells = cells_of(list(zip(names, runs, strict=True)), _level, context)
+    cells = cells_of("Line", runs, _level, context)
     return Parsed(NAME, {"runs": config}, cells, former(content.data))
 
 

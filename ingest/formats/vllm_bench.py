@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from ingest.level import (
     contradicted,
     left_out,
     outlived,
+    reported,
 )
 from ingest.model import Context, FileContent, Parsed
 from ingest.stated import UNREADABLE, decoded, former, lines, number, part, refusal
@@ -155,11 +157,14 @@ def parse(content: FileContent, context: Context) -> Parsed:
     results = []
     for line, one in parts:
         with part(f"Line {line}", alone=len(parts) == 1):
-            results.append(read(one))
-    config = {"results": [one.config for one in results]} if len(results) > 1 else results[0].config
-    names = [f"Line {line}" for line, _ in parts]
-    cells = cells_of(list(zip(names, results, strict=True)), level_of, context)
-    return Parsed(NAME, config, cells, former(content.data) if len(results) > 1 else ())
+            results.append((line, read(one)))
+    configs = [one.config for _, one in results]
+    return Parsed(
+        NAME,
+        {"results": configs} if len(configs) > 1 else configs[0],
+        cells_of("Line", results, level_of, context),
+        former(content.data) if len(configs) > 1 else (),
+    )
 
 
 def read(data: memoryview) -> BenchResult:
@@ -202,7 +207,7 @@ def level_of(result: BenchResult) -> LevelReport:
             or None,
             **facts_of_load(bench),
         },
-        reported=_reported(result, errored),
+        reported=chain(latencies(result.members, bench), means(bench, errored)),
         completed=bench.completed,
         errored=max(errored, 0),
         made=bench.num_prompts,
@@ -303,11 +308,9 @@ def _latency_named(key: str) -> tuple[str, str, str | None] | None:
     return None if match is None or statistic is None else (statistic, match[2], match[3])
 
 
-def latencies(
-    members: Mapping[str, Any], bench: BenchFields | None
-) -> dict[tuple[str, str], float]:
-    """Return each latency once, by metric and statistic, in the catalogue's unit: with percentile 50
-    asked for, ``median_*`` and ``p50_*`` are the same number. Raises InvalidInput for one that is none.
+def latencies(members: Mapping[str, Any], bench: BenchFields | None) -> Iterator[Measurement]:
+    """Yield each latency once, in the catalogue's unit: with percentile 50 asked for, ``median_*`` and
+    ``p50_*`` are the same number. Raises InvalidInput for one that is none.
 
     A name without a unit, ``median_ttft``, is in seconds, unless no request can have taken so long.
     """
@@ -321,7 +324,7 @@ def latencies(
         value = number(members, key)
         if value is not None:
             found.setdefault((metric, statistic), value * factor * _MS[unit or bare])
-    return found
+    yield from (Measurement("reported", *name, value) for name, value in found.items())
 
 
 def _bare_unit(members: Mapping[str, Any], bench: BenchFields | None) -> str:
@@ -346,20 +349,11 @@ def _bare_unit(members: Mapping[str, Any], bench: BenchFields | None) -> str:
     return "s" if taken is None or taken <= longest else "ms"
 
 
-def _reported(result: BenchResult, errored: int) -> Iterator[Measurement]:
-    for (metric, statistic), value in latencies(result.members, result.bench).items():
-        yield Measurement("reported", metric, statistic, value)
-    yield from (
-        Measurement("reported", metric, "mean", rate)
-        for metric, rate in means(result.bench, errored).items() if rate is not None
-    )  # fmt: skip
-
-
-def means(bench: BenchFields, errored: int | None) -> dict[str, float | None]:
-    """Return what is stated of rates, and of tokens by request, by metric; None where it is not."""
+def means(bench: BenchFields, errored: int | None) -> Iterator[Measurement]:
+    """Yield what is stated of rates, and of tokens by request."""
     done = bench.completed
     totals = {"prompt_tokens": bench.total_input_tokens, "output_tokens": bench.total_output_tokens}
-    return {
+    stated = {
         "output_throughput": bench.output_throughput,
         "total_throughput": bench.total_token_throughput,
         "request_throughput": bench.request_throughput,
@@ -368,6 +362,8 @@ def means(bench: BenchFields, errored: int | None) -> dict[str, float | None]:
         metric: None if not done or total is None else total / done
         for metric, total in totals.items()
     }
+    for metric, value in stated.items():
+        yield from reported(metric, value)
 
 
 def acceptance(bench: BenchFields) -> Iterator[Acceptance]:
@@ -404,8 +400,8 @@ def facts_of_load(bench: BenchFields) -> dict[str, Any]:
     if bench.ramp_up_strategy is not None and bench.ramp_up_start_rps is None:
         return {}
     if bench.ramp_up_strategy is not None:
-        grows = f"from {bench.ramp_up_start_rps} to {bench.ramp_up_end_rps} requests/s"
-        trace = f"{bench.ramp_up_strategy} ramp-up {grows}"
+        rates = f"from {bench.ramp_up_start_rps} to {bench.ramp_up_end_rps} requests/s"
+        trace = f"{bench.ramp_up_strategy} ramp-up {rates}"
         return {"load_profile": "trace", "trace": trace, "concurrency": limit}
     if rate == math.inf:
         return {"load_profile": "concurrent" if limit else "throughput", "concurrency": limit}

@@ -87,14 +87,13 @@ def _facts(config: Mapping[str, Any]) -> dict[str, Any]:
         key if key.startswith("_") else key.lstrip("-").replace("-", "_"): value
         for key, value in config.items()
     }
-    arguments, speculation = dict[str, Any](), dict[str, Any]()
-    for key, value in given.items():
-        option = key.replace("_", "-")
-        if key not in (*_FACTS, *_OF_THE_BENCH) and not key.startswith(_BENCH_PREFIXES):
-            if is_of_speculation(option):
-                speculation[option] = value
-            else:
-                arguments[key] = value
+    options = {
+        key: key.replace("_", "-")
+        for key in given
+        if key not in (*_FACTS, *_OF_THE_BENCH) and not key.startswith(_BENCH_PREFIXES)
+    }
+    speculation = {name: given[key] for key, name in options.items() if is_of_speculation(name)}
+    arguments = {key: given[key] for key, name in options.items() if name not in speculation}
     facts = {fact: given.get(key) for key, fact in _FACTS.items()} | {
         "repeat": given.get("run_number"),
         "arm": given.get("_benchmark_name"),

@@ -5,20 +5,17 @@ import pytest
 from answers.runs.read import CellCurve
 from dashboard import charts
 from dashboard.charts import arm_colour
-from dashboard.charts import cell as charts_requests
-from dashboard.charts import cell as charts_server
+from dashboard.charts import data as charts_data
 from tests.dashboard.opening import encoded
 
 RUNNING = CellCurve("running", ((0.0, 1.0), (1.0, 2.0)))
 CHARTS = {
-    "distribution": charts_requests.distribution(
-        CellCurve("itl", ((1.0, 0.5), (2.0, 1.0))), "#111111"
-    ),
-    "positions": charts_requests.acceptance_by_position(
+    "distribution": charts_data.distribution(CellCurve("itl", ((1.0, 0.5), (2.0, 1.0))), "#111111"),
+    "positions": charts_data.acceptance_by_position(
         CellCurve("counters", ((1.0, 0.8), (2.0, 0.5))), "#111111"
     ),
-    "server": charts_server.over_time([RUNNING, RUNNING], "running", "#111111", share=False),
-    "sampled": charts_server.sampled(RUNNING, "  [CPU lab]"),
+    "server": charts_data.over_time([RUNNING, RUNNING], "running", "#111111", share=False),
+    "sampled": charts_data.sampled(RUNNING, "  [CPU lab]"),
 }
 
 

@@ -16,8 +16,9 @@ from commands.claims import claims
 from dashboard.charts import published as charts_claims
 from dashboard.shelf import ask, open_shelf
 from dashboard.views import printed as part
-from dashboard.views.printed import MOST_MB, ClaimsFile
+from dashboard.views.printed import MOST_MB
 from tests.dashboard.opening import opened
+from warehouse.beside import PublishedTable
 from warehouse.contract import Facts
 from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
@@ -62,7 +63,7 @@ def test_all_figures_are_shown_when_asked_for() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_our_own_measurements_stand_beside_a_claim_of_the_same_model() -> None:
-    tables, judged = part.judged_table(ClaimsFile("ours.yaml", OURS))
+    tables, judged = part.judged_table(PublishedTable("ours.yaml", OURS))
 
     found = ask(open_shelf(), measured_here, judged, tables.model, Filters())
 
@@ -76,7 +77,7 @@ def test_our_own_measurements_stand_beside_a_claim_of_the_same_model() -> None:
 
 @pytest.mark.usefixtures("warehouse")
 def test_nothing_is_read_of_models_that_no_figure_is_about() -> None:
-    tables, judged = part.judged_table(ClaimsFile("ours.yaml", OURS))
+    tables, judged = part.judged_table(PublishedTable("ours.yaml", OURS))
     shelf = open_shelf()
 
     other = ask(shelf, measured_here, judged, "another/model", Filters())
@@ -158,7 +159,7 @@ def _fields(spec: Any) -> set[str]:
 
 
 def test_every_encoded_field_is_a_column() -> None:
-    _, judged = part.judged_table(ClaimsFile("ours.yaml", OURS))
+    _, judged = part.judged_table(PublishedTable("ours.yaml", OURS))
     told = {"arm": "eagle3 K=3", "evidence": "gpu", "improvement": 4.0, "low": 3.0, "high": 5.0}
     findings = [replace(judged.findings[0], measured=(told,)), judged.findings[1]]
 

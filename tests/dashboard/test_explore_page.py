@@ -28,8 +28,8 @@ from answers.explore import (
     marks_sql,
 )
 from dashboard.charts import arm_colour
-from dashboard.charts import explore as charts_explore
-from dashboard.charts.explore import key_colours
+from dashboard.charts import data as charts_data
+from dashboard.charts.data import key_colours
 from dashboard.links import cell_link
 from dashboard.shelf import ask as asked
 from dashboard.shelf import open_shelf
@@ -86,9 +86,9 @@ def test_the_sql_that_is_shown_gives_in_the_box_what_the_chart_draws(
 @pytest.mark.parametrize("name", PICKS)
 def test_every_encoded_field_exists_in_the_data(name: str) -> None:
     known = _marks(PICKS[name])
-    shared = charts_explore.axes(known, PICKS[name])
+    shared = charts_data.axes(known, PICKS[name])
 
-    spec = charts_explore.panel(known.panels[0], PICKS[name], "t", shared).to_dict()
+    spec = charts_data.panel(known.panels[0], PICKS[name], "t", shared).to_dict()
 
     fields = {
         channel["field"]
@@ -96,7 +96,7 @@ def test_every_encoded_field_exists_in_the_data(name: str) -> None:
         for channel in layer["encoding"].values()
         if isinstance(channel, dict) and "field" in channel
     }
-    assert fields <= set(charts_explore.mark_rows(known.panels[0].marks).columns)
+    assert fields <= set(charts_data.mark_rows(known.panels[0].marks).columns)
     assert any(layer["encoding"].get("color", {}).get("legend") for layer in spec["layer"])
 
 
@@ -272,8 +272,8 @@ def test_arms_keep_their_colour_and_other_keys_have_their_own() -> None:
     known = explore.placed(_made(2), PICK, PANELS)
 
     def colours(pick: Pick) -> list[str]:
-        shared = charts_explore.axes(known, pick)
-        spec = charts_explore.panel(known.panels[0], pick, "t", shared).to_dict()
+        shared = charts_data.axes(known, pick)
+        spec = charts_data.panel(known.panels[0], pick, "t", shared).to_dict()
         found: list[str] = spec["layer"][0]["encoding"]["color"]["scale"]["range"]
         return found
 

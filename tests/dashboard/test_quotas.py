@@ -1,6 +1,7 @@
 """What one client may have at once, and where a question in SQL waits; nothing is timed."""
 
 import threading
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -13,13 +14,15 @@ LIMITS = ClientLimits(sessions=2, uploads=1, upload_mb=1)
 
 def test_a_client_has_as_many_pages_open_as_it_may_and_others_theirs() -> None:
     ledger = Ledger()
-    for client in ("ann", "ann", "ben"):
-        ledger.enter(client, "pages", LIMITS.sessions)
 
-    with pytest.raises(OverLimit, match="2 pages"):
-        ledger.enter("ann", "pages", LIMITS.sessions)
-    ledger.leave("ann", "pages")
-    ledger.enter("ann", "pages", LIMITS.sessions)
+    def page_of(client: str) -> AbstractContextManager[None]:
+        return ledger.counting(client, "pages", LIMITS.sessions)
+
+    with page_of("ann"), page_of("ben"):
+        with page_of("ann"), pytest.raises(OverLimit, match="2 pages"), page_of("ann"):
+            pass
+        with page_of("ann"):
+            pass
 
 
 def test_bytes_of_uploads_count_for_ten_minutes() -> None:

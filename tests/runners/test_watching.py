@@ -159,7 +159,11 @@ def test_the_file_holds_names_once_and_a_line_for_each_look(tmp_path: Path) -> N
     assert lines[3] == ["at", "cpu_mhz", "launches_beside"]
     assert lines[4][1:] == [None, 1]
     read = read_machine(unpacked(path))
-    assert read.values[:3] == ({"cpu_mhz": 2400}, {"cpu_mhz": 2401}, {"launches_beside": 1})
+    assert [one.values for one in read.snapshots[:3]] == [
+        {"cpu_mhz": 2400},
+        {"cpu_mhz": 2401},
+        {"launches_beside": 1},
+    ]
 
 
 def test_looks_become_rare_where_they_cost_more_than_a_hundredth_of_a_core(tmp_path: Path) -> None:

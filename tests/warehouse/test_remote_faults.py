@@ -7,6 +7,7 @@ import pytest
 
 from warehouse.errors import DraftboardError, InvalidInput, WarehouseDamaged, WarehouseUnreachable
 from warehouse.storage.cache import warehouse_path
+from warehouse.storage.copies import push
 from warehouse.storage.current import pull
 from warehouse.storage.objects import ObjectStore
 from warehouse.store import Reader, open_writer
@@ -77,6 +78,13 @@ def test_a_writer_asks_again_and_publishes_once(bucket, published, pattern, faul
     assert published("two") == 2
     with Reader(bucket.at("reader")) as reader:
         assert reader.query("overview").to_pylist()[0]["cells"] == 2
+
+
+def test_a_folder_is_pushed_whose_last_answer_is_cut(bucket, filled):
+    bucket.front.fail("PUT .*CURRENT", FAKE["unanswered"], times=1)
+    assert push(filled, bucket.at("writer")) > 5
+    with Reader(bucket.at("reader")) as reader, Reader(filled) as before:
+        assert reader.generation == before.generation
 
 
 @pytest.mark.parametrize(

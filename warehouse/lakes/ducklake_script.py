@@ -62,8 +62,9 @@ def _bucket(connection: Any) -> None:
 
 def _connection(duckdb: Any, place: Path) -> Any:
     """Open DuckDB with its extensions, which packages bring; nothing is fetched."""
-    never = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-    connection = duckdb.connect(config=never)
+    connection = duckdb.connect(
+        config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    )
     for package, name in _EXTENSIONS.items():
         module = importlib.import_module(f"duckdb_extension_{package}")
         (file,) = Path(str(module.__file__)).parent.rglob(f"{package}.duckdb_extension")
@@ -74,8 +75,7 @@ def _connection(duckdb: Any, place: Path) -> Any:
 
 
 def _look(connection: Any, asked: Mapping[str, Any]) -> dict[str, Any]:
-    held = _held(connection, asked["schema"])
-    if held is not None:
+    if (held := _held(connection, asked["schema"])) is not None:
         files = connection.execute(f"select distinct file from {_of(asked, 'requests')}")
         return {"held": held, "foreign": [], "files": [file for (file,) in files.fetchall()]}
     there = connection.execute(

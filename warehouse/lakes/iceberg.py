@@ -104,8 +104,7 @@ def _catalogue(target: CatalogueTarget, location: str | None) -> SqlCatalog:
     own = {key: str(value) for key, value in (Config().get_catalog_config(CATALOGUE) or {}).items()}
     bucket = {key: os.environ[name] for key, name in _BUCKET.items() if os.environ.get(name)}
     given = {"uri": url.render_as_string(hide_password=False)}
-    place = address_of(location)
-    if place is not None:
+    if (place := address_of(location)) is not None:
         given["warehouse"] = place if "://" in place else f"file://{place}"
     return _Catalogue(CATALOGUE, **{**bucket, **own, **given})
 
@@ -133,8 +132,7 @@ def _make_schema(catalog: SqlCatalog, order: PublicationOrder) -> None:
             f"{order.target.uri} has no schema {order.schema} yet: say with --location where its files go, a "
             "folder or s3://BUCKET/PREFIX."
         )
-    where = f"{place.rstrip('/')}/{order.schema}"
-    catalog.create_namespace(order.schema, {"location": where})
+    catalog.create_namespace(order.schema, {"location": f"{place.rstrip('/')}/{order.schema}"})
 
 
 def _staged(
@@ -177,8 +175,9 @@ class _Change:
                 change.union_by_name(schema)
             return
         # A commit that lost its race must not be tried again: it would be made of old rows.
-        once = {"commit.retry.num-retries": "0"}
-        self.transaction = catalog.create_table_transaction(name, schema, properties=once)
+        self.transaction = catalog.create_table_transaction(
+            name, schema, properties={"commit.retry.num-retries": "0"}
+        )
         if by is not None:
             with self.transaction.update_spec() as spec:
                 spec.add_identity(by)

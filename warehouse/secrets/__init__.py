@@ -406,7 +406,7 @@ def _scrub_dict(value: Mapping[Any, Any], holder: str, depth: int) -> dict[Any, 
     for key, member in value.items():
         name = named if named is not None and key == "value" else str(key)
         # An environment variable that may not be written down.
-        mixed = holder in frozenset({"environment"}) and "_" in name.strip("_")
+        mixed = holder == "environment" and "_" in name.strip("_")
         unlisted = (
             (holder in _VARIABLES or mixed) and is_variable(name) and not may_be_written(name)
         )

@@ -205,7 +205,7 @@ def replace_file(path: Path, content: bytes) -> None:
 # of nights, how searches stand.
 
 
-def append(root: Path, name: str, lines: bytes) -> None:
+def append_remote(root: Path, name: str, lines: bytes) -> None:
     """Add lines to a file that several machines add to; here it then holds theirs too."""
     store = store_of(root)
     with copy_locked(root):

@@ -64,14 +64,9 @@ class CollectingRight:
         """Say what is about to be removed, and that this machine is at work. Raises WarehouseBusy
         where another one took over.
         """
-        content = _content(self.machine, names)
-        tag = self.store.replace(COLLECTING, content, self.tag)
+        tag = self.store.replace(COLLECTING, _content(self.machine, names), self.tag)
         if tag is None:
-            # Where the answer was cut it was asked again, and met itself.
-            stored = self.store.get(COLLECTING)
-            if stored is None or stored.content != content:
-                raise collecting_elsewhere(self.store)
-            tag = stored.tag
+            raise collecting_elsewhere(self.store)
         self.tag = tag
 
 
@@ -135,11 +130,9 @@ def collect(root: Path, grace: float) -> list[str]:
                 break
             right.announce(files)
             base = load(root / name)
-            try:
+            with suppress(LostRace):
                 save(root, base.followed_by(base.segments))
-            except LostRace:
-                continue
-            break
+                break
         store.send(json.dumps(unlisted).encode(), UNLISTED)
         # What an attempt that failed left may be the very list that is published now.
         going = [name for name in (*lists, *files) if name != pointer_here(root)]
@@ -198,27 +191,22 @@ def _named_by(store: "ObjectStore", lists: Collection[str], whole: bool = True) 
     """Return the files that some lists name; with ``whole=False`` those that can still be read.
     Raises WarehouseDamaged.
     """
+    passed_over = () if whole else (WarehouseDamaged,)
     with TemporaryDirectory() as folder:
         place = Path(folder)
         (place / TABLES).mkdir()
 
         def generation(name: str) -> Generation:
-            try:
+            with suppress(*passed_over):
                 have_files(place, store, [name])
                 return load(place / name)
-            except WarehouseDamaged:
-                if whole:
-                    raise
-                return Generation(0)
+            return Generation(0)
 
         def requests(table: str) -> set[str]:
-            try:
+            with suppress(*passed_over):
                 have_files(place, store, [f"{TABLES}/{table}"])
                 return requests_named(place, table)
-            except WarehouseDamaged:
-                if whole:
-                    raise
-                return set()
+            return set()
 
         read = [one for _, one in each(generation, lists)]
         tables = {file.file for one in read for file in one.of("request_files")}

@@ -55,7 +55,7 @@ from warehouse.storage.lists import (
     number_of,
 )
 from warehouse.storage.lock import WriterLock
-from warehouse.storage.tables import Batch, publish_generation, sql_text
+from warehouse.storage.tables import Batch, over_batch, publish_generation, sql_text
 from warehouse.store import Opened, Reader, excluded_table, open_newest
 
 if TYPE_CHECKING:
@@ -283,12 +283,11 @@ def _bundled_tables(
 ) -> dict[str, pa.Table]:
     with open_newest(root) as opened:
         connection = opened.connection
-        connection.register("wanted", cells.select(["cell_id"]))
-        connection.execute(
+        over_batch(
+            connection, cells.select(["cell_id"]),
             "create temp table kept as "
-            "select cell, source_id from store.cells semi join wanted using (cell_id)"
-        )
-        # The names are ours, never a user's.
+            "select cell, source_id from store.cells semi join batch using (cell_id)",
+        )  # fmt: skip
         queries_of = {name: f"from store.{name} semi join kept using (cell)" for name in _OF_A_CELL}
         # Of an absolute path only the last two parts: the others tell where somebody lives.
         queries_of["sources"] = (
@@ -313,20 +312,19 @@ def _copy_annotations(root: Path, place: Path, cells: pa.Table) -> int:
     nights = {
         (f"{row['started_at'] - _NOON:%Y-%m-%d}", row["study"]) for row in rows if row["started_at"]
     }
-    copied = 0
-    for event in annotations.read(root):
-        target = event.target
+
+    def is_about(target: annotations.AnnotationTarget) -> bool:
         if target.night is None:
-            concerned = target in runs
-        else:
-            studies = {study for night, study in nights if night == target.night}
-            concerned = bool(studies) if target.study is None else target.study in studies
-        if concerned:
-            # Whoever gets the bundle learns the name, not the address.
-            annotations.add(place, replace(event, account=None))
-            copied += 1
+            return target in runs
+        studies = {study for night, study in nights if night == target.night}
+        return bool(studies) if target.study is None else target.study in studies
+
+    concerned = [event for event in annotations.read(root) if is_about(event.target)]
+    for event in concerned:
+        # Whoever gets the bundle learns the name, not the address.
+        annotations.add(place, replace(event, account=None))
     (place / annotations.LOCK).unlink(missing_ok=True)
-    return copied
+    return len(concerned)
 
 
 # --- One plain copy, for people who want to query it themselves.
@@ -384,9 +382,7 @@ def _write_export(reader: Reader, out: Path) -> None:
             return
         copy_tables(opened, out)
         for name, table in notes.items():
-            connection.register("batch", table)
-            connection.execute(f"create table {name} as from batch")
-            connection.unregister("batch")
+            over_batch(connection, table, f"create table {name} as from batch")
         if requests:
             connection.execute(
                 "create table requests as from read_parquet($files::varchar[])", {"files": requests}

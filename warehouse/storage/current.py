@@ -3,7 +3,7 @@
 In a folder that is one file that is replaced. Of a warehouse in an object store this machine has a copy,
 in which reading and writing work as in any folder; four things pass between the two: a new generation
 comes (``pull``) or goes (``save``), a file is fetched when it is asked for (``have``), and lines are added
-to a file that all add to (``store_cache.append``).
+to a file that all add to (``cache.append_remote``).
 """
 
 import hashlib
@@ -400,12 +400,8 @@ def _make_current(root: Path, name: str) -> None:
             if before != name:
                 tag = store.replace(CURRENT, f"{name}\n".encode(), tag)
                 if tag is None:
-                    # Where the answer was cut it was asked again, and met itself.
-                    now = store.get(CURRENT)
-                    if now is None or now.text != name:
-                        store.remove([name])
-                        raise overtaken
-                    tag = now.tag
+                    store.remove([name])
+                    raise overtaken
             point(root, name)
             keep_tags(root, tags_of(root) | {CURRENT: str(tag)})
     except DraftboardError:

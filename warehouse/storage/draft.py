@@ -195,7 +195,7 @@ def _check_measurements(cell: Cell) -> None:
 
 
 class RequestFile:
-    """Writes the requests of one source into ``private``, where it stays until it is published.
+    """Writes requests into ``private``, where they stay until they are published.
 
     Writing runs in a thread, one cell at a time, while the caller reads the next cell; what goes
     wrong there is raised by the next ``write`` or by ``whole``.
@@ -211,7 +211,13 @@ class RequestFile:
     def write(self, requests: pa.Table) -> None:
         """Append the requests of one cell (``rows.REQUEST_SCHEMA``) as a row group of its own."""
         if self._writer is None:
-            self._writer = parquet_writer(self.private)
+            self.private.parent.mkdir(parents=True, exist_ok=True)
+            self._writer = pq.ParquetWriter(
+                self.private,
+                REQUEST_SCHEMA,
+                compression=COMPRESSION,
+                use_dictionary=[*_DICTIONARY, "prompt_hash", "category"],
+            )
         if self._written is not None:
             self._written.result()
         self._written = self._thread.submit(self._writer.write_table, in_schema(requests), None)
@@ -228,7 +234,8 @@ class RequestFile:
         self._written.result()
         self._writer.close()
         sync(self.private)
-        return row_of(self.private, self._rows)
+        digest, size = sha256_of(self.private), self.private.stat().st_size
+        return {"file": f"{digest}.parquet", "sha256": digest, "rows": self._rows, "bytes": size}
 
     def discard(self) -> None:
         """Remove the file. Harmless once it is published."""
@@ -250,24 +257,6 @@ def private_requests(root: Path) -> Path:
     """Return the path of a request file until it has its name: a new path with every call."""
     # The moment too: a source that waits for its commit outlives the process that read it.
     return root / REQUESTS / f"{PRIVATE}{os.getpid()}-{time.monotonic_ns()}-requests.parquet"
-
-
-def row_of(private: Path, rows: int) -> dict[str, Any]:
-    """Return the row of ``request_files`` that a finished file will have."""
-    digest = sha256_of(private)
-    size = private.stat().st_size
-    return {"file": f"{digest}.parquet", "sha256": digest, "rows": rows, "bytes": size}
-
-
-def parquet_writer(path: Path) -> pq.ParquetWriter:
-    """Return a writer of request files with the one set of options that all of them share."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return pq.ParquetWriter(
-        path,
-        REQUEST_SCHEMA,
-        compression=COMPRESSION,
-        use_dictionary=[*_DICTIONARY, "prompt_hash", "category"],
-    )
 
 
 # --- The source itself.
@@ -327,10 +316,13 @@ class Draft:
 def _unpacked(
     source_id: str, path: str, packed: dict[str, list[bytes]], requests: Path | None
 ) -> Draft:
-    tables = {}
-    for name, parts in packed.items():
-        batches = [pa.ipc.read_record_batch(pa.py_buffer(part), BATCHES[name]) for part in parts]
-        tables[name] = pa.Table.from_batches(batches, BATCHES[name])
+    tables = {
+        name: pa.Table.from_batches(
+            [pa.ipc.read_record_batch(pa.py_buffer(part), BATCHES[name]) for part in parts],
+            BATCHES[name],
+        )
+        for name, parts in packed.items()
+    }
     return Draft(source_id, path, tables, requests)
 
 
@@ -359,13 +351,14 @@ def _tables(source: Source, cells: Iterable[Cell], file: RequestFile) -> dict[st
             rows["cell_requests"].append({"cell": number, "rows": cell.requests.num_rows})
     # After the cells: which ``--categories`` a source used stands in its settings only then.
     row = asdict(source)
-    for key in ("commands", "environment", "settings", "report_config"):
-        row[key] = json.dumps(row[key], sort_keys=True, default=str)
-    rows["sources"].append({**row, "ingested_at": datetime.now(UTC)})
+    as_json = {
+        key: json.dumps(row[key], sort_keys=True, default=str)
+        for key in ("commands", "environment", "settings", "report_config")
+    }
+    rows["sources"].append({**row, **as_json, "ingested_at": datetime.now(UTC)})
     if len({row["cell_id"] for row in rows["cells"]}) != len(rows["cells"]):
         raise InvalidInput(f"{source.path} holds a cell twice; correct the reader of its format.")
-    written = file.whole()
-    if written is not None:
+    if (written := file.whole()) is not None:
         rows["request_files"] = [written]
         rows["cell_requests"] = [{**row, "file": written["file"]} for row in rows["cell_requests"]]
     there = (name for name in BATCHES if rows[name] or name == "cells")

@@ -8,7 +8,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -60,8 +60,8 @@ _CAUSES = (
 _NEVER = '"0123456789abcdef0123456789abcdef" 1'
 
 
-class Unchanged(Exception):
-    """The object has the tag that was asked about: there is nothing new."""
+#: The object has the tag that was asked about: there is nothing new.
+Unchanged = NotModifiedError
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,6 @@ class ObjectStore:
             with self._explained():
                 got = obstore.get(self._store, name, options=asked)
                 return StoredObject(bytes(got.bytes()), _tag(got.meta))
-        except NotModifiedError:
-            raise Unchanged from None
         except FileNotFoundError:
             return None
 
@@ -139,20 +137,18 @@ class ObjectStore:
 
     def replace(self, name: str, content: bytes, tag: str | None) -> str | None:
         """Replace the object that has this tag, with None make it; return its new tag, None where it
-        has another by now.
-
-        Who asks looks whether the content is there all the same: an answer that was cut is asked for
-        again, and finds what the first one wrote.
+        has another content by now: an answer that was cut is asked for again, and meets what the first
+        one wrote.
         """
         mode: Any = (
             "create" if tag is None else dict(zip(("e_tag", "version"), tag.split(), strict=False))
         )
         try:
             with self._explained():
-                put = obstore.put(self._store, name, content, mode=mode, use_multipart=False)
-                return _tag(put)
+                return _tag(obstore.put(self._store, name, content, mode=mode, use_multipart=False))
         except (AlreadyExistsError, PreconditionError, FileNotFoundError):
-            return None
+            there = self.get(name)
+            return None if there is None or there.content != content else there.tag
 
     def entries(self, folder: str | None = "") -> list[ObjectEntry]:
         """Return the objects of a folder and those below it; of ``""`` only those at the top, of None
@@ -173,10 +169,8 @@ class ObjectStore:
         """Remove objects; those that are not there are passed over."""
         with self._explained():
             for name in names:
-                try:
+                with suppress(FileNotFoundError):
                     obstore.delete(self._store, name)
-                except FileNotFoundError:
-                    continue
 
     def require_conditions(self) -> None:
         """Raise where the store takes a condition and does not keep to it: there two writers would

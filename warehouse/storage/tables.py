@@ -91,6 +91,13 @@ def memory_connection() -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def over_batch(connection: duckdb.DuckDBPyConnection, rows: pa.Table, sql: str) -> None:
+    """Run a statement over rows, which it calls ``batch``. The names in it are ours, never a user's."""
+    connection.register("batch", rows)
+    connection.execute(sql)
+    connection.unregister("batch")
+
+
 def quoted(path: Path) -> str:
     """Return a path as a literal, where no parameter is taken."""
     return "'" + str(path).replace("'", "''") + "'"
@@ -119,15 +126,15 @@ def attach_parts(root: Path, generation: Generation) -> duckdb.DuckDBPyConnectio
         files = generation.of(name)
         if not files:
             # An empty table made of a schema alone imports pandas.
-            connection.register("nothing", pa.Table.from_batches([], schema))
-            connection.execute(f"create table {name} as from nothing")
-            connection.unregister("nothing")
+            nothing = pa.Table.from_batches([], schema)
+            over_batch(connection, nothing, f"create table {name} as from batch")
             continue
         paths = ", ".join(quoted((root / TABLES).absolute() / file.file) for file in files)
-        how = "hive_partitioning = false, union_by_name = true"
-        text = f"create view {name} as from read_parquet([{paths}], {how})"
         try:
-            connection.execute(text + _YOUNGER.get(name, ""))
+            connection.execute(
+                f"create view {name} as from read_parquet([{paths}], hive_partitioning = false, "
+                f"union_by_name = true){_YOUNGER.get(name, '')}"
+            )
         except duckdb.Error as error:
             connection.close()
             raise unreadable(root, error) from error
@@ -142,10 +149,8 @@ def write_segment(root: Path, tables: dict[str, pa.Table]) -> Segment:
         try:
             for name in BATCHES:
                 if name in tables and tables[name].num_rows:
-                    connection.register("batch", tables[name])
-                    # The names are ours, never a user's.
-                    connection.execute(f"insert into {name} by name select * from batch")
-                    connection.unregister("batch")
+                    insert = f"insert into {name} by name select * from batch"
+                    over_batch(connection, tables[name], insert)
         except duckdb.ConstraintException as error:
             raise DraftboardError(
                 f"A row does not keep the warehouse's rules ({str(error).splitlines()[0]}); "
@@ -321,8 +326,6 @@ def _attach_old(path: Path) -> duckdb.DuckDBPyConnection:
     other files: it may be somebody else's, and hold views that would read them. Raises
     FileNotFoundError where it is not there, WarehouseDamaged where it is not a database.
     """
-    if not path.exists():
-        raise FileNotFoundError(path)
     connection = memory_connection()
     try:
         connection.execute("attach $path as store (read_only)", {"path": str(path)})

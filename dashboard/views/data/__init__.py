@@ -1,11 +1,10 @@
 """Data: what was measured, can it be trusted, what does a request look like; and one's own questions."""
 
 from dataclasses import fields
-from pathlib import Path
 
 import streamlit as st
 
-from dashboard.components import table, tabled
+from dashboard.components import listing, table
 from dashboard.doors.access import current_user, require_role
 from dashboard.shelf import Shelf
 from dashboard.views import adding, printed
@@ -34,14 +33,13 @@ def audit_trail(shelf: Shelf, _: Filters) -> None:
     """Draw who noted, excluded, accepted, and kept files, the newest deed first. Raises NotAllowed for
     who is no admin."""
     require_role(current_user(), "admin")
-    deeds = annotations.deeds(Path(shelf.root))
+    deeds = annotations.deeds(shelf.root)
     if not deeds:
         st.info("Nobody has noted, excluded, accepted or kept anything yet.")
         return
     st.caption("All that people changed of what is said of the results; filters do not apply.")
-    names = [field.name for field in fields(deeds[0])]
     table(
-        tabled(names, [[getattr(deed, name) for name in names] for deed in reversed(deeds)]), "rows"
+        listing(deeds[::-1], {field.name: field.name for field in fields(annotations.Deed)}), "rows"
     )
 
 

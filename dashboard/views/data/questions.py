@@ -6,7 +6,6 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -17,7 +16,7 @@ from answers import explore
 from answers.compare.values import metric_name
 from dashboard import turns
 from dashboard.charts import Drawing, specification
-from dashboard.charts.explore import PICKED, axes, panel
+from dashboard.charts.data import PICKED, axes, panel
 from dashboard.components import (
     TABLE_ROWS,
     badged,
@@ -75,7 +74,7 @@ def _chart(shelf: Shelf, filters: Filters, which: int, count: int, top: DeltaGen
     )
     (top.header if which == 1 else st.markdown)(plain(known.headline), help=how)
     if not known.panels and not ask(shelf, explore.cells, pick, filters, (), TABLE_ROWS).total:
-        nothing(shelf, "No result matches these filters. Remove one in the sidebar.")
+        nothing(shelf)
         return
     drawings = _drawings(shelf, pick, filters, most)
     wide = max(min(3 if count == 1 else 1, len(known.panels)), 1)
@@ -151,8 +150,9 @@ def _amount(label: str, name: str, metric_label: str) -> explore.Measure:
 
 
 def _choose(label: str, options: list[str], name: str, first: str | None = None) -> str:
-    index = options.index(first) if first else 0
-    chosen: str = st.selectbox(label, options, index=index, key=name, bind="query-params")
+    chosen: str = st.selectbox(
+        label, options, options.index(first) if first else 0, key=name, bind="query-params"
+    )
     return chosen
 
 
@@ -256,7 +256,7 @@ def _answered(shelf: Shelf, sql: str) -> QuestionAnswer:
                 f"Waiting: {counted(before, 'question')} before yours; one is answered at a time."
             ),
         ):
-            known = known or [ask_sql(Path(shelf.root), sql)]
+            known = known or [ask_sql(shelf.root, sql)]
             place.empty()
         _known(repr(shelf), sql)[:] = known
     return known[0]

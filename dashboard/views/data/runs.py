@@ -14,7 +14,7 @@ from answers.runs import read
 from answers.wording import badge, bracketed
 from dashboard import annotating, links
 from dashboard.charts import Drawing, arm_colour, specification
-from dashboard.charts.cell import (
+from dashboard.charts.data import (
     CHARTS,
     acceptance_by_position,
     distribution,
@@ -124,11 +124,9 @@ def _one_run(shelf: Shelf, filters: Filters, known: read.Runs) -> None:
         st.caption("No flags: nothing doubtful was found.")
     table(listing(one.cells, _CELLS), "cells", _SHOWN)
     rows_menu("cells", lambda: _rows(one.cells, {"cell_id": "", **_CELLS}))
-    went = read.how_it_went(one.run)
-    if went:
+    if went := read.how_it_went(one.run):
         st.caption(plain(went))
-    log = read.log_excerpt(one.run)
-    if log:
+    if log := read.log_excerpt(one.run):
         st.text("The server's log ended with")
         copied("\n".join(log))
     st.text("Run it again")
