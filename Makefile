@@ -32,7 +32,7 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Five minutes on two idle cores: what needs no server, browser, cluster or engine, beside lint and types.
+# Thirteen minutes on two idle cores: what needs no server, browser, cluster or engine, beside lint and types.
 check: install
 	$(MAKE) --jobs lint quick
 
