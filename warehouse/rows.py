@@ -1,5 +1,6 @@
 """The typed rows that ingest hands to the store and analysis reads: what one row is, and its units."""
 
+import io
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -43,6 +44,14 @@ REQUEST_SCHEMA = pa.schema(
         pa.field("output", pa.string()),
     ]
 )
+
+
+def arrow_bytes(table: pa.Table) -> bytes:
+    """Return the rows as an Arrow stream."""
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+    return sink.getvalue()
 
 
 def in_schema(rows: pa.Table) -> pa.Table:

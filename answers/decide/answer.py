@@ -158,10 +158,6 @@ class _LookedUp:
         return dict(zip(self.systems, records(_first_keys(self.found)), strict=True))
 
     @cached_property
-    def datasets(self) -> dict[int, Any]:
-        return dict(zip(self.systems, _first_keys(self.found)["dataset"].tolist(), strict=True))
-
-    @cached_property
     def speeds(self) -> Speeds:
         return speeds(self.found)
 
@@ -440,7 +436,7 @@ def _mixes_of(
     setting each, where one of them is ``shown``."""
     for number in sorted({looked.systems[one] for one in shown}):
         parts = [one for one in sorted(judged) if looked.systems[one] == number]
-        named = {d: one for one in parts if isinstance(d := looked.datasets[one], str)}
+        named = {d: one for one in parts if isinstance(d := looked.keys[one].get("dataset"), str)}
         if len(named) > 1 and len(named) == len(parts):
             yield named
 

@@ -81,9 +81,9 @@ def _tried(
     return wanted, names
 
 
-def _kept(
+def _filtered(
     query: Callable[[Reader, Filters], pa.Table], reader: Reader, words: FilterWords
-) -> pa.Table:  # fmt: skip
+) -> pa.Table:
     return query(reader, words.filters())
 
 
@@ -206,9 +206,9 @@ QUESTIONS: Mapping[str, Asking] = {
     each.name: each
     for each in (
         Asking("runs", "What the warehouse holds, a row per run; excluded ones with their reason.",
-               FilterWords, partial(_kept, queries.runs), partial(_table_json, "runs"), "runs", everything=True, typed=True),
+               FilterWords, partial(_filtered, queries.runs), partial(_table_json, "runs"), "runs", everything=True, typed=True),
         Asking("cells", "What was measured, a row per cell: facts, provenance, counts.",
-               FilterWords, partial(_kept, queries.cells), partial(_table_json, "cells"), "cells"),
+               FilterWords, partial(_filtered, queries.cells), partial(_table_json, "cells"), "cells"),
         Asking("compare", "Matched pairs of arms, load by load, with intervals and words.",
                CompareWords, _compare, comparison_json, "settings", "settings",
                rows.compared, typed=True),

@@ -302,7 +302,7 @@ def forecast_lines(fitted_place: FittedPlace, question: Question) -> ForecastLin
     """Return predictions around one question, none beside its baseline. Raises InvalidInput as
     ``forecast_answer`` does."""
     offer = fitted_place.offer
-    plain = replace(question, k=0, rate=None, mean_length=None)
+    plain = replace(question, k=0)
     loads = offer.loads if 0 in offer.ks else ()
     return ForecastLines(
         _steps(fitted_place, [replace(question, concurrency=load) for load in offer.loads]),

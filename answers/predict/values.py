@@ -334,9 +334,7 @@ def band(figure: ForecastFigure) -> str:
     return between(figure.low, figure.high, lambda end: rounded(end, digits)) or known(None)
 
 
-def trust(
-    checks: Sequence[Check], fit: Fit, why: str | None
-) -> tuple[str, ...]:  # fmt: skip
+def trust(checks: Sequence[Check], fit: Fit, why: str | None) -> tuple[str, ...]:
     """Return sentences on how far to believe a forecast. ``why`` there is no band."""
     mine = [check for check in checks if check.metric == "output_throughput"]
     points = sum(check.points for check in mine)

@@ -7,7 +7,6 @@ has a hue for its method and lightness for K, on any ground.
 
 import colorsys
 import hashlib
-import io
 import json
 import math
 import re
@@ -23,6 +22,7 @@ import pyarrow as pa
 from altair.utils import schemapi
 
 from warehouse.loads import Load
+from warehouse.rows import arrow_bytes
 
 #: An alt.Chart or alt.LayerChart: Altair's own annotations are too loose for a strict check.
 Chart = Any
@@ -365,11 +365,3 @@ def _table(rows: pd.DataFrame) -> pa.Table:
     return table.cast(
         pa.schema([(field.name, _KINDS.get(field.type, field.type)) for field in table.schema])
     )
-
-
-def arrow_bytes(table: pa.Table) -> bytes:
-    """Return the rows as an Arrow stream."""
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as stream:
-        stream.write_table(table)
-    return sink.getvalue()

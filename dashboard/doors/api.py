@@ -28,7 +28,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from answers.doors.parameters import Page, schema_json
 from answers.doors.questions import QUESTIONS, AboutSubject, Asking, Json, answer_json
 from answers.doors.rows import GENERATION, MEDIA, NOT_FRESH, encoded
-from dashboard.charts import arrow_bytes
 from dashboard.doors.access import User
 from dashboard.doors.addresses import AGENTS, METRICS, PROBLEM, base, handled, problem
 from dashboard.downloads import csv_bytes
@@ -37,6 +36,7 @@ from dashboard.turns import SQL
 from warehouse import annotations, beside
 from warehouse.errors import DraftboardError, InvalidInput
 from warehouse.json_text import json_text
+from warehouse.rows import arrow_bytes
 from warehouse.storage.cache import warehouse_path
 from warehouse.storage.current import not_fresh
 from warehouse.store import Reader
