@@ -94,7 +94,7 @@ def check_drop(study: SmallStudy, key: str) -> None:
 
 def check_machine(drop: Drop) -> None:
     """Someone looked at the machine during the load, and the launch met no other one."""
-    assert {"cpu_cores_used_by_others", "launches_beside"} <= set(drop.machine.values[-1])
+    assert {"cpu_cores_used_by_others", "launches_beside"} <= set(drop.machine.snapshots[-1].values)
     assert drop.record.environment["neighbours"] == []
 
 
