@@ -80,17 +80,18 @@ class BreakEven:
         )
 
     def yields(self, step: PaysFrom) -> dict[str, float]:
-        """Return the tokens of a step of real drafts with that K by where they were measured, and by
-        draft where there are several: at that load, else over all loads."""
+        """Return the tokens of a step of real drafts with that K on this dataset, or where none was
+        measured on it, on others, whose requests may pay from elsewhere: by where they were measured,
+        and by draft where there are several; at that load, else over all loads."""
         found: dict[str, list[DraftAcceptance]] = {}
         several = len({one.family for one in self.real}) > 1
-        for one in self.real:
-            if one.k == step.k:
-                gpu = None if one.fact("gpu") == self.place.gpu else known(one.fact("gpu"))
-                draft = draft_of(one.family) if several else None
-                beside = ", ".join(text for text in (gpu, draft) if text is not None)
-                where = f"{known(one.dataset)}{f' ({beside})' if beside else ''}"
-                found.setdefault(where, []).append(one)
+        drafts = [one for one in self.real if one.k == step.k]
+        for one in [x for x in drafts if x.dataset == self.place.dataset] or drafts:
+            gpu = None if one.fact("gpu") == self.place.gpu else known(one.fact("gpu"))
+            draft = draft_of(one.family) if several else None
+            beside = ", ".join(text for text in (gpu, draft) if text is not None)
+            where = f"{known(one.dataset)}{f' ({beside})' if beside else ''}"
+            found.setdefault(where, []).append(one)
         return {
             where: fmean(
                 one.length or 1.0
@@ -107,9 +108,9 @@ class BreakEven:
                 f"{at} no {draft}: its first token alone takes as long as a request without drafts."
             )
         needed = f"{_number(step.length)} tokens a step ({between(step.low, step.high, _number)})"
-        most = f"{step.k + 1} at most"
+        most = f"K = {step.k} yields {step.k + 1} at most"
         if step.low > step.k + 1:
-            return f"{at} no {draft}: it would take {needed}, which yields {most}."
+            return f"{at} no {draft}: it would take {needed}, and {most}."
         told: dict[Verdict, list[str]] = {}
         for where, length in self.yields(step).items():
             told.setdefault(step.of(length), []).append(f"{_number(length)} on {where}")
@@ -118,7 +119,7 @@ class BreakEven:
             f"yours yields {'; '.join(said)}" if said else "no real draft with that K was measured"
         )
         if step.length > step.k + 1:
-            return f"{at} hardly any {draft}: it takes {needed}, which yields {most}; {yours}."
+            return f"{at} hardly any {draft}: it takes {needed}, and {most}; {yours}."
         return f"{at} a draft of this size pays from {needed} with K = {step.k}; {yours}."
 
 

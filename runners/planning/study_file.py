@@ -303,14 +303,12 @@ class Study(StudyPart):
     @property
     def makes_weights_up(self) -> bool:
         """Whether vLLM makes up the weights itself, the draft's too, and reads none."""
-        given = self.target.engine_args
-        return "dummy" in (given.get("load-format"), given.get("load_format"))
+        return _with_dashes(self.target.engine_args).get("load-format") == "dummy"
 
     def engine_arguments(self, variant: Variant) -> dict[str, Any]:
         """Return the arguments of an arm's server by names with dashes, however the study spells
         them."""
-        given = {**self.target.engine_args, **variant.engine_args}
-        return {name.lstrip("-").replace("_", "-"): value for name, value in given.items()}
+        return _with_dashes(self.target.engine_args) | _with_dashes(variant.engine_args)
 
     def drafting(self, variant: Variant) -> dict[str, Any] | None:
         """Return what ``--speculative-config`` gets: the study's own, with a local draft where it
@@ -411,6 +409,10 @@ class Study(StudyPart):
             for level in self.levels(dataset):
                 _require_fitting(dataset, level)
         return self
+
+
+def _with_dashes(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {name.lstrip("-").replace("_", "-"): value for name, value in arguments.items()}
 
 
 def _require_fitting(dataset: Dataset, level: LoadLevel) -> None:

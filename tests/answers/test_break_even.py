@@ -148,7 +148,7 @@ def test_real_drafts_tell_it_as_well_and_it_is_said_which(tmp_path: Path) -> Non
 
 
 def test_a_real_draft_of_another_machine_and_text_is_held_against_it(tmp_path: Path) -> None:
-    fill(tmp_path)
+    fill(tmp_path, dataset="summaries")
     # 2.4 tokens a step on chat and 3.7 on code with K = 4, whatever the load.
     fill_study(tmp_path, ks=(4,), gpu="A100", evidence="gpu", draft_model="elsewhere")
     found, *others = sorted(told(tmp_path), key=lambda one: one.place.gpu != "H200")
@@ -167,8 +167,18 @@ def test_a_real_draft_of_another_machine_and_text_is_held_against_it(tmp_path: P
     assert "2.39 on chat (A100): does not pay" in row[-1]
 
 
+def test_what_a_draft_yields_on_another_text_is_left_out_where_it_was_measured_on_this_one(
+    tmp_path: Path,
+) -> None:
+    fill_study(tmp_path)
+    found = {one.place.dataset: one for one in told(tmp_path) if isinstance(one, BreakEven)}
+    assert {*found} == {"chat", "code"}
+    for dataset, one in found.items():
+        assert [{*one.yields(step)} for step in one.steps] == [{dataset}] * len(one.steps)
+
+
 def test_two_drafts_are_told_apart_and_never_averaged(tmp_path: Path) -> None:
-    fill(tmp_path)
+    fill(tmp_path, dataset="summaries")
     for draft, gpu in (("org/small", "A100"), ("org/large", "A100")):
         fill_study(tmp_path, ks=(4,), gpu=gpu, evidence="gpu", draft_model=draft)
     found = next(one for one in told(tmp_path) if isinstance(one, BreakEven))
@@ -229,12 +239,12 @@ def test_where_a_step_would_have_to_yield_more_than_it_can_no_draft_pays(by_hand
     costly = replace(found, steps=(PaysFrom(4, 128, 6.2, 5.9, 6.5),))
     assert costly.sentence(costly.steps[0]) == (
         "At 128 at once no draft of this size pays with K = 4: it would take 6.20 tokens a step "
-        "(5.90 to 6.50), which yields 5 at most."
+        "(5.90 to 6.50), and K = 4 yields 5 at most."
     )
     dear = replace(found, steps=(PaysFrom(4, 128, 5.4, 4.6, 6.3),))
     assert dear.sentence(dear.steps[0]).startswith(
         "At 128 at once hardly any draft of this size pays with K = 4: it takes 5.40 tokens a step "
-        "(4.60 to 6.30), which yields 5 at most; "
+        "(4.60 to 6.30), and K = 4 yields 5 at most; "
     )
     hopeless = replace(found, steps=(PaysFrom(4, 128, None, None, None),))
     assert "its first token alone takes as long as" in hopeless.sentence(hopeless.steps[0])
@@ -287,13 +297,13 @@ def test_arms_that_differ_in_what_they_set_are_one_family_and_no_real_draft_is_o
 
 
 def test_as_json_every_number_stands_with_what_it_stands_on(tmp_path: Path) -> None:
-    fill(tmp_path)
+    fill(tmp_path, dataset="summaries")
     fill_study(tmp_path, ks=(4,), gpu="A100", evidence="gpu")
     found = break_evens_json(told(tmp_path))
 
     (one,) = found["break_even"]
     assert (one["stands_on"], one["launches"]) == ([1, 2, 4], 1)
-    assert (one["level"], one["synthetic_acceptance"], one["dataset"]) == (0.9, True, "code")
+    assert (one["level"], one["synthetic_acceptance"], one["dataset"]) == (0.9, True, "summaries")
     assert {(step["k"], step["concurrency"]) for step in one["pays_from"]} == set(
         product((1, 2, 4), LOADS)
     )

@@ -540,8 +540,9 @@ def test_weights_are_needed_unless_vllm_makes_them_up(study_of: StudyOf, tmp_pat
     found = bad(run_check("memory", situation(study_of(target={"model": "./target"}, arms=arms))))
     assert [finding.status for finding in found] == ["blocker"]
     assert "has no whole set of weight files" in found[0].said
-    dummy = {"model": "./target", "engine_args": {"load-format": "dummy"}}
-    assert bad(run_check("memory", situation(study_of(target=dummy, arms=arms)))) == []
+    for spelled in ("load-format", "load_format", "--load-format"):
+        dummy = {"model": "./target", "engine_args": {spelled: "dummy"}}
+        assert bad(run_check("memory", situation(study_of(target=dummy, arms=arms)))) == []
 
 
 @pytest.mark.parametrize(
