@@ -101,6 +101,11 @@ def planned(
             "A search compares arms on one number of GPUs, and this study has several tensor "
             "parallel sizes; give it a study for each."
         )
+    if plan.study.engine != "vllm":
+        raise InvalidInput(
+            f"A search sets vLLM's --speculative-config, and this study serves with {plan.study.engine}: "
+            "measure all its arms with `draftboard run`, then ask `draftboard verdict`."
+        )
     first = [launch for launch in plan.launches if launch.repeat == 0]
     ids: dict[str, tuple[str, ...]] = {}
     for launch in sorted(plan.launches, key=lambda launch: launch.repeat):

@@ -59,6 +59,13 @@ def test_a_study_without_a_baseline_is_refused() -> None:
         searchable(lambda launch: None if launch.variant.name == "baseline" else launch)
 
 
+def test_a_study_of_another_engine_is_refused_by_its_name() -> None:
+    plan, costs, _ = costed(QUICK)
+    study = plan.study.model_copy(update={"engine": "sglang"})
+    with pytest.raises(InvalidInput, match="serves with sglang: measure all its arms with"):
+        planned(Plan(study, plan.launches), costs)
+
+
 def test_a_load_that_is_a_rate_is_refused_by_its_name() -> None:
     rate = LoadLevel(profile="poisson", value=8.0)
 
