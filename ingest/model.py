@@ -132,7 +132,7 @@ class ClaimsTable:
 
 @dataclass(frozen=True)
 class FileContent:
-    """An opened file: its decompressed bytes (mapped where it is large).
+    """An opened file: its decompressed bytes (mapped where it was not compressed).
 
     ``sha256``: of ``data`` and of what lies beside it, as hex digits; computed beside the parsing,
     waits when called. ``beside``: files that belong to the same result, e.g. its request records.
@@ -198,8 +198,6 @@ class Format(Protocol):
 # --- Opens a foreign file: mapped or unpacked, hashed beside the parsing, guarded against nonsense.
 
 
-#: Content below is read at once, bytes: hashing it takes less than decoding by far.
-SMALL = 4 << 20
 #: Largest content that is unpacked, bytes; a compressed file that grows beyond it is no report.
 MAX_UNPACKED = 8 << 30
 _CHUNK = 1 << 20
@@ -216,23 +214,17 @@ def open_content(path: Path) -> FileContent:
     """Open the decompressed bytes of ``path`` (``.gz`` and ``.zst`` are known by their first
     bytes).
 
-    A large one is hashed in a thread of its own. Raises InvalidInput for what cannot be a result.
+    The hash is computed in a thread of its own. Raises InvalidInput for what cannot be a result.
     """
     try:
         with path.open("rb") as file:
             chunks = _unpacked_chunks(file)
             with _spooled(chunks, path) if chunks else nullcontext(file) as whole:
-                size = whole.seek(0, 2)
-                if size == 0:
+                if whole.seek(0, 2) == 0:
                     raise InvalidInput(
                         f"{path} is empty: the run probably ended before it wrote its report."
                     )
-                whole.seek(0)
-                # Whoever writes a mapped file anew ends the process that reads it.
-                data = memoryview(
-                    whole.read() if size < SMALL
-                    else mmap.mmap(whole.fileno(), 0, access=mmap.ACCESS_READ)
-                )  # fmt: skip
+                data = memoryview(mmap.mmap(whole.fileno(), 0, access=mmap.ACCESS_READ))
     except _DAMAGED as error:
         raise InvalidInput(
             f"{path} is damaged or cut off: copy it again from its source."
@@ -308,12 +300,8 @@ def check_text(data: memoryview, path: Path) -> None:
 
 
 def hashed(data: memoryview) -> Callable[[], str]:
-    """Start hashing in a thread, or hash what is small at once; return a function that waits for the
-    hash."""
+    """Start hashing in a thread; return a function that waits for the hash."""
     digest = hashlib.sha256()
-    if data.nbytes < SMALL:
-        digest.update(data)
-        return digest.hexdigest
     thread = threading.Thread(target=digest.update, args=(data,), daemon=True)
     thread.start()
 

@@ -33,7 +33,6 @@ from ingest.formats import drop as drops
 from ingest.formats import vllm_sweep
 from ingest.kinds import PromptKinds
 from ingest.model import (
-    SMALL,
     ClaimsTable,
     Context,
     FileContent,
@@ -284,7 +283,8 @@ def _file(
 ) -> ReadResult | None:
     content = _open(unit.path)
     vllm_sweep.check_not_failure(content)
-    if content.data.nbytes < SMALL and content.sha256() in known:
+    # Up to here hashing takes less than decoding by far: bytes.
+    if content.data.nbytes < 4 << 20 and content.sha256() in known:
         return None
     # A large one is decoded before it is known whether it is new, while another core hashes it.
     parsed = _parsed(

@@ -32,15 +32,6 @@ def test_packed_or_not_the_content_and_its_hash_are_the_same(tmp_path: Path, pac
     assert content.sha256() == hashlib.sha256(TEXT).hexdigest()
 
 
-def test_a_file_that_is_written_anew_while_it_is_read_stays_what_was_opened(tmp_path: Path) -> None:
-    path = tmp_path / "report.json"
-    path.write_bytes(TEXT)
-    content = open_content(path)
-    path.write_bytes(b"")
-    assert bytes(content.data) == TEXT
-    assert content.sha256() == hashlib.sha256(TEXT).hexdigest()
-
-
 @pytest.mark.parametrize(
     ("data", "word"),
     [

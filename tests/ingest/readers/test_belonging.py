@@ -251,6 +251,7 @@ def test_what_is_settled_is_read_again_when_what_belongs_to_it_comes_or_changes(
 
 def test_the_id_of_a_result_tells_its_run_and_all_its_files(tmp_path: Path) -> None:
     path = put(tmp_path, "aiperf", test_aiperf.REQUESTS)
+    # Hashed by a thread, from the mapped file: known before it is written anew.
     bare = with_companions(open_content(path)).sha256()
     put(tmp_path, "aiperf")
     whole = with_companions(open_content(path)).sha256()
