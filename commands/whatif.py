@@ -103,7 +103,8 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
                 _show(answer)
                 continue
             show(
-                values.title(answer.place, answer.asked),
+                values.title(answer.place),
+                answer.headline,
                 Table(*values.numbers(answer)),
                 *(f"warning: {sentence}" for sentence in answer.warnings),
                 *answer.trust,

@@ -268,9 +268,8 @@ _WITHHELD: dict[LeftOut, str] = {"k": "K", "concurrency": "load"}
 BAND = f"{LEVEL * 100:.0f} % band"
 
 
-def title(place: ForecastPlace, asked: Question | None = None) -> str:
-    """Return a forecast's title: ``eagle3 (draft) on code, model, TP 1, H200: K = 4 at concurrency
-    8``."""
+def title(place: ForecastPlace) -> str:
+    """Return a forecast's title: ``eagle3 (draft) on code, model, TP 1, H200``."""
     size = place.tensor_parallel_size
     parts = (
         f"{place.family} on {place.dataset}", place.model or "unknown model",
@@ -278,8 +277,7 @@ def title(place: ForecastPlace, asked: Question | None = None) -> str:
     )  # fmt: skip
     marked = "" if place.evidence == "gpu" else f" [{place.evidence or 'evidence unknown'}]"
     marked += " [synthetic acceptance]" if place.synthetic_acceptance else ""
-    question = "" if asked is None else f": K = {asked.k} at concurrency {asked.concurrency}"
-    return f"{', '.join(parts)}{marked}{question}"
+    return f"{', '.join(parts)}{marked}"
 
 
 def forecast_headline(question: Question, throughput: ForecastFigure) -> str:

@@ -60,10 +60,10 @@ def test_every_family_and_dataset_has_its_answer(studied: Path) -> None:
     assert throughput.high is not None
     assert throughput.low < throughput.predicted < throughput.high
     assert throughput.measured is None
-    assert title(code.place, code.asked) == (
-        "draft_model (tiny-draft) on code, lab/target, TP 1, H200 [simulated]: "
-        "K = 3 at concurrency 32"
+    assert (
+        title(code.place) == "draft_model (tiny-draft) on code, lab/target, TP 1, H200 [simulated]"
     )
+    assert code.headline.startswith("Predicted for K = 3 at concurrency 32: ")
 
 
 def test_what_was_measured_stands_beside_what_is_predicted(studied: Path) -> None:
@@ -113,7 +113,7 @@ def test_an_unknown_fact_is_said_as_unknown(tmp_path: Path, fact: str) -> None:
     assert {one[fact] for one in told} == {None}
     for one in found:
         assert isinstance(one, ForecastAnswer)
-        assert not {"None", "nan"} & set(title(one.place, one.asked).replace(",", "").split())
+        assert not {"None", "nan"} & set(title(one.place).replace(",", "").split())
 
 
 def test_a_price_for_more_gpus_than_are_known_is_refused_beside_the_forecast(
