@@ -199,6 +199,12 @@ def test_as_many_gpus_either_way_is_said() -> None:
     assert "100 USD are never paid back: the demand takes as much hardware either way" in told
 
 
+def test_what_costs_more_never_pays_an_investment_back() -> None:
+    lost = money(decision(difference(-0.2, -0.25, -0.15, LOSS)), Terms(PAID, investment_usd=100.0))
+    row = break_evens([lost])[1][0]
+    assert any(text.endswith("100 USD are never paid back") for text in row), row
+
+
 def test_an_investment_is_paid_back_by_tokens_and_hours() -> None:
     found = money(decision(), Terms(PAID, investment_usd=90.0))
 

@@ -50,6 +50,13 @@ def test_the_headline_says_what_was_printed_and_gives_no_advice() -> None:
     assert found.title.endswith("[published, single run]")
 
 
+def test_the_length_that_follows_from_a_printed_rate_stands_beside_the_printed_one() -> None:
+    # Length = 1 + K times the rate (docs/metrics.md).
+    assert told().drafts == (
+        ("2", "45.4 %", "1.91", "1.91"), ("3", "35.6 %", "2.07", "2.07"), ("4", "28.3 %", "2.13", "2.13"),
+    )  # fmt: skip
+
+
 def test_each_figure_has_what_was_printed_of_it() -> None:
     figures = told().figures
 
