@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
+from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN
 from tests.truth.deciding import Decided, decided
 from tests.truth.figures import points_at_most
 from tests.truth.row import Row, share
@@ -82,15 +82,19 @@ def _never_beside_a_loss(told: Told) -> Iterator[Row]:
 
 
 def _false_promises(told: Told) -> Iterator[Row]:
-    """A yes, or a gain settled at every load, though the server as it would run truly loses at a
-    load at which it drafts; every arm loses alike there."""
+    """A gain, settled or likely, told of the server as it would run at a load at which it drafts and
+    truly loses; every arm loses alike there. That it drafts where a loss looked like a small gain, and
+    says that this is open, is printed."""
     loses = (told.trials.truth[:, 1:] <= np.log(1 - LOSES)).all(axis=1)
     if loses.any(axis=1).all():
-        hits = sum(
-            one.promises and bool((np.array(one.drafts) & lost).any())
-            for one, lost in zip(told.found, loses, strict=True)
-        )
-        yield told.row("yes or 'at every load' though it loses where it drafts", hits, at_most=0.03)
+        there = [
+            {level.own.word for level, lost in zip(one.decision.levels, each, strict=True)
+             if lost and level.own is not None}
+            for one, each in zip(told.found, loses, strict=True)
+        ]  # fmt: skip
+        hits = sum(bool(words & {GAIN, LIKELY_GAIN}) for words in there)
+        yield told.row("said to pay, or probably, at a load where it loses", hits, at_most=0.03)
+        yield told.row("drafts at a load where it loses, open", sum(OPEN in x for x in there))
 
 
 def _false_findings(told: Told) -> Iterator[Row]:
