@@ -49,7 +49,7 @@ test: check lab-test-envs sbom docs
 test-long: install lab-test-envs
 	$(BIN)/pytest -m long --durations 10
 
-# What the statistics promise, held against studies whose truth is known: 20 minutes on two cores.
+# What the statistics promise, held against studies whose truth is known: an hour on two cores.
 # make truth TRUTH="--only decisions --trials 400" for a part.
 truth: install
 	$(BIN)/python -m tests.truth $(TRUTH)

@@ -1,17 +1,15 @@
 """``make truth``: the table of everything whose truth is known. Exit status 1 where a row misses."""
 
-import importlib
 import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from inspect import signature
 from pathlib import Path
-from types import ModuleType
 
 import click
 
-from tests.truth.row import Row, table
+from tests.truth._jobs import module_of, rows_of
+from tests.truth.row import table
 
 TRIALS = 4000
 
@@ -26,7 +24,9 @@ def main(trials: int, only: str | None, seed: int) -> None:
     """Run every row of every module here that has ``rows(trials)``."""
     jobs = [job for name in _names() if only in (None, name) for job in _jobs(name)]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        running = {pool.submit(_rows, *job, trials, seed): place for place, job in enumerate(jobs)}
+        running = {
+            pool.submit(rows_of, *job, trials, seed): place for place, job in enumerate(jobs)
+        }
         found = {}
         for done in as_completed(running):
             rows = found[running[done]] = done.result()
@@ -46,31 +46,18 @@ def main(trials: int, only: str | None, seed: int) -> None:
 def _names() -> Iterator[str]:
     """The modules with rows."""
     for path in sorted(Path(__file__).parent.glob("*.py")):
-        if not path.stem.startswith(("test_", "_")) and hasattr(_module(path.stem), "rows"):
+        if not path.stem.startswith(("test_", "_")) and hasattr(module_of(path.stem), "rows"):
             yield path.stem
-
-
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"tests.truth.{name}")
 
 
 def _jobs(name: str) -> Iterator[tuple[str, int | None]]:
     """A job for each family of a module that has ``families`` and ``rows_of``, else one for all."""
-    module = _module(name)
+    module = module_of(name)
     if not hasattr(module, "families"):
         yield name, None
         return
     for place, _ in enumerate(module.families()):
         yield name, place
-
-
-def _rows(name: str, place: int | None, trials: int, seed: int) -> list[Row]:
-    module = _module(name)
-    if place is None:
-        return list(module.rows(trials))
-    family = list(module.families())[place]
-    seeded = {"seed": seed} if "seed" in signature(module.rows_of).parameters else {}
-    return list(module.rows_of(family, trials, **seeded))
 
 
 if __name__ == "__main__":
