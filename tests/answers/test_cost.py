@@ -212,6 +212,8 @@ def test_an_investment_is_paid_back_by_tokens_and_hours() -> None:
     assert found.break_even.tokens == pytest.approx(450e6)
     # An hour of the one arm does what takes the other 1.25 hours: 0.9 USD saved.
     assert found.break_even.hours == pytest.approx(100.0)
+    told = break_evens([found])[1][0]
+    assert "90 USD are paid back after 450 million output tokens, or 100 hours" in told
 
 
 def test_at_a_rate_that_all_keep_up_with_nothing_is_saved_and_that_is_said() -> None:

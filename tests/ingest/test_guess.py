@@ -401,6 +401,21 @@ def test_a_setting_of_one_arm_is_no_partner_for_another(
     assert list(datasets_apart(files, [False] * len(files))) == sum(found, [])
 
 
+@pytest.mark.parametrize(
+    ("others", "found"),
+    [(["gsm8k", "humaneval"], ["gsm8k", "humaneval"] * 2), (["gsm8k"], [None] * 3),
+     (["first", "second"], [None] * 4)],
+)  # fmt: skip
+def test_words_are_a_dataset_where_they_tell_repeats_of_both_arms_apart(
+    others: list[str], found: list[str | None]
+) -> None:
+    files = [
+        *(Named(f"base/{one}", "none", None, None) for one in ("gsm8k", "humaneval")),
+        *(Named(f"eagle3/{one}", "eagle3", None, None) for one in others),
+    ]
+    assert list(datasets_apart(files, [True] * len(files))) == found
+
+
 @pytest.mark.parametrize("sets", [("gsm8k/", "humaneval/"), ("",)])
 def test_numbers_stand_beside_the_dataset(run: Any, in_folders: Any, sets: tuple[str, ...]) -> None:
     names = [f"{one}num-prompts-{n}" for one in sets for n in (100, 200)]

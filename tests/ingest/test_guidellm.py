@@ -126,6 +126,18 @@ def test_errors_are_counted_and_do_not_pollute_the_latencies() -> None:
     assert {r["request_latency"] for r in rows if r["status"] == "errored"} == {None}
 
 
+def test_an_error_is_kept_wherever_a_request_states_it() -> None:
+    report = raw("err500-0.5.3")
+    for one in report["benchmarks"][1]["requests"]["errored"]:
+        one["error"] = one["info"].pop("error")
+    told, moved = (
+        [row["error"] for row in found[1].requests.to_pylist()]
+        for found in (cells("err500-0.5.3"), from_report(report))
+    )
+    assert moved == told
+    assert sum(error is not None for error in told) == 14
+
+
 def test_requests_of_the_warm_up_stay_and_are_marked_outside_the_window() -> None:
     cell = cells("warmup-0.8.1")[0]
     assert cell.requests.num_rows == 40

@@ -247,9 +247,9 @@ def test_longer_drafts_tell_the_acceptance_of_shorter_ones_and_by_how_much_they_
 
 def test_a_load_that_nobody_counted_takes_the_acceptance_of_the_nearest() -> None:
     own = np.full((4, 3), np.nan)
-    own[3] = [2.4, np.nan, 2.8]
+    own[3] = [2.4, 2.8, np.nan]
     told = acceptance_lengths(SPACE, own, np.full((4, 3, 5), np.nan), {0, 3})
-    assert told.mean[3].tolist() == pytest.approx([2.4, 2.4, 2.8])
+    assert told.mean[3].tolist() == pytest.approx([2.4, 2.8, 2.8])
     assert (told.doubt[1] > 0.3).all()
 
 
