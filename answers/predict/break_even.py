@@ -79,14 +79,18 @@ class BreakEven:
             f"brackets the {BAND}.{once}"
         )
 
+    def drafts(self, k: int) -> list[DraftAcceptance]:
+        """Return the acceptance of real drafts with that K on this dataset, or where none was measured
+        on it, on others, whose requests may pay from elsewhere."""
+        every = [one for one in self.real if one.k == k]
+        return [one for one in every if one.dataset == self.place.dataset] or every
+
     def yields(self, step: PaysFrom) -> dict[str, float]:
-        """Return the tokens of a step of real drafts with that K on this dataset, or where none was
-        measured on it, on others, whose requests may pay from elsewhere: by where they were measured,
-        and by draft where there are several; at that load, else over all loads."""
+        """Return the tokens of a step of these drafts by where they were measured, and by draft where
+        there are several: at that load, else over all loads."""
         found: dict[str, list[DraftAcceptance]] = {}
         several = len({one.family for one in self.real}) > 1
-        drafts = [one for one in self.real if one.k == step.k]
-        for one in [x for x in drafts if x.dataset == self.place.dataset] or drafts:
+        for one in self.drafts(step.k):
             gpu = None if one.fact("gpu") == self.place.gpu else known(one.fact("gpu"))
             draft = draft_of(one.family) if several else None
             beside = ", ".join(text for text in (gpu, draft) if text is not None)

@@ -267,7 +267,7 @@ def break_even(found: BreakEven, here: PaysFrom, note: str) -> Chart:
     rows.loc[len(rows) - 1, "end_label"] = "pays above"
     there = pd.DataFrame(
         [(known(one.dataset), known(one.fact("gpu")), one.concurrency, one.length, arm)
-         for one in found.real if one.k == here.k],
+         for one in found.drafts(here.k)],
         columns=["dataset", "gpu", "concurrency", "length", "arm"],
     )  # fmt: skip
     x = loads(sorted({*rows["concurrency"], *there["concurrency"]}), _ROOM)
