@@ -51,7 +51,7 @@ def test_the_headline_says_what_was_printed_and_gives_no_advice() -> None:
 
 
 def test_the_length_that_follows_from_a_printed_rate_stands_beside_the_printed_one() -> None:
-    # Length = 1 + K times the rate (docs/metrics.md).
+    # Length = 1 + K times the rate.
     assert told().drafts == (
         ("2", "45.4 %", "1.91", "1.91"), ("3", "35.6 %", "2.07", "2.07"), ("4", "28.3 %", "2.13", "2.13"),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis.evidence.words import SETTLED, Word
+from analysis.evidence.words import GAIN, SETTLED, Word
 from answers.decide.answer import decide_on
 from answers.decide.values import DecideQuestion, Decision
 from answers.ground import Ground, ground_of
@@ -45,9 +45,19 @@ class Decided:
         return self.decision.answer == "yes"
 
     @property
+    def promises(self) -> bool:
+        """Whether it says yes, or that it pays at every load."""
+        return self.says_yes or set(self.words) == {GAIN}
+
+    @property
     def served_words(self) -> tuple[Word, ...]:
         """What is told of the server at the loads at which it drafts."""
         return tuple(one.own.word for one in self.decision.levels if one.own is not None)
+
+    @property
+    def drafts(self) -> tuple[bool, ...]:
+        """Whether the server drafts, load by load."""
+        return tuple(level.drafts for level in self.decision.levels)
 
 
 def decided(trials: Drawn) -> Iterator[Decided]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS, OPEN
+from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
 from tests.truth.deciding import Decided, decided
 from tests.truth.figures import points_at_most
 from tests.truth.row import Row, share
@@ -82,19 +82,22 @@ def _never_beside_a_loss(told: Told) -> Iterator[Row]:
 
 
 def _false_promises(told: Told) -> Iterator[Row]:
-    """A gain, settled or likely, told of the server as it would run at a load at which it drafts and
-    truly loses; every arm loses alike there. That it drafts where a loss looked like a small gain, and
-    says that this is open, is printed."""
+    """A yes, or a gain settled at every load, though the server as it would run truly loses at a
+    load at which it drafts; and a gain, settled or likely, told of that very load. Every arm loses
+    alike there."""
     loses = (told.trials.truth[:, 1:] <= np.log(1 - LOSES)).all(axis=1)
     if loses.any(axis=1).all():
-        there = [
-            {level.own.word for level, lost in zip(one.decision.levels, each, strict=True)
-             if lost and level.own is not None}
+        hits = sum(
+            one.promises and bool((np.array(one.drafts) & lost).any())
+            for one, lost in zip(told.found, loses, strict=True)
+        )
+        yield told.row("yes or 'at every load' though it loses where it drafts", hits, at_most=0.03)
+        there = sum(
+            any(lost and level.own is not None and level.own.word in (GAIN, LIKELY_GAIN)
+                for level, lost in zip(one.decision.levels, each, strict=True))
             for one, each in zip(told.found, loses, strict=True)
-        ]  # fmt: skip
-        hits = sum(bool(words & {GAIN, LIKELY_GAIN}) for words in there)
-        yield told.row("said to pay, or probably, at a load where it loses", hits, at_most=0.03)
-        yield told.row("drafts at a load where it loses, open", sum(OPEN in x for x in there))
+        )  # fmt: skip
+        yield told.row("said to pay, or probably, at a load where it loses", there, at_most=0.03)
 
 
 def _false_findings(told: Told) -> Iterator[Row]:
