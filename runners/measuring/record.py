@@ -288,7 +288,9 @@ def remote_setting(study: Study, launch: Launch, told: ServerFacts) -> LaunchSet
 def server_args(study: Study, launch: Launch) -> dict[str, Any]:
     """Return engine arguments by their names with underscores, and whether prefixes are cached."""
     variant = launch.variant
-    named = _named({**study.target.engine_args, **variant.engine_args, **variant.environment})
+    named = models.with_underscores(
+        {**study.target.engine_args, **variant.engine_args, **variant.environment}
+    )
     caching = named.pop(_CACHING, None)
     denied = named.pop(f"no_{_CACHING}", False)
     # What llama.cpp and SGLang call keeping none.
@@ -297,10 +299,6 @@ def server_args(study: Study, launch: Launch) -> dict[str, Any]:
     ):
         caching = False
     return {"server_args": machine.public(named), "prefix_caching": caching}
-
-
-def _named(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
 
 
 def record(setting: LaunchSetting, cell: PlannedCell, attempt: Attempt) -> Record:
@@ -372,7 +370,7 @@ def _speculation(launch: Launch) -> dict[str, Any]:
     variant = launch.variant
     config = variant.speculative_config
     if config is None:
-        switched = [*_named(variant.engine_args), *variant.environment]
+        switched = [*models.with_underscores(variant.engine_args), *variant.environment]
         equal = {"speculative_config": {EQUAL_ENGINE: switched}} if variant.equal_engine else {}
         return {"spec_method": "none", **equal}
     return {

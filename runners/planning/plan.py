@@ -19,7 +19,7 @@ from typing import Any
 from runners.planning.loads import Dataset, LoadLevel, Trace, replayed
 from runners.planning.study_file import Study, Variant
 from runners.surroundings.machine import public
-from runners.surroundings.models import token_count
+from runners.surroundings.models import token_count, with_underscores
 from warehouse.errors import RunnerError
 from warehouse.secrets.shapes import is_secret_name
 from warehouse.storage.files import write_whole
@@ -243,7 +243,7 @@ def requests_at(study: Study, dataset: Dataset, level: LoadLevel) -> int:
 
 def server_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return engine arguments by names with underscores; ``no_enable_…: true`` as its opposite."""
-    named = {name.lstrip("-").replace("-", "_"): value for name, value in given.items()}
+    named = with_underscores(given)
     if named.pop(f"no_{_CACHING}", False):
         named[_CACHING] = False
     return {

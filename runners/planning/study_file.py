@@ -23,6 +23,7 @@ from runners.planning.loads import (
     unique,
 )
 from runners.planning.speculation import RATES, synthetic_problem, table_problem, with_synthetic
+from runners.surroundings.models import with_dashes
 from warehouse.contract import TABLE, Evidence
 from warehouse.errors import StudyError
 
@@ -303,12 +304,12 @@ class Study(StudyPart):
     @property
     def makes_weights_up(self) -> bool:
         """Whether vLLM makes up the weights itself, the draft's too, and reads none."""
-        return _with_dashes(self.target.engine_args).get("load-format") == "dummy"
+        return with_dashes(self.target.engine_args).get("load-format") == "dummy"
 
     def engine_arguments(self, variant: Variant) -> dict[str, Any]:
         """Return the arguments of an arm's server by names with dashes, however the study spells
         them."""
-        return _with_dashes(self.target.engine_args) | _with_dashes(variant.engine_args)
+        return with_dashes(self.target.engine_args) | with_dashes(variant.engine_args)
 
     def drafting(self, variant: Variant) -> dict[str, Any] | None:
         """Return what ``--speculative-config`` gets: the study's own, with a local draft where it
@@ -409,10 +410,6 @@ class Study(StudyPart):
             for level in self.levels(dataset):
                 _require_fitting(dataset, level)
         return self
-
-
-def _with_dashes(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {name.lstrip("-").replace("_", "-"): value for name, value in arguments.items()}
 
 
 def _require_fitting(dataset: Dataset, level: LoadLevel) -> None:

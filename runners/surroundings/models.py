@@ -405,6 +405,16 @@ class MemoryEstimate:
         return None if not each else max(0, room // each)
 
 
+def with_dashes(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an engine's arguments by names with dashes, none in front, however they are spelled."""
+    return {name.lstrip("-").replace("_", "-"): value for name, value in arguments.items()}
+
+
+def with_underscores(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return them by names with underscores, none in front."""
+    return {name.replace("-", "_"): value for name, value in with_dashes(arguments).items()}
+
+
 def memory_estimate(
     target: ModelFiles,
     draft: ModelFiles | None,
@@ -413,7 +423,7 @@ def memory_estimate(
     speculative_config: Mapping[str, Any] | None = None,
 ) -> MemoryEstimate:
     """Return what one GPU of a server holds; ``draft`` is None where no second model is loaded."""
-    named = {n.lstrip("-").replace("_", "-"): value for n, value in (engine_args or {}).items()}
+    named = with_dashes(engine_args or {})
     config, drafting = target.config or {}, speculative_config or {}
     stages = token_count(named.get("pipeline-parallel-size")) or 1
     draft_size = drafting.get("draft_tensor_parallel_size") or tensor_parallel_size
