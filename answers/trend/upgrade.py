@@ -114,7 +114,11 @@ def both_measured(reader: Reader, filters: Filters) -> tuple[tuple[str, str], ..
     cells = queries.cells(reader, filters).to_pandas()
     known = cells.dropna(subset=["engine_version"])
     studies = known.groupby("study")["engine_version"].agg(set)
-    order = sorted(set(known["engine_version"].astype(str)), key=release_of)
+    # A candidate of a release stands before it; what else they end with puts them in one order.
+    order = sorted(
+        set(known["engine_version"].astype(str)),
+        key=lambda one: (release_of(one), "rc" not in one and "dev" not in one, one),
+    )
     return tuple(
         (both[-1], later) for at, later in enumerate(order)
         if (both := [one for one in order[:at] if any({one, later} <= each for each in studies)])
@@ -154,7 +158,7 @@ def upgrade(
     engine = str(cells["engine"].iloc[0] or "The engine")
     name = {"vllm": "vLLM", "sglang": "SGLang"}.get(engine, engine)
     launches, outputs = int(told["launches"].min()), tuple(_outputs(reader, comparison))
-    lost = tuple(_lost(whole, comparison.pairs, excluded))
+    lost = tuple(_lost(whole, measured, comparison, excluded))
     status = worst((*(line.status for line in table), OPEN if lost else FINE))
     marks = bracketed(*dict.fromkeys(
         text for facts in listed(cells.drop_duplicates(["evidence", "synthetic_acceptance"]),
@@ -191,23 +195,44 @@ def _lines(
 
 
 def _lost(
-    cells: pd.DataFrame, pairs: pd.DataFrame, excluded: dict[str, ExcludedCell]
-) -> Iterator[str]:
+    cells: pd.DataFrame, measured: pd.DataFrame, comparison: Comparison,
+    excluded: dict[str, ExcludedCell],
+) -> Iterator[str]:  # fmt: skip
     """Yield each arm, dataset and load that was measured with both releases and cannot be compared, since its
-    cells of one decide nothing, and why."""
-    met = {*pairs[IDS[0]].astype(object), *pairs[IDS[1]].astype(object)}
+    cells of one decide nothing or have no partner, and why; else its figures that only one release tells."""
+    stated, met = (
+        {*listed(rows, cell, "metric", "statistic")}
+        for rows, cell in ((measured, "cell_id"), (comparison.pairs, IDS[1]))
+    )
+    reasons = dict(listed(comparison.unmatched, "cell_id", "reason")) | {
+        cell: one.why for cell, one in excluded.items()
+    }
     places: dict[str, list[tuple[str, str]]] = {}
     told = listed(cells, "cell_id", "engine_version", "arm_label", "dataset")
     for (cell, version, arm, dataset), load in zip(told, loads_of(cells), strict=True):
         name = f"{known(arm)} ({known(dataset)}, {load_name(load)})"
         places.setdefault(name, []).append((str(cell), str(version)))
     for name, here in places.items():
-        why = [excluded[cell].why for cell, _ in here if cell in excluded]
         # What decides nothing with either release, such as acceptance set by hand, was not asked about.
-        left = {version for cell, version in here if cell not in excluded}
-        both = len({version for _, version in here}) > 1
-        if both and why and len(left) == 1 and not met & {cell for cell, _ in here}:
-            yield f"{name}: {why[0].rstrip('.')}"
+        left = [cell for cell, _ in here if cell not in excluded]
+        asked = bool(left) and len({version for _, version in here}) > 1
+        lines, compared = (
+            {line for cell in left for line in COMPARED if (cell, *line) in of}
+            for of in (stated, met)
+        )
+        if asked and not compared:
+            # The newer release's cells say in what they differ from the older one's.
+            cell = min(
+                reasons.keys() & dict(here),
+                key=lambda one: (one not in excluded, "nearest speculative" in reasons[one], one),
+            )
+            why = (
+                reasons[cell].rpartition(" differs: ")[2].partition(": compare all")[0].rstrip(".")
+            )
+            yield f"{name}: {why.replace(' here and ', ' now and ').replace(' there', ' then')}"
+        elif asked and lines > compared:
+            lacking = [metric_name(*line) for line in COMPARED if line in lines - compared]
+            yield f"{joined(lacking)} of {name}, which one release alone tells"
 
 
 def _headline(lines: tuple[UpgradeLine, ...], status: Status, lost: tuple[str, ...]) -> str:

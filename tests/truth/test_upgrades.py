@@ -3,7 +3,9 @@
 import json
 import re
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from commands.keeping.ingest import take_in
 from tests.truth.row import table
 from tests.truth.upgrades import AFTER, BEFORE, CASES, of_a_slower_release, write_study
 from warehouse.filters import Filters
-from warehouse.store import Reader
+from warehouse.store import Reader, open_writer
 
 
 @pytest.mark.slow
@@ -34,6 +36,15 @@ def judged(folder: Path, case: str, budgets: Budgets | None = None) -> Upgrade:
         assert both_measured(reader, Filters()) == ((BEFORE, AFTER),)
         found = upgrade(reader, Filters(), BEFORE, AFTER, budgets)
         assert upgrade(reader, Filters(), BEFORE, "0.99.0") is None
+    assert found is not None
+    return found
+
+
+def compared(folder: Path) -> Upgrade:
+    """What is said of a folder's drops, where a loss of half is fine."""
+    assert not take_in([folder / "drops"], folder / "warehouse").rejected
+    with Reader(folder / "warehouse") as reader:
+        found = upgrade(reader, Filters(), BEFORE, AFTER, Budgets(0.5))
     assert found is not None
     return found
 
@@ -77,6 +88,55 @@ def test_an_arm_that_drafts_nothing_with_the_newer_release_is_never_fine(tmp_pat
         "nothing is known of draft_model K=3 (prose, 1 at once): The draft_model arm never drafted"
         in found.headline
     )
+
+
+def test_an_arm_that_ran_otherwise_with_the_newer_release_is_never_fine(tmp_path: Path) -> None:
+    write_study("quiet", {}, 0, tmp_path / "drops")
+    for record in (tmp_path / "drops").glob("*/record.json"):
+        said = json.loads(record.read_text())
+        if (said["engine_version"], said["spec_method"]) == (AFTER, "draft_model"):
+            record.write_text(json.dumps(said | {"prefix_caching": True}))
+    found = compared(tmp_path)
+    assert {line.arm for line in found.lines} == {"baseline", "ngram K=3"}
+    assert found.status == OPEN
+    assert found.headline.endswith(
+        "nothing is known of draft_model K=3 (prose, 1 at once): prefix caching is True now and False then "
+        "and draft_model K=3 (prose, 16 at once): prefix caching is True now and False then."
+    )
+
+
+def test_a_figure_that_one_release_alone_tells_is_never_fine(tmp_path: Path) -> None:
+    write_study("quiet", {}, 0, tmp_path / "drops")
+    names = {"num_drafts": 1000, "num_draft_tokens": 3000, "num_accepted_tokens": 1500}
+    for record in (tmp_path / "drops").glob("*/record.json"):
+        said = json.loads(record.read_text())
+        if (said["engine_version"], said["spec_method"]) == (BEFORE, "draft_model"):
+            for when, times in (("before", 0), ("after", 1)):
+                record.with_name(f"metrics-{when}.prom").write_text("".join(
+                    f'vllm:spec_decode_{name}_total{{engine="0"}} {times * count}\n'
+                    for name, count in names.items()
+                ))  # fmt: skip
+    found = compared(tmp_path)
+    assert {line.arm for line in found.lines} == {"baseline", "ngram K=3", "draft_model K=3"}
+    assert found.status == OPEN
+    assert (
+        "nothing is known of Mean acceptance length of draft_model K=3 (prose, 1 at once), which one "
+        "release alone tells" in found.headline
+    )
+
+
+def test_a_candidate_of_a_release_stands_before_it(
+    warehouse_path: Path, make_source: Any, make_cell: Any
+) -> None:
+    versions = ("0.33.0rc1", "0.33.0rc2", "0.33.0", "0.33.0.post1", "0.33.1")
+    with open_writer(warehouse_path) as writer:
+        for version in versions[::-1]:
+            source = make_source(version)
+            facts = {"study": "one", "engine_version": version}
+            writer.add(source, [make_cell(source, 0, facts=facts)])
+        writer.commit()
+    with Reader(warehouse_path) as reader:
+        assert both_measured(reader, Filters()) == tuple(pairwise(versions))
 
 
 def test_a_release_that_makes_the_baseline_alone_faster_is_a_regression_of_the_gains(
