@@ -82,12 +82,12 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
             question, told = _question(given, reader, filters)
             found += predict(reader, filters, question, paying)
     refused = [one for one in found if isinstance(one, values.RefusedForecast)]
-    if not found:
+    if not found and not as_json:
         show(
             "No speculative cell with latencies and acceptance matches. `draftboard runs` lists "
             "what there is; `draftboard whatif --textbook` needs no measurement."
         )
-    elif len(refused) == len(found):
+    elif refused and len(refused) == len(found):
         raise InvalidInput(refused[0].reason)
     elif as_json:
         show_json(
@@ -98,19 +98,18 @@ def whatif(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         for answer in found:
             if isinstance(answer, values.RefusedForecast):
                 show(f"{values.title(answer.place)}: {answer.reason}\n")
-                continue
-            if isinstance(answer, break_even.BreakEven):
+            elif isinstance(answer, break_even.BreakEven):
                 _show(answer)
-                continue
-            show(
-                values.title(answer.place),
-                answer.headline,
-                Table(*values.numbers(answer)),
-                *(f"warning: {sentence}" for sentence in answer.warnings),
-                *answer.trust,
-                None if answer.cost is None else answer.cost.sentence,
-                "",
-            )
+            else:
+                show(
+                    values.title(answer.place),
+                    answer.headline,
+                    Table(*values.numbers(answer)),
+                    *(f"warning: {sentence}" for sentence in answer.warnings),
+                    *answer.trust,
+                    None if answer.cost is None else answer.cost.sentence,
+                    "",
+                )
 
 
 def _k_and_load(given: Mapping[str, Any]) -> tuple[int | None, int | None]:

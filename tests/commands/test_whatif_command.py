@@ -12,6 +12,9 @@ from warehouse.errors import InvalidInput
 def test_what_does_not_match_is_said(recorded: tuple[str, str]) -> None:
     asked = ("--k", "3", "--concurrency", "8", "--model", "other")
     assert "No speculative cell" in run("whatif", *recorded, *asked).stdout
+    assert told("whatif", *recorded, *asked) == {"forecasts": [], "refused": []}
+    nowhere = told("whatif", "--break-even", *recorded, "--model", "other")
+    assert nowhere == {"break_even": [], "refused": []}
 
 
 def test_a_load_between_the_recorded_ones_is_predicted_between_them(
