@@ -12,6 +12,7 @@ import click
 from commands.terminal import (
     Table,
     ended_by_signals,
+    errors_end_with_2,
     filter_options,
     json_option,
     progress,
@@ -78,7 +79,8 @@ def live(
     from answers.live.values import EXIT
     from runners.serving.endpoint import read_key, use_key
 
-    question, root = question_from(given), warehouse_path(warehouse)
+    with errors_end_with_2():
+        question, root = question_from(given), warehouse_path(warehouse)
     places = [url.rstrip("/").removesuffix("/metrics").removesuffix("/v1") for url in urls]
     with ended_by_signals("stopped"):
         while True:
@@ -115,6 +117,11 @@ def _answered(
             raise InvalidInput(
                 "These servers do not all draft as many tokens, so they are no replicas of one; look at those "
                 "that do, by themselves."
+            )
+        if len(models) > 1 and not question.filters.model:
+            raise InvalidInput(
+                f"These servers serve {' and '.join(models)}, so they are no replicas of one; look at each by "
+                "itself, or where it is one model say with --model what the warehouse calls it."
             )
         return held(reader, LiveQuestion(question, models, watched(replicas)))
 
@@ -159,26 +166,26 @@ def _look(url: str) -> "tuple[ServerLook, set[str]]":
     try:
         text = fetch(f"{url}/metrics", _PATIENCE_S)
     except BadStatus as error:
-        if error.denied:
-            raise InvalidInput(
-                f"{where} asks for a login (status {error.status}); name the variable that holds its "
-                "key: --api-key-env VARIABLE."
-            ) from None
         raise InvalidInput(
-            f"{where} has no /metrics (status {error.status}); give the address of the engine itself."
+            f"{where} asks for a login (status {error.status}); name the variable that holds its key: "
+            "--api-key-env VARIABLE."
+            if error.denied
+            else f"{where} has no /metrics (status {error.status}); give the address of the engine itself."
         ) from None
     except (*SILENT, ValueError) as error:
         raise InvalidInput(
             f"{where} cannot be reached ({getattr(error, 'reason', error)}); is it up?"
         ) from None
     engine = engine_in(text)
-    if engine != "vllm":
-        what = "no metrics of an engine" if engine is None else f"those of {engine}"
+    found = parse_exposition(text.splitlines())
+    # A router in front of engines has names of vLLM's as well, and counts no token.
+    if engine != "vllm" or "generation_tokens" not in found.values:
+        what = f"those of {engine}" if engine not in (None, "vllm") else "no metrics of an engine"
         raise InvalidInput(
             f"What {where} shows at /metrics is {what}; draftboard live reads vLLM's, which counts drafts."
         )
-    found = parse_exposition(text.splitlines())
-    if found.broken:
+    # Releases before 0.9 count drafted tokens, and no drafts.
+    if found.broken or (found.counters is None and "spec_decode_num_draft_tokens" in found.values):
         raise InvalidInput(f"A counter of drafts at {where} has no number; look at its /metrics.")
     names = "generation_tokens", "num_preemptions", "num_requests_running", "num_requests_waiting"
     told = (found.values.get(name, 0.0) for name in names)
@@ -210,5 +217,5 @@ def _record(root: Path, answer: "LiveAnswer") -> None:
 
     if answer.acceptance is None:
         show("Nothing is recorded: no drafts were held against what was measured.", err=True)
-        return
-    append_lines(root, STANDINGS_FILE, recorded(answer))
+    else:
+        append_lines(root, STANDINGS_FILE, recorded(answer))

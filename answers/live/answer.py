@@ -69,8 +69,9 @@ def live(reader: Reader, question: LiveQuestion) -> LiveAnswer:
     """
     asked = question.decide.filters
     # All traffic of the subject is decided: what is seen may be another than the one asked about.
-    filters = replace(asked, model=_names(reader, question), dataset=(), arm=())
-    whole = replace(question.decide, filters=filters)
+    whole = replace(
+        question.decide, filters=replace(asked, model=_names(reader, question), dataset=(), arm=())
+    )
     known = grounds(reader, whole)
     decided = _meant(decide_on(known, whole), asked)
     return _Watching(reader, question, whole, known, decided, _running(question, decided)).answer()
@@ -82,8 +83,11 @@ def _names(reader: Reader, question: LiveQuestion) -> tuple[str, ...]:
     stored = queries.cells(reader, Filters()).column("model").unique().to_pylist()
     there = sorted(str(name) for name in stored if name is not None)
     served = {_last(name) for name in question.models}
-    exact = [name for name in there if name in question.models]
-    found = question.decide.filters.model or exact or [n for n in there if _last(n) in served]
+    found = (
+        question.decide.filters.model
+        or [name for name in there if name in question.models]
+        or [name for name in there if _last(name) in served]
+    )
     if not found:
         raise InvalidInput(
             f"The server serves {listed([*question.models] or ['a model without a name'])}, and nothing "
@@ -129,11 +133,20 @@ def _running(question: LiveQuestion, decided: Decision) -> str | None:
     arms = {one.arm: one for one in decided.arms}
     if not watched.drafts_at_all:
         return BASELINE
-    if stated and stated[0] not in arms:
-        raise InvalidInput(f"--arm names the arm that runs, one of: {', '.join(arms)}.")
+    most, short = watched.most, watched.most - (watched.k or 0.0) > _FIXED * watched.most
+    if stated and (
+        stated[0] not in arms
+        or (
+            most
+            and arms[stated[0]].num_speculative_tokens not in (None, most, round(watched.k or 0))
+        )
+    ):
+        raise InvalidInput(
+            f"--arm names the arm that runs, one of: {', '.join(arms)}; the server's K is "
+            f"{most or 'unknown'}."
+        )
     if stated:
         return stated[0]
-    most, short = watched.most, watched.most - (watched.k or 0.0) > _FIXED * watched.most
     own = arms[decided.arm].method if decided.arm in arms else None
     fits = [one for one in arms.values() if one.num_speculative_tokens == most]
     if short and decided.table is not None and most == max(entry[2] for entry in decided.table):
@@ -170,11 +183,11 @@ class _Watching:
         watched, drafts, told = self.question.watched, self.acceptance, self._gain(self.here)
         standing, why, instead = self._told()
         moved = drafts is not None and drafts.moved != "as measured"
-        then = (self.like or self.seen) if moved else self.here
+        then = (self.like or self.seen if moved else self.here) if self.measured_at else None
         return LiveAnswer(
             datetime.now(UTC), standing, why, instead, self.here.subject, self.here.traffic.name,
             self.here.objective, self.arm,
-            then.takes if then is not None and self.measured_at else None,
+            None if then is None else then.takes,
             told, self._gain(self.seen) if moved else told,
             self.decided.operating_load, self.measured_at, drafts, watched,
             then.config if then is not None and standing == NO_LONGER else None,
@@ -204,8 +217,8 @@ class _Watching:
 
     def _decide(self, lengths: tuple[float, ...] = ()) -> tuple[Decision, ...]:
         """Return the decisions on all traffic of the subject at the load seen, or the nearest measured."""
-        between = len(self.measured_at) == 2
-        load = float(f"{self.question.watched.in_flight:.3g}") if between else self.level[0]
+        seen, (at, _) = self.question.watched.in_flight, self.level
+        load = float(f"{seen:.3g}") if len(self.measured_at) == 2 else at
         running = RunningServer(self.arm or "", self._runs.method if self._runs else "", lengths)
         found = decide_on(self.known, replace(self.whole, load=load), running)
         return tuple(one for one in found.decisions if one.subject == self.decided.subject)
@@ -235,13 +248,14 @@ class _Watching:
         return next((x for x in self._decide(lengths) if x.traffic == self.decided.traffic), None)
 
     def _gain(self, decision: Decision | None) -> float | None:
-        difference = None if decision is None else self._difference(decision)
-        return None if difference is None else difference.improvement
+        there = None if decision is None else self._there(decision, self.measured_at)
+        return None if there is None else there.difference.improvement
 
-    def _difference(self, decision: Decision) -> ArmDifference | None:
-        """Return what runs against the baseline, at the measured load that is nearest."""
-        where = self.arm, self.level[1]
-        return next((x.difference for x in decision.arms if (x.arm, x.load) == where), None)
+    def _there(self, decision: Decision, loads: tuple[Load, ...]) -> ArmAtLoad | None:
+        """Return what runs at the one of these loads at which it gains least; None where it was measured at
+        none."""
+        there = [x for x in decision.arms if x.arm == self.arm and x.load in loads]
+        return min(there, key=lambda one: one.difference.improvement or 0.0, default=None)
 
     # --- Acceptance.
 
@@ -251,11 +265,13 @@ class _Watching:
         arms = (one for decision in self.every for one in decision.arms if one.arm == self.arm)
         return counts_of(self.reader, self.known, {new for one in arms for _, new in one.pairs})
 
-    def _change(self, decision: Decision) -> LengthChange | None:
+    def _counted(self, decision: Decision) -> list[Counters]:
         mix = decision.traffic.mix or ((decision.traffic.dataset or "", 1.0),)
         parts = [(share, self._measured.get(name, [])) for name, share in mix]
-        counted = parts[0][1] if len(parts) == 1 else scaled(parts)
-        return length_change(self.question.watched.blocks, counted)
+        return parts[0][1] if len(parts) == 1 else scaled(parts)
+
+    def _change(self, decision: Decision) -> LengthChange | None:
+        return length_change(self.question.watched.blocks, self._counted(decision))
 
     @cached_property
     def acceptance(self) -> LiveAcceptance | None:
@@ -263,7 +279,7 @@ class _Watching:
         change, counted = self._change(self.here), self.question.watched.counted
         if change is None:
             return None
-        moved = _moved(change, self._difference(self.here))
+        moved = _moved(change, self._there(self.here, self.measured_at or (self.level[1],)))
         like = None if moved == "as measured" or self.like is None else self.like.traffic.name
         return LiveAcceptance(
             counted.accepted_tokens / counted.draft_tokens, counted.drafts, change, moved, like
@@ -294,8 +310,12 @@ class _Watching:
         if self.arm is None:
             k = f"it drafts {watched.k or 0:.3g} tokens, which was not measured"
             return CANNOT_SAY, f"{k}; {_takes(self.here)}", ""
-        if not self._measured:
-            return CANNOT_SAY, f"no acceptance of {self.arm} was counted when it was measured", ""
+        if not self._counted(self.here):
+            return (
+                CANNOT_SAY,
+                f"acceptance of {self.arm} on {self.here.traffic.name} is unknown",
+                "",
+            )
         if drafts is None or drafts.change.precise > PRECISE:
             few = f"{watched.counted.drafts:,.0f} drafts in {duration(watched.seconds)} are too few"
             return CANNOT_SAY, f"{few} to tell the tokens of a step within {PRECISE:.0%}", _LONGER
@@ -308,37 +328,47 @@ class _Watching:
         return self._fewer(yields) if drafts.moved == "fewer" else self._more(yields)
 
     def _fewer(self, yields: str) -> _Told:
-        gain, left = self._gain(self.here), "what it gains at this load was not measured"
-        if gain is not None:
+        left = "what it gains at this load was not measured"
+        if (there := self._there(self.here, self.measured_at)) is not None:
             now = f"about {percent(self._gain(self.seen))}" if self.seen is not None else "less"
-            left = f"of the {percent(gain)} measured at {self.level[1].text}, {now} is left"
+            left = (
+                f"of the {percent(there.difference.improvement)} measured at {there.load.text}, {now} is "
+                "left"
+            )
         instead = _MEASURE
         if self.like is not None:
             instead = f"Acceptance is that of {self.like.traffic.name}, where {_takes(self.like)}."
         elif self.seen is not None and self._runs is not None:
-            k = self._runs.num_speculative_tokens
-            instead = f"With the tokens of now, of K up to {k}, {_takes(self.seen)}. {_MEASURE}"
+            instead = (
+                f"With the tokens of now, of K up to {self._runs.num_speculative_tokens}, "
+                f"{_takes(self.seen)}. {_MEASURE}"
+            )
         return NO_LONGER, f"{yields}: {left}", instead
 
     def _more(self, yields: str) -> _Told:
         """Where more is accepted what runs gains more; whether a larger K would gain more still is told
         by the traffic that has this acceptance."""
-        if self.like is not None:
-            standing, why, instead = self._by_load(self.like)
-            return standing, f"{yields}, as on {self.like.traffic.name}: {why}", instead
         mine = self._runs
         larger = [
             one.arm for one in self.here.arms if mine is not None and one.load == self.level[1]
             and one.method == mine.method
             and (one.num_speculative_tokens or 0) > (mine.num_speculative_tokens or 0)
         ]  # fmt: skip
-        if not larger:
-            return self._by_load(self.here)
-        unknown = f"whether {listed(larger)} gains more now was not measured"
-        return CANNOT_SAY, f"{yields}: it gains more than was decided on, and {unknown}", _MEASURE
+        if self.like is None and larger:
+            unknown = f"whether {listed(larger)} gains more now was not measured"
+            return (
+                CANNOT_SAY,
+                f"{yields}: it gains more than was decided on, and {unknown}",
+                _MEASURE,
+            )
+        as_on = "" if self.like is None else f", as on {self.like.traffic.name}"
+        how = "as measured" if self.like or not self.seen else "with the tokens of now"
+        standing, why, instead = self._by_load(self.like or self.seen or self.here, how)
+        return standing, f"{yields}{as_on}: {why}", instead
 
-    def _by_load(self, here: Decision) -> _Told:
-        """Say whether something is better than what runs at the load seen, by the decision there."""
+    def _by_load(self, here: Decision, how: str = "as measured") -> _Told:
+        """Say whether something is better than what runs at the load seen, by the decision there. ``how`` its
+        gain is known."""
         runs = "drafting nothing" if self.arm == BASELINE else str(self.arm)
         where, takes = f"at {self.question.watched.in_flight:.3g} at once", _takes(here)
         beaten = [(load, name) for load, name in here.beaten if name is not None]
@@ -358,11 +388,18 @@ class _Watching:
             return CANNOT_SAY, f"{where} lies between measured loads, and {at}", _MEASURE_LOAD
         if self.arm != BASELINE and not here.operating.drafts:
             return CANNOT_SAY, f"{where} {runs} is not shown to pay; {takes}", ""
-        same = here.takes == self.arm
-        is_what = "what the decision takes" if same else f"not shown to be beaten; {takes}"
-        gain = self._gain(here)
-        told = "" if gain is None else f", {percent(gain)} as measured at {self.level[1].text}"
-        return HOLDS, f"{where} {runs} is {is_what}{told}", ""
+        is_what = (
+            "what the decision takes"
+            if here.takes == self.arm
+            else f"not shown to be beaten; {takes}"
+        )
+        there = self._there(here, self.measured_at)
+        gain = (
+            None
+            if there is None
+            else f"{percent(there.difference.improvement)} {how} at {there.load.text}"
+        )
+        return HOLDS, ", ".join(filter(None, (f"{where} {runs} is {is_what}", gain))), ""
 
 
 def _takes(decision: Decision) -> str:
@@ -374,12 +411,15 @@ def _takes(decision: Decision) -> str:
     return f"the decision takes {level.arm} at {level.load.text} ({gain})"
 
 
-def _moved(change: LengthChange, told: ArmDifference | None) -> Moved:
+def _moved(change: LengthChange, there: ArmAtLoad | None) -> Moved:
     """Say whether a step yields so many more or fewer tokens, for certain, that the gain lies outside the
     interval that was told."""
     low, high = 1 - SAME_LENGTH, 1 + SAME_LENGTH
-    if told is not None and told.improvement is not None and None not in (told.low, told.high):
-        middle, worst, best = (_speed(told, x) for x in (told.improvement, told.low, told.high))
+    if there is not None and None not in (there.difference.low, there.difference.high):
+        middle, worst, best = (
+            _speed(there.difference, getattr(there.difference, end))
+            for end in ("improvement", "low", "high")
+        )
         low, high = min(low, worst / middle), max(high, best / middle)
     if change.high < low:
         return "fewer"

@@ -55,7 +55,8 @@ class LiveAnswer:
 
     ``running``: the arm that is served, None where it is none that was measured; ``takes``: what the
     decision takes at this load and acceptance (``baseline``: no drafts), None: not known; ``told`` and
-    ``now``: the gain of what runs as measured at this load, and with the acceptance of now (ratio).
+    ``now``: the gain of what runs as measured at this load (the smaller of two beside it), and with the
+    acceptance of now (ratio), None where it was not measured.
     ``measured_at``: the measured loads that stand for the one seen: itself, or those on both sides; none
     where it lies outside them. ``config``: as a decision has it."""
 
@@ -109,20 +110,23 @@ def figures(answer: LiveAnswer) -> TextRows:
     """Return what was seen beside what was decided on."""
     seen, drafts = answer.watched, answer.acceptance
     waits = f"{seen.waiting:.1f} waiting, {counted(round(seen.preempted), 'preemption')}"
-    there = " and ".join(one.text for one in answer.measured_at)
+    both = ", the smaller of both" if len(answer.measured_at) > 1 else ""
     rows = [
         ["arm", known(answer.running), known(answer.takes),
          "no drafts" if seen.k is None else f"{seen.k:.2f} tokens a draft"],
         ["in flight", f"{seen.in_flight:.1f}", answer.decided_for.short,
          f"up to {seen.in_flight_most:.0f} in each replica; {waits}"],
         ["gain", percent(answer.now), percent(answer.told),
-         f"measured at {there}" if there else "not measured there"],
+         f"measured at {' and '.join(one.text for one in answer.measured_at)}{both}"
+         if answer.measured_at else "not measured there"],
     ]  # fmt: skip
     if drafts is not None:
         change = drafts.change
-        ends = interval(change.low - 1, change.high - 1)
         like = f", as on {drafts.like}" if drafts.like else ""
-        what = f"{percent(change.ratio - 1)} (95 %: {ends}){like}; {drafts.drafts:,.0f} drafts"
+        what = (
+            f"{percent(change.ratio - 1)} (95 %: {interval(change.low - 1, change.high - 1)}){like}; "
+            f"{drafts.drafts:,.0f} drafts"
+        )
         rows.insert(1, ["tokens a step", f"{change.now:.2f}", f"{change.measured:.2f}", what])
     return ["", "now", "decided on", ""], rows
 

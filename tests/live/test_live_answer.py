@@ -56,6 +56,20 @@ def test_between_two_loads_it_has_to_be_right_at_both(reader: Reader) -> None:
     assert (structured.standing, len(structured.measured_at)) == ("holds", 2)
 
 
+def test_between_two_loads_the_smaller_gain_is_told(reader: Reader) -> None:
+    four, sixteen, between = (
+        answered(reader, STRUCTURED, replace(SAME, in_flight=load)) for load in (4.0, 16.0, 8.0)
+    )
+    assert None not in (four.told, sixteen.told)
+    assert between.told == pytest.approx(min(four.told or 0, sixteen.told or 0))
+    assert four.told != pytest.approx(sixteen.told)
+    assert (
+        figures(between)[1][-1][-1] == "measured at 4 at once and 16 at once, the smaller of both"
+    )
+    less = 4 if (four.told or 0) < (sixteen.told or 0) else 16
+    assert between.why.endswith(f"as measured at {less} at once")
+
+
 def test_a_k_that_another_one_beats_at_this_load_does_not_hold(reader: Reader) -> None:
     three = replace(SAME, blocks=blocks(3, (950, 900, 850)))
     told = answered(reader, STRUCTURED, three)

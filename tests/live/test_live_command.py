@@ -124,6 +124,28 @@ def test_servers_of_which_one_drafts_nothing_are_no_replicas(warehouse: Path) ->
     assert "These servers do not all draft as many tokens, so they are no replicas of one" in err
 
 
+def test_servers_of_two_models_are_no_replicas(warehouse: Path) -> None:
+    other = [
+        one.replace('model_name="lab-target"', 'model_name="elsewhere"') for one in texts(SAME)
+    ]
+    with showing(texts(SAME)) as one, showing(other) as two:
+        status, out, err = live(one, warehouse, two)
+    assert (status, out) == (2, "")
+    assert "These servers serve elsewhere and lab-target, so they are no replicas of one" in err
+    with showing(texts(SAME)) as one, showing(other) as two:
+        assert live(one, warehouse, two, "--model", "lab-target")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "given", [("--mix", "code=abc"), ("--mix", "code=0.5,code=0.5"), ("--nowhere-worse", "little")]
+)
+def test_what_cannot_be_read_never_ends_as_an_answer_does(given: tuple[str, str]) -> None:
+    for more in ((), ("--every", "1s")):
+        done = run("live", "http://127.0.0.1:9", "--for", "1s", *given, *more)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"draftboard: {given[0]}: ")
+
+
 @pytest.mark.slow
 def test_too_few_drafts_cannot_be_told(warehouse: Path) -> None:
     with showing([texts(SAME)[0]] * 70) as idle:
@@ -143,6 +165,10 @@ def broken(text: str) -> str:
     return "\n".join(f"{name} NaN" if x.startswith(name) else x for x in text.splitlines())
 
 
+def without(text: str, name: str) -> str:
+    return "\n".join(x for x in text.splitlines() if not x.startswith(f"vllm:{name}"))
+
+
 HTML = "<html><body>Sign in</body></html>"
 SGLANG = 'sglang:num_running_reqs{model_name="x"} 1.0\n'
 
@@ -158,6 +184,8 @@ SGLANG = 'sglang:num_running_reqs{model_name="x"} 1.0\n'
         (SGLANG, "is those of sglang; draftboard live reads vLLM's"),
         (texts(SAME)[0].replace(SERVED, "another"), "serves another, and nothing was measured of it"),
         (broken(texts(SAME)[0]), "has no number; look at its /metrics."),
+        (without(texts(SAME)[0], "spec_decode_num_drafts"), "has no number; look at its /metrics."),
+        (without(texts(SAME)[0], "generation_tokens"), "is no metrics of an engine"),
     ],
 )  # fmt: skip
 def test_what_says_nothing_of_use_is_refused_in_a_sentence_and_nothing_is_kept(

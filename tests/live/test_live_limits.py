@@ -1,6 +1,7 @@
 """``draftboard live`` never says that what runs holds where the decision may not take it, and leaves no figure blank."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from analysis.drafts.watched import WatchedTraffic
 from answers.decide.answer import decide
 from answers.decide.values import DecideQuestion, Decision
 from answers.live.answer import live
-from answers.live.values import LiveAnswer, LiveQuestion
+from answers.live.values import LiveAnswer, LiveQuestion, figures
+from warehouse.errors import InvalidInput
 from warehouse.filters import Filters
 from warehouse.rows import Acceptance, Measurement
 from warehouse.store import Reader, open_writer
@@ -24,14 +26,17 @@ Fill = Callable[..., Path]
 
 @pytest.fixture
 def fill(warehouse_path: Path, make_source: Any, make_cell: Any) -> Fill:
-    """``fill(speeds, loads)``: three launches of each arm; ``loads``: by K, else 16. Half of the drafted tokens
-    are accepted."""
+    """``fill(speeds, loads, methods, counts)``: three launches of each arm; ``loads``: by K, else 16, ``methods``:
+    by K, else eagle3. Half of the drafted tokens are accepted, as the server ``counts``."""
 
-    def build(speeds: Speeds, loads: Mapping[int, tuple[int, ...]] | None = None) -> Path:
+    def build(
+        speeds: Speeds, loads: Mapping[int, tuple[int, ...]] | None = None,
+        methods: Mapping[int, str] | None = None, counts: bool = True, **facts: Any,
+    ) -> Path:  # fmt: skip
         with open_writer(warehouse_path) as writer:
             for k, (speed, first) in speeds.items():
                 for launch in range(3):
-                    source = make_source(f"{k}-{launch}")
+                    source = make_source(f"{k}-{launch}-{facts}")
                     luck = 1 + 0.0005 * (launch - 1) * (1 if k % 2 else -1)
                     values = (
                         ("output_throughput", "mean", speed * luck),
@@ -42,10 +47,11 @@ def fill(warehouse_path: Path, make_source: Any, make_cell: Any) -> Fill:
                     )
                     writer.add(source, [
                         make_cell(
-                            source, place, flags=(), acceptance=(counted,) if k else (),
+                            source, place, flags=(), acceptance=(counted,) if k and counts else (),
                             measurements=tuple(Measurement("canonical", *each) for each in values),
-                            facts={"spec_method": "eagle3" if k else "none", "num_speculative_tokens": k or None,
-                                   "concurrency": load, "repeat": launch, "launch": f"{k}-{launch}"},
+                            facts={"spec_method": (methods or {}).get(k, "eagle3") if k else "none",
+                                   "num_speculative_tokens": k or None,
+                                   "concurrency": load, "repeat": launch, "launch": f"{k}-{launch}", **facts},
                         )
                         for place, load in enumerate((loads or {}).get(k, (16,)))
                     ])  # fmt: skip
@@ -105,3 +111,56 @@ def test_a_gain_that_was_not_measured_is_said_in_words(fill: Fill) -> None:
     told, _ = both(root, minute(3, accepted=0.1))
     assert told.standing == "no longer holds"
     assert told.why.endswith(": what it gains at this load was not measured")
+
+
+def test_with_more_accepted_of_the_largest_k_another_method_as_measured_is_not_called_better(
+    fill: Fill,
+) -> None:
+    root = fill({0: (1000, 100), 2: (1700, 100), 3: (1500, 100)}, methods={2: "ngram"})
+    assert both(root, minute(3))[0].why.startswith(
+        "at 16 at once ngram K=2 is better than eagle3 K=3"
+    )
+    told, _ = both(root, minute(3, accepted=0.9))
+    assert (told.standing, told.takes, told.config) == ("holds", "eagle3 K=3", None)
+    # A step yields 3.7 tokens where it yielded 2.5: 1500 x 3.7 / 2.5 = 2220 tok/s.
+    assert told.now == pytest.approx(1.22, abs=0.01)
+    assert told.why.startswith("a step yields 3.70 tokens where 2.50 were measured on")
+    assert told.why.endswith(
+        "what the decision takes, +122.0\u202f% with the tokens of now at 16 at once"
+    )
+
+
+def test_no_gain_is_told_of_a_load_beyond_what_was_measured(fill: Fill) -> None:
+    root = fill({0: (1000, 100), 3: (1500, 100)})
+    for accepted in (0.5, 0.1):
+        told, _ = both(root, minute(3, accepted, in_flight=100.0))
+        assert told.measured_at == ()
+        assert (told.told, told.now, told.takes, told.config) == (None, None, None, None)
+        assert figures(told)[1][-1] == ["gain", "unknown", "unknown", "not measured there"]
+    assert told.standing == "no longer holds"
+    assert told.why.endswith(": what it gains at this load was not measured")
+
+
+def test_where_acceptance_was_counted_on_other_traffic_alone_nobody_is_told_to_watch_longer(
+    fill: Fill,
+) -> None:
+    for counts, dataset in ((True, "code"), (False, "chat")):
+        root = fill({0: (1000, 100), 3: (1500, 100)}, counts=counts, dataset=dataset)
+    asked = DecideQuestion(Filters(dataset=("chat",)))
+    with Reader(root) as reader:
+        told = live(reader, LiveQuestion(asked, ("tiny",), minute(3)))
+    assert (told.standing, told.instead) == ("cannot say", "")
+    assert told.why == "acceptance of eagle3 K=3 on chat is unknown"
+
+
+def test_an_arm_that_drafts_other_tokens_than_the_server_is_not_taken_to_run(fill: Fill) -> None:
+    root = fill({0: (1000, 100), 1: (1200, 100), 3: (1500, 100)})
+    named = Filters(arm=("eagle3 K=3",))
+    with Reader(root) as reader, pytest.raises(InvalidInput, match="; the server's K is 1"):
+        live(reader, LiveQuestion(DecideQuestion(named), ("tiny",), minute(1)))
+    with Reader(root) as reader:
+        question = LiveQuestion(DecideQuestion(named), ("tiny",), minute(3))
+        assert live(reader, question).running == "eagle3 K=3"
+        idle = replace(minute(3), blocks=())
+        told = live(reader, LiveQuestion(DecideQuestion(named), ("tiny",), idle))
+    assert told.why == "nothing was drafted in 60 s"
