@@ -96,7 +96,7 @@ class CellDoubt:
     @property
     def decides(self) -> bool:
         """Whether cells with this flag decide anything."""
-        return self.name not in DECIDES_NOTHING
+        return self.name not in DECIDES_NOTHING | {_FAILED}
 
     @property
     def words(self) -> str:
@@ -192,7 +192,7 @@ class ServerCurves:
 
 _LISTED = 3
 #: How flags begin that say on what a cell was measured.
-_ORIGIN = "evidence_"
+_ORIGIN, _FAILED = "evidence_", "failed"
 #: The port that a server's command names, and where an engine listens without one.
 _PORT = re.compile(r"--port[ =](\d+)")
 _PORTS = {"sglang": "30000", "llama.cpp": "8080"}
@@ -205,9 +205,9 @@ def _headline(runs: Sequence[RunRow], doubts: Sequence[CellDoubt]) -> str:
     badges = sorted({badge(run.evidence) for run in runs} - {""})
     failed = sum(run.failed for run in runs)
     excluded = sum(run.excluded is not None for run in runs)
-    # What a badge says already is not said again; what keeps a cell from deciding comes first.
+    # What a badge or the count says already is not said again; what keeps a cell from deciding comes first.
     told = sorted(
-        (one for one in doubts if not one.name.startswith(_ORIGIN)),
+        (one for one in doubts if not one.name.startswith((_ORIGIN, _FAILED))),
         key=lambda one: (one.decides, -one.cells),
     )
     trust = [

@@ -17,7 +17,7 @@ from dashboard.views.data.runs import server_drawings
 from tests.dashboard.opening import opened
 from warehouse.contract import Facts
 from warehouse.filters import Filters
-from warehouse.rows import Sample
+from warehouse.rows import Flag, Sample
 
 
 @pytest.mark.usefixtures("warehouse")
@@ -61,6 +61,23 @@ def test_the_title_says_how_much_was_measured_and_what_is_doubtful() -> None:
          "for example": "Only 20 requests were measured."},
     ]  # fmt: skip
     assert any("Rejected files: 1" in box.label for box in page.expander)
+
+
+def test_a_failed_cell_is_counted_once_and_decides_nothing(
+    empty_place: Path, fill_cells: Callable[..., None], make_facts: Callable[..., Facts]
+) -> None:
+    lost = Flag("failed", "error", "This run failed: Only 19 of 20 requests were completed.")
+    busy = Flag("busy_machine", "warning", "Other processes kept the machine busy.")
+    fill_cells(empty_place, "one", [make_facts()], flags=(busy, lost), status="failed")
+
+    page = opened("data")
+
+    assert page.header[0].value.endswith(": 1 cell failed, busy machine in 1")
+    follows = page.dataframe[0].value.set_index("doubt")["what follows"]
+    assert follows.to_dict() == {
+        "failed": "decides nothing",
+        "busy machine": "told beside every answer",
+    }
 
 
 def _samples() -> tuple[Sample, ...]:

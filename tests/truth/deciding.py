@@ -45,31 +45,26 @@ class Decided:
         return self.decision.answer == "yes"
 
     @property
-    def promises(self) -> bool:
-        """Whether it says yes, or that it pays at every load."""
-        return self.says_yes or set(self.words) == {GAIN}
+    def says_at_every_load(self) -> bool:
+        return set(self.words) == {GAIN}
 
     @property
     def served_words(self) -> tuple[Word, ...]:
         """What is told of the server at the loads at which it drafts."""
         return tuple(one.own.word for one in self.decision.levels if one.own is not None)
 
-    @property
-    def drafts(self) -> tuple[bool, ...]:
-        """Whether the server drafts, load by load."""
-        return tuple(level.drafts for level in self.decision.levels)
 
-
-def decided(trials: Drawn) -> Iterator[Decided]:
+def decided(trials: Drawn, asked: DecideQuestion | None = None) -> Iterator[Decided]:
     """The decision of each study, in order."""
     for start in range(0, len(trials.speed), TOGETHER):
-        yield from _decided(frames(trials.some(slice(start, start + TOGETHER)), start))
+        made = frames(trials.some(slice(start, start + TOGETHER)), start)
+        yield from _decided(made, asked or DecideQuestion())
 
 
-def _decided(made: Frames) -> Iterator[Decided]:
+def _decided(made: Frames, asked: DecideQuestion) -> Iterator[Decided]:
     known = known_of(made)
     settled, means = _settled(known), _means(known)
-    by_study = {one.subject.study: one for one in decide_on(known, DecideQuestion()).decisions}
+    by_study = {one.subject.study: one for one in decide_on(known, asked).decisions}
     for name in made.cells["study"].unique():
         yield Decided(by_study[name], settled[name], means.get(name))
 

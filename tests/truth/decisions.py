@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from analysis.evidence.words import GAIN, LIKELY_GAIN, LIKELY_LOSS, LOSS
+from answers.decide.values import DecideQuestion
 from tests.truth.deciding import Decided, decided
 from tests.truth.figures import points_at_most
 from tests.truth.row import Row, share
@@ -14,6 +15,8 @@ from tests.truth.studies import Drawn, Family, alike, drawn
 
 #: A load loses truly where its speed falls by so much (ratio), and is then not to be passed over.
 LOSES = 0.05
+#: What a careful reader says: `--nowhere-worse 3%`.
+NOWHERE_WORSE = 0.03
 FALLS, U_SHAPED = (0.4, 0.35, 0.3, 0.2, 0.1, -0.06), (0.3, 0.1, -0.1, -0.1, 0.1, 0.3)
 HARD: dict[str, Any] = {"noise": (0.10, 0.02), "launch": 0.04}
 
@@ -82,22 +85,35 @@ def _never_beside_a_loss(told: Told) -> Iterator[Row]:
 
 
 def _false_promises(told: Told) -> Iterator[Row]:
-    """A yes, or a gain settled at every load, though the server as it would run truly loses at a
-    load at which it drafts; and a gain, settled or likely, told of that very load. Every arm loses
-    alike there."""
+    """What is promised of a load at which the server as it would run drafts and truly loses (every
+    arm loses alike there): a yes of a reader who asks for no loss anywhere, a gain settled at every
+    load, a gain of that very load. A plain yes is one at the reader's load; how often the server then
+    drafts at a load that loses, and that it calls open, is printed."""
     loses = (told.trials.truth[:, 1:] <= np.log(1 - LOSES)).all(axis=1)
-    if loses.any(axis=1).all():
-        hits = sum(
-            one.promises and bool((np.array(one.drafts) & lost).any())
-            for one, lost in zip(told.found, loses, strict=True)
-        )
-        yield told.row("yes or 'at every load' though it loses where it drafts", hits, at_most=0.03)
-        there = sum(
-            any(lost and level.own is not None and level.own.word in (GAIN, LIKELY_GAIN)
-                for level, lost in zip(one.decision.levels, each, strict=True))
-            for one, each in zip(told.found, loses, strict=True)
-        )  # fmt: skip
-        yield told.row("said to pay, or probably, at a load where it loses", there, at_most=0.03)
+    if not loses.any(axis=1).all():
+        return
+    careful = decided(told.trials, DecideQuestion(nowhere_worse=NOWHERE_WORSE))
+    hits = [
+        _drafts_where(one, lost) and one.says_yes for one, lost in zip(careful, loses, strict=True)
+    ]
+    yield told.row(
+        "yes with nowhere worse though it loses where it drafts", sum(hits), at_most=0.03
+    )
+    drafts = [_drafts_where(one, lost) for one, lost in zip(told.found, loses, strict=True)]
+    hits = [one.says_at_every_load and at for one, at in zip(told.found, drafts, strict=True)]
+    yield told.row("'at every load' though it loses where it drafts", sum(hits), at_most=0.03)
+    hits = [
+        any(lost and level.own is not None and level.own.word in (GAIN, LIKELY_GAIN)
+            for level, lost in zip(one.decision.levels, each, strict=True))
+        for one, each in zip(told.found, loses, strict=True)
+    ]  # fmt: skip
+    yield told.row("said to pay, or probably, at a load where it loses", sum(hits), at_most=0.03)
+    hits = [one.says_yes and at for one, at in zip(told.found, drafts, strict=True)]
+    yield told.row("yes at the reader's load, drafts where it loses", sum(hits))
+
+
+def _drafts_where(one: Decided, lost: Any) -> bool:
+    return any(level.drafts and at for level, at in zip(one.decision.levels, lost, strict=True))
 
 
 def _false_findings(told: Told) -> Iterator[Row]:
@@ -109,6 +125,8 @@ def _false_findings(told: Told) -> Iterator[Row]:
 def _power(told: Told) -> Iterator[Row]:
     if told.name.startswith(GAINS):
         yield told.row("yes", sum(x.says_yes for x in told.found), at_least=0.9)
+        careful = decided(told.trials, DecideQuestion(nowhere_worse=NOWHERE_WORSE))
+        yield told.row("yes with nowhere worse", sum(x.says_yes for x in careful), at_least=0.9)
     if "-30 %" in told.name:
         lost = [x.words[3] in (LOSS, LIKELY_LOSS) for x in told.found]
         yield told.row("the loss is named", sum(lost), at_least=0.9)

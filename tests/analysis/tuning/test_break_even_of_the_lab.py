@@ -18,6 +18,7 @@ from analysis.prediction.whatif import DraftedPoints
 from answers.predict.break_even import PaysFrom, Verdict
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "lab-break-even" / "launches.csv"
+LAUNCHES = (1, 2, 3, 4, 5, 6)
 MEASURED = [
     "achieved_concurrency", "prompt_tokens", "output_tokens", "length", "itl", "ttft", "output_throughput",
 ]  # fmt: skip
@@ -123,20 +124,18 @@ def printed(cells: list[Asked]) -> list[Asked]:
 
 
 def test_a_real_draft_pays_in_the_lab_where_arms_set_by_hand_say_so() -> None:
-    cells = asked((1, 2, 3, 4))
+    cells = asked(LAUNCHES)
     told = printed(cells)
     assert len(cells) == 60
     assert len(told) >= 20
     assert sum(cell.right for cell in told) >= 0.9 * len(told)
-    # The rest are within 21 %.
-    assert sum(cell.half <= 0.2 for cell in cells) >= 57
-    assert max(cell.half for cell in cells) <= 0.215
+    assert max(cell.half for cell in cells) <= 0.2
 
 
 def test_one_launch_of_each_arm_is_mostly_right_as_well() -> None:
     """Launches of this machine differ by more than their bands expect: of one, each fifth sign is wrong."""
-    told = [printed(asked((launch,))) for launch in (1, 2, 3, 4)]
+    told = [printed(asked((launch,))) for launch in LAUNCHES]
     right = [sum(cell.right for cell in each) for each in told]
-    assert sum(map(len, told)) >= 90
+    assert sum(map(len, told)) >= 100
     assert sum(right) >= 0.9 * sum(map(len, told))
     assert min(r / len(each) for r, each in zip(right, told, strict=True)) >= 0.8
