@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis.drafts.acceptance import Counters
 from analysis.drafts.acceptance_tables import believed
-from analysis.drafts.watched import LengthChange, length_change, scaled, summed
+from analysis.drafts.watched import BLOCKS, LengthChange, length_change, scaled, summed
 from analysis.frames import among, records, records_by
 from analysis.matching.arms import BASELINE
 from answers.decide.answer import decide_on, grounds
@@ -317,7 +317,10 @@ class _Watching:
                 "",
             )
         if drafts is None or drafts.change.precise > PRECISE:
-            few = f"{watched.counted.drafts:,.0f} drafts in {duration(watched.seconds)} are too few"
+            few = (
+                f"{watched.counted.drafts:,.0f} drafts in {len(watched.blocks)} of {BLOCKS} parts of "
+                f"{duration(watched.seconds)} are too few"
+            )
             return CANNOT_SAY, f"{few} to tell the tokens of a step within {PRECISE:.0%}", _LONGER
         if drafts.moved == "as measured":
             return self._by_load(self.here)

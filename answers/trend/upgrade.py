@@ -236,15 +236,15 @@ def _lost(
 
 
 def _headline(lines: tuple[UpgradeLine, ...], status: Status, lost: tuple[str, ...]) -> str:
+    parts = [f"nothing is known of {joined([*lost])}"] if lost else []
     if status == REGRESSION:
         bad = [line for line in lines if line.status == REGRESSION]
         first = next((line for line in bad if (line.metric, line.statistic) == _MAIN), bad[0])
         more = f"; {len(bad) - 1:,} more of {len(lines):,} figures are worse" if bad[1:] else ""
-        return f"regression. {_said(first)}{more}."
+        return f"regression. {'; '.join([_said(first) + more, *parts])}."
     if status == FINE:
         return f"fine. A loss beyond the budget is excluded in all {len(lines):,} figures."
     left = sum(line.status == OPEN for line in lines)
-    parts = [f"nothing is known of {joined([*lost])}"] if lost else []
     if left:
         parts.insert(
             0, f"{left:,} of {len(lines):,} figures are not settled: more --repeats settle them"

@@ -164,3 +164,10 @@ def test_an_arm_that_drafts_other_tokens_than_the_server_is_not_taken_to_run(fil
         idle = replace(minute(3), blocks=())
         told = live(reader, LiveQuestion(DecideQuestion(named), ("tiny",), idle))
     assert told.why == "nothing was drafted in 60 s"
+
+
+def test_of_a_burst_it_is_said_that_it_fills_a_part_of_the_time(fill: Fill) -> None:
+    root = fill({0: (1000, 100), 3: (1500, 100)})
+    told, _ = both(root, replace(minute(3), blocks=minute(3).blocks[:3]))
+    assert told.standing == "cannot say"
+    assert told.why.startswith("3,000 drafts in 3 of 12 parts of 60 s are too few")

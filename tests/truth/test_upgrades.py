@@ -40,11 +40,11 @@ def judged(folder: Path, case: str, budgets: Budgets | None = None) -> Upgrade:
     return found
 
 
-def compared(folder: Path) -> Upgrade:
-    """What is said of a folder's drops, where a loss of half is fine."""
+def compared(folder: Path, budgets: Budgets | None = None) -> Upgrade:
+    """What is said of a folder's drops; a loss of half is fine unless the budgets say otherwise."""
     assert not take_in([folder / "drops"], folder / "warehouse").rejected
     with Reader(folder / "warehouse") as reader:
-        found = upgrade(reader, Filters(), BEFORE, AFTER, Budgets(0.5))
+        found = upgrade(reader, Filters(), BEFORE, AFTER, budgets or Budgets(0.5))
     assert found is not None
     return found
 
@@ -90,12 +90,24 @@ def test_an_arm_that_drafts_nothing_with_the_newer_release_is_never_fine(tmp_pat
     )
 
 
-def test_an_arm_that_ran_otherwise_with_the_newer_release_is_never_fine(tmp_path: Path) -> None:
-    write_study("quiet", {}, 0, tmp_path / "drops")
-    for record in (tmp_path / "drops").glob("*/record.json"):
+def otherwise(folder: Path, case: str) -> None:
+    """A study whose arm with the draft model keeps prefixes with the newer release."""
+    write_study(case, CASES[case], 0, folder / "drops")
+    for record in (folder / "drops").glob("*/record.json"):
         said = json.loads(record.read_text())
         if (said["engine_version"], said["spec_method"]) == (AFTER, "draft_model"):
             record.write_text(json.dumps(said | {"prefix_caching": True}))
+
+
+def test_beside_a_regression_the_arm_of_which_nothing_is_known_is_named(tmp_path: Path) -> None:
+    otherwise(tmp_path, "slower by 10 %")
+    found = compared(tmp_path, Budgets())
+    assert found.status == REGRESSION
+    assert "; nothing is known of draft_model K=3 (prose, 1 at once): prefix" in found.headline
+
+
+def test_an_arm_that_ran_otherwise_with_the_newer_release_is_never_fine(tmp_path: Path) -> None:
+    otherwise(tmp_path, "quiet")
     found = compared(tmp_path)
     assert {line.arm for line in found.lines} == {"baseline", "ngram K=3"}
     assert found.status == OPEN
