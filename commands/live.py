@@ -38,7 +38,7 @@ _LOOKS, _PAUSE_S = 60, 5.0
 _PATIENCE_S = 10.0
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_MODEL = re.compile(r'\bmodel_name="([^"]{1,200})"')
+_MODEL, _ENGINE = re.compile(r'\bmodel_name="([^"]{1,200})"'), re.compile(r'\bengine="(\d+)"')
 
 
 def _span(_: click.Context, option: click.Parameter, given: str | None) -> float | None:
@@ -188,8 +188,11 @@ def _look(url: str) -> "tuple[ServerLook, set[str]]":
     if found.broken or (found.counters is None and "spec_decode_num_draft_tokens" in found.values):
         raise InvalidInput(f"A counter of drafts at {where} has no number; look at its /metrics.")
     names = "generation_tokens", "num_preemptions", "num_requests_running", "num_requests_waiting"
-    told = (found.values.get(name, 0.0) for name in names)
-    return ServerLook(time.time(), found.counters, *told), set(_MODEL.findall(text))
+    generated, preempted, *requests = (found.values.get(name, 0.0) for name in names)
+    # A server of several engines (data parallelism) shares its requests out to them.
+    each = (count / max(len(set(_ENGINE.findall(text))), 1) for count in requests)
+    look = ServerLook(time.time(), found.counters, generated, preempted, *each)
+    return look, set(_MODEL.findall(text))
 
 
 def _shown(url: str) -> str:

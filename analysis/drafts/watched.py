@@ -36,7 +36,7 @@ _LEVEL = 0.95
 @dataclass(frozen=True)
 class ServerLook:
     """What a server said at a moment (unix s): its counters of drafts (None: it has none), tokens generated
-    and requests preempted since it started, requests that run and that wait."""
+    and requests preempted since it started, requests that run and that wait in one of its engines."""
 
     at: float
     counters: Counters | None

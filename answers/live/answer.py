@@ -18,6 +18,7 @@ from analysis.drafts.acceptance_tables import believed
 from analysis.drafts.watched import BLOCKS, LengthChange, length_change, scaled, summed
 from analysis.frames import among, records, records_by
 from analysis.matching.arms import BASELINE
+from analysis.matching.fields import arguments
 from answers.decide.answer import decide_on, grounds
 from answers.decide.overview import overviews
 from answers.decide.values import (
@@ -74,6 +75,14 @@ def live(reader: Reader, question: LiveQuestion) -> LiveAnswer:
     )
     known = grounds(reader, whole)
     decided = _meant(decide_on(known, whole), asked)
+    # The loads that were measured are those of a whole server, whatever engines it had.
+    served = arguments(known.by_id.at[decided.arms[0].pairs[0][0], "server_args"])
+    stated, seen = served.get("server_args.data-parallel-size", ""), question.watched
+    ranks = max(int(stated) if stated.isdecimal() else 1, 1)
+    question = replace(question, watched=replace(
+        seen, in_flight=seen.in_flight * ranks, in_flight_most=seen.in_flight_most * ranks,
+        waiting=seen.waiting * ranks,
+    ))  # fmt: skip
     return _Watching(reader, question, whole, known, decided, _running(question, decided)).answer()
 
 

@@ -124,6 +124,14 @@ def test_servers_of_which_one_drafts_nothing_are_no_replicas(warehouse: Path) ->
     assert "These servers do not all draft as many tokens, so they are no replicas of one" in err
 
 
+def test_of_a_server_of_two_engines_the_load_is_that_of_one(warehouse: Path) -> None:
+    both = [one + one.replace('engine="0"', 'engine="1"') for one in texts(SAME)]
+    assert both[0].count('engine="1"') == both[0].count('engine="0"') > 10
+    with showing(both) as url:
+        answer = json.loads(live(url, warehouse, "--json")[1])
+    assert (answer["load"]["in_flight"], answer["standing"]) == (pytest.approx(1), "holds")
+
+
 def test_servers_of_two_models_are_no_replicas(warehouse: Path) -> None:
     other = [
         one.replace('model_name="lab-target"', 'model_name="elsewhere"') for one in texts(SAME)

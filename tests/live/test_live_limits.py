@@ -171,3 +171,15 @@ def test_of_a_burst_it_is_said_that_it_fills_a_part_of_the_time(fill: Fill) -> N
     told, _ = both(root, replace(minute(3), blocks=minute(3).blocks[:3]))
     assert told.standing == "cannot say"
     assert told.why.startswith("3,000 drafts in 3 of 12 parts of 60 s are too few")
+
+
+def test_a_load_that_was_measured_on_several_engines_is_that_of_all(fill: Fill) -> None:
+    root = fill({0: (1000, 100), 3: (1500, 100)}, server_args={"data-parallel-size": 4})
+    told, _ = both(root, minute(3, in_flight=4.0))
+    assert ([load.value for load in told.measured_at], told.standing) == ([16], "holds")
+    assert "at 16 at once" in told.why
+    assert figures(told)[1][2][1:] == [
+        "16.0",
+        "16",
+        "up to 16 in each replica; 0.0 waiting, 0 preemptions",
+    ]
