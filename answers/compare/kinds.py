@@ -407,7 +407,8 @@ def _why_open(
         return None
     than = f"less with {most['name']} than with {best}"
     if size > _VAGUE:
-        return f"{most['category']} may wait {than}, and {most['launches']:.0f} launches do not tell by how much"
+        told = f"{most['launches']:.0f} launch{'es do' if most['launches'] > 1 else ' does'}"
+        return f"{most['category']} may wait {than}, and {told} not tell by how much"
     return f"{most['category']} may wait up to {percent(size, sign=False)} {than}"
 
 

@@ -227,6 +227,15 @@ def test_two_launches_that_differ_leave_no_figure_of_a_hundred_percent(kept: Kep
     assert "100.0" not in sentence
 
 
+def test_one_launch_beside_arms_with_more_is_told_as_one(kept: Kept) -> None:
+    write(MixedStudy("fell", EVEN, 2, arms=(0, 1, 3, 5), of_launch=0.2), kept.results)
+    for launch in (1, 2):
+        shutil.rmtree(kept.results / "fell" / f"k5-c8-r{launch}")
+    kept.ingest()
+    sentence = kept.kinds()["fell"]["one"]["sentence"]
+    assert sentence.endswith("and 1 launch does not tell by how much.")
+
+
 def test_an_arm_that_was_not_compared_for_a_kind_leaves_it_unknown(kept: Kept) -> None:
     """Two answers of one arm have one token, so that seven of a kind have a time between tokens."""
     write(MixedStudy("ended", ALIKE, prompts={"coding": 200, "math": 9}), kept.results)
