@@ -410,7 +410,7 @@ def room(arm: str, memory: CacheRoom) -> str:
             f"{text}from {fit[1] + 1:,} on it queues what the baseline would still serve; what that costs is "
             f"unknown, since {memory.why_unknown}."
         )
-    figures = "between measured loads"
+    figures = "means between measured loads, without an interval"
     if memory.throughput is not None:
         ends, unit, digits = memory.throughput, "output tokens/s", 0
         if memory.usd_per_million is not None:

@@ -131,7 +131,7 @@ def test_a_load_from_which_it_costs_more_is_told_though_the_last_that_fits_was_n
         None,
     )
     assert room(row.arm, row.memory).endswith(
-        "from 138 at once queueing costs more than the draft saves (between measured loads)."
+        "from 138 at once queueing costs more than the draft saves (means between measured loads, without an interval)."
     )
 
 
