@@ -100,7 +100,11 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         *(("", Table(*words.demands(found.rows), title)) if demand else ()),
         *(part for table in more if table.rows for part in ("", table)),
         "",
-        *(click.wrap_text(sentence, width=100) for sentence in words.rooms(found.rows)),
+        *(
+            click.wrap_text(sentence, width=100)
+            for sentence in (*words.rooms(found.rows),)
+            or (words.NO_CACHE,) * bool(terms.request_tokens)
+        ),
         *found.notes,
     )
 

@@ -42,13 +42,14 @@ def read_kinds(path: Path) -> dict[str, str]:
         ) from None
     found: dict[str, str] = {}
     for row in rows:
-        kind = row.get(_KIND)
-        if not isinstance(kind, str) or not kind.strip() or len(kind) > _LONGEST:
+        # A number is a kind too, as the runner takes it.
+        kind = "" if row.get(_KIND) is None else clean_text(str(row[_KIND]).strip())
+        if not kind or len(kind) > _LONGEST:
             continue
         for hashed in _hashes(row, path):
-            if found.setdefault(hashed, clean_text(kind.strip())) != clean_text(kind.strip()):
+            if found.setdefault(hashed, kind) != kind:
                 raise UnknownKey(
-                    f"--categories {path} has one prompt as {found[hashed]!r} and as {kind.strip()!r}; "
+                    f"--categories {path} has one prompt as {found[hashed]!r} and as {kind!r}; "
                     "leave one of them."
                 )
     if not found:

@@ -194,7 +194,9 @@ def accepted(requests: pd.DataFrame, met: pd.DataFrame) -> pd.DataFrame:
     half = (variance**0.5 * reach).where(n >= LEAST)
     told = sums.assign(
         rate=sums["accepted_tokens"] / sums["draft_tokens"].where(sums["draft_tokens"] > 0),
-        length=1 + ratio, length_low=(1 + ratio - half).clip(lower=1.0), length_high=1 + ratio + half,
+        length=1 + ratio, length_low=(1 + ratio - half).clip(lower=1.0),
+        # A step yields no more than its draft and one.
+        length_high=1 + (ratio + half).clip(upper=sums["draft_tokens"] / sums["drafts"]),
     )  # fmt: skip
     every = rows.groupby(by).size().rename("requests").to_frame()
     return every.join(told.drop(columns=drafted[1:])).reset_index()

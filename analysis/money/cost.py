@@ -175,7 +175,8 @@ def joules(samples: pd.DataFrame, window: tuple[float, float]) -> float | None:
     """Return the energy of the GPUs during a load, without the rest of the machine: trapezoids under
     the power curve inside ``window`` (unix s).
 
-    None where no power was recorded before, in and after the window: half a curve is no energy.
+    None where no power was recorded before, in and after the window: half a curve is no energy, and a driver
+    that says 0 W says nothing.
     """
     names = samples["name"].astype("str").str.extract(_NAME, expand=False)
     rows = samples[names == POWER]
@@ -190,7 +191,7 @@ def joules(samples: pd.DataFrame, window: tuple[float, float]) -> float | None:
         return None
     inside = (at > begin) & (at < end)
     times = np.concatenate([[begin], at[inside], [end]])
-    return float(np.trapezoid(np.interp(times, at, watts), times))
+    return float(np.trapezoid(np.interp(times, at, watts), times)) or None
 
 
 #: Traffics tell prefill from decode where the most prompt tokens a step are so many times the fewest.
@@ -313,13 +314,17 @@ def worse_from(
     fit: tuple[int, int],
     baseline: Sequence[tuple[float, float]],
     arm: Sequence[tuple[float, float]],
+    queued: Sequence[tuple[float, float]] = (),
 ) -> int | None:
     """Return the number of requests at once from which the baseline, which has room for ``fit[0]`` of them,
-    makes more than an arm that queues all beyond ``fit[1]`` and makes what it makes there: ``fit[1]`` where it
-    does before any has to wait; None where it never does while it has room, or where nothing tells.
-    Measurements as in ``at_once``."""
+    makes more than an arm that queues all beyond ``fit[1]`` and makes what it makes there, or what was measured
+    of it (``queued``): ``fit[1]`` where it does before any has to wait; None where it never does while it has
+    room, or where nothing tells. Measurements as in ``at_once``."""
     most = at_once(fit[1], arm)
     if most is None:
         return None
     served = ((load, at_once(load, baseline)) for load in range(fit[1], fit[0] + 1))
-    return next((load for load, made in served if made is not None and made > most), None)
+    return next(
+        (at for at, made in served if made is not None and made > (at_once(at, queued) or most)),
+        None,
+    )

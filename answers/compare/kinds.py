@@ -27,6 +27,7 @@ from analysis.evidence.kinds import (
 from analysis.evidence.words import EQUIVALENCE, GAIN, LOSS, Word
 from analysis.frames import listed as rows_listed
 from analysis.frames import plain, records, records_by
+from analysis.matching.arms import BASELINE
 from analysis.matching.names import arm_names
 from answers.compare.answer import compare_on
 from answers.compare.values import (
@@ -188,7 +189,16 @@ def by_kind(reader: Reader, question: CompareQuestion, by: By = "category") -> K
     met = met[met["speculative_id"].isin(set(told))]
     if met.empty:
         return KindComparison((), question.reference, by, UNTOLD[by])
-    kinds = _Kinds(ground_of, met, requests, question.reference, by)
+    # Whether answers break is held against the baseline's, whatever the reference.
+    plain_one = (
+        ground_of if question.reference == BASELINE
+        else ground(reader, question.filters, question.allow)
+    )  # fmt: skip
+    breaking = {
+        cell for setting, arms in plain_one.broken.items() for arm in arms if arm.settled
+        for cell in plain_one.pairs[setting].query(f"arm_id == {arm.arm_id}")["speculative_id"]
+    }  # fmt: skip
+    kinds = _Kinds(ground_of, met, requests, question.reference, by, breaking)
     settings = tuple(kinds.settings(shown.settings))
     return KindComparison(settings, question.reference, by, None if settings else UNTOLD[by])
 
@@ -197,8 +207,9 @@ class _Kinds:
     """Everything that is counted and judged of whole studies, by setting and load."""
 
     def __init__(
-        self, known: Ground, met: pd.DataFrame, requests: pd.DataFrame, reference: str, by: By
-    ) -> None:
+        self, known: Ground, met: pd.DataFrame, requests: pd.DataFrame, reference: str, by: By,
+        breaking: set[str],
+    ) -> None:  # fmt: skip
         self._known, self._met, self._reference, self._by = known, met, reference, by
         measured = speeds(requests)
         levels = gains(known.found, met.assign(one=PLAIN), measured, known.cells, _JUDGED[by])
@@ -206,10 +217,9 @@ class _Kinds:
         sides = [met[[*at, side]].set_axis([*at, "cell_id"], axis=1) for side in MET[-2:]]
         shares = token_shares(requests, pd.concat(sides))
         self._breaks = {
-            (setting, arm.arm_id)
-            for setting, arms in known.broken.items()
-            for arm in arms
-            if arm.settled
+            (setting, arm)
+            for setting, arm, cell in rows_listed(met, "setting", "arm_id", "speculative_id")
+            if cell in breaking
         }
         self._one = one_for_all(self._sound(levels), shares.dropna(subset=["category"]))
         others = against_one(self._sound(met), self._one)
@@ -242,7 +252,12 @@ class _Kinds:
                 at_cell[pair.arm_cell]: arm.name
                 for arm in setting.arms for pair in arm.pairs if pair.arm_cell in at_cell
             }  # fmt: skip
-            loads = [at for at in self._counts if at[0] in {where for where, _ in names}]
+            loads = [
+                at for at, rows in self._counts.items()
+                if any((at[0], row["arm_id"]) in names for row in rows)
+            ]  # fmt: skip
+            # A sentence calls an arm what the rows do.
+            self._names.update({arm: name for (_, arm), name in names.items()})
             if loads:
                 badges = tuple(sorted({badge for arm in setting.arms for badge in arm.badges}))
                 told = tuple(self._at_load(at, names) for at in sorted(loads))
@@ -262,13 +277,12 @@ class _Kinds:
         ]  # fmt: skip
         arms.sort(key=lambda one: (order[one.kind], one.arm))
         load = self._known.found.loads[at[1]] if at[1] >= 0 else None
-        kinds = [one.kind for one in shares if one.kind is not None]
         hits = {
             side: share
             for (setting, arm), name in names.items() if setting == at[0]
             for side, share in zip((self._reference, name), self._hits.get((*at, arm), ()), strict=False)
         }  # fmt: skip
-        return KindsAtLoad(load, tuple(shares), tuple(arms), self._fit(at, load, kinds), hits)
+        return KindsAtLoad(load, tuple(shares), tuple(arms), self._fit(at, load, shares), hits)
 
     def _of_arm(self, at: tuple[int, int], row: dict[str, Any], arm: str) -> KindOfArm:
         prompts, key = int(plain(row["prompts"]) or 0), (*at, row["arm_id"], row["category"])
@@ -282,7 +296,7 @@ class _Kinds:
         return KindOfArm(
             row["category"], arm, int(row["requests"]), prompts, rate, length, low, high,
             itl, tpot, ttft, own, reference,
-            (_FEW_PROMPTS if prompts else _NO_COUNTS) if few else None,
+            (_FEW_PROMPTS if prompts else "it drafts nothing" if arm == BASELINE else _NO_COUNTS) if few else None,
             _FEW_REQUESTS if itl is None else None,
         )  # fmt: skip
 
@@ -305,36 +319,55 @@ class _Kinds:
         if later and one is not None:
             yield f"The first token of {listed(later)} comes later with {self._names[one]} than with {self._reference}."
 
-    def _fit(self, at: tuple[int, int], load: Load | None, kinds: Sequence[str]) -> OneForAll:
+    def _fit(
+        self, at: tuple[int, int], load: Load | None, shares: Sequence[KindShare]
+    ) -> OneForAll:
         """Say whether the arm that is best over all kinds is, for each of them, as good as any other."""
-        rows = sorted(self._rivals.get(at, []), key=lambda row: -row["improvement"])
-        rows = [row | {"name": self._names[row["arm_id"]]} for row in rows]
+        kinds = [one.kind for one in shares if one.kind is not None]
+        rows = sorted(
+            (row | {"name": self._names[row["arm_id"]]} for row in self._rivals.get(at, [])),
+            key=lambda row: -row["improvement"],
+        )
         where, one = load_name(load), self._one.get(at)
         noun, every = ("", "kinds") if self._by == "category" else ("turns ", "turns")
         name = None if one is None else self._names[one]
         arms = {row["arm_id"] for row in self._counts[at]}
         sound = {arm for arm in arms if (at[0], arm) not in self._breaks}
         end = " ".join([".", *self._beside(at, one, kinds, arms - sound)])
-        better: dict[str, dict[str, Any]] = {}
-        for row in rows:
-            if row["word"] == GAIN and row["improvement"] > EQUIVALENCE:
-                better.setdefault(row["category"], row)
-        if better:
+        gained = [r for r in rows if r["word"] == GAIN and r["improvement"] > EQUIVALENCE]
+        why: str | None = None if sound else "the answers of every arm break"
+        if gained:
+            best = {row["category"]: row for row in reversed(gained)}
             told = [
                 f"{kind} waits {percent(row['improvement'], sign=False)} less between tokens with {row['name']} "
                 f"({directed(row['low'], row['high'], better=True)})"
-                for kind, row in better.items()
+                for kind, row in reversed(best.items())
             ]  # fmt: skip
-            sentence = f"One K does not fit all {noun}at {where}: {listed(told)} than with {name}, the best over all {every}{end}"
-            return OneForAll("no", name, sentence)
+            than = f"{listed(told)} than with {name}, the best over all {every}"
+            lost = {
+                row["arm_id"]
+                for row in rows
+                if row["word"] == LOSS and row["improvement"] < -EQUIVALENCE
+            }
+            others = sorted(self._names[arm] for arm in {*sound, PLAIN} - {one} - lost)
+            if not others:
+                return OneForAll(
+                    "no", name, f"One K does not fit all {noun}at {where}: {than}{end}"
+                )
+            why = f"{than}, but {listed(others)} may fit all"
         held = {(row["arm_id"], row["category"]) for row in rows}
         lacking = [k for k in kinds if {(arm, k) for arm in {*sound, PLAIN} - {one}} - held]
-        why: str | None = "the answers of every arm break"
-        if sound:
-            why = _why_open(rows, kinds, lacking, f"{name}, the best over all {every}")
+        if why is None:
+            all_of = "all requests" if len(kinds) == len(shares) else "all requests that say theirs"
+            few = [
+                k for k in lacking
+                if any((*at, arm, k, SPEEDS[0]) not in self._gains for arm in sound)
+            ]  # fmt: skip
+            why = _why_open(rows, all_of, kinds, lacking, few, f"{name}, the best over all {every}")
         if why is not None:
-            sentence = f"Whether one K fits all {noun}at {where} is unknown: {why}{end}"
-            return OneForAll("unknown", name, sentence)
+            return OneForAll(
+                "unknown", name, f"Whether one K fits all {noun}at {where} is unknown: {why}{end}"
+            )
         most = percent(EQUIVALENCE, sign=False)
         return OneForAll(
             "yes", name,
@@ -353,14 +386,17 @@ def _gain(row: dict[str, Any] | None) -> KindGain | None:
 
 
 def _why_open(
-    rows: Sequence[dict[str, Any]], kinds: Sequence[str], lacking: Sequence[str], best: str
-) -> str | None:
+    rows: Sequence[dict[str, Any]], all_of: str, kinds: list[str], lacking: list[str], few: list[str], best: str
+) -> str | None:  # fmt: skip
     """Return why no arm is known to fit all; None where the best over all does. ``rows``: what the others do
-    against it; ``lacking``: kinds of which one of them was not compared."""
+    against it; ``all_of``: whose the ``kinds`` are; ``lacking``: those of which one of the others was not compared,
+    ``few``: for want of requests."""
     if len(kinds) < 2:
-        return f"all requests are of {listed([*kinds])}"
+        return f"{all_of} are of {listed(kinds)}"
+    if few:
+        return f"of {listed(few)} {_FEW_REQUESTS}"
     if lacking:
-        return f"of {listed([*lacking])} {_FEW_REQUESTS}"
+        return "not all arms were measured beside the same launches of the reference"
     if any(plain(row["adjusted_high"]) is None for row in rows):
         return "an arm has one launch, and what one launch says of another is not known"
     if not all(row["independent"] for row in rows):
@@ -371,7 +407,8 @@ def _why_open(
         return None
     than = f"less with {most['name']} than with {best}"
     if size > _VAGUE:
-        return f"{most['category']} may wait {than}, and {most['launches']:.0f} launches do not tell by how much"
+        told = f"{most['launches']:.0f} launch{'es do' if most['launches'] > 1 else ' does'}"
+        return f"{most['category']} may wait {than}, and {told} not tell by how much"
     return f"{most['category']} may wait up to {percent(size, sign=False)} {than}"
 
 

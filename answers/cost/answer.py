@@ -228,7 +228,8 @@ def _room(
     most = min(of_cell["most"] for pair in both for of_cell in map(told.__getitem__, pair))
     fit = int(min(tokens[0] / request, most)), int(min(tokens[1] / request, most))
     found = CacheRoom((tokens[0], tokens[1]), request, fit)
-    if not max(request, measured) <= _ALIKE_LONG * min(request, measured):
+    # An unknown length, first, is like no other.
+    if not max(measured, request) <= _ALIKE_LONG * min(measured, request):
         length = UNKNOWN if isnan(measured) else f"{measured:,.0f}"
         return replace(
             found, why_unknown=f"throughput was measured with requests of {length} tokens"
@@ -236,15 +237,19 @@ def _room(
     points = ((one.load.value, one.rates.baseline_output, one.rates.output) for one in here)
     whole = [(load, old, new) for load, old, new in points if load and old and new]
     baseline, arm = ([(one[0], one[side]) for one in whole] for side in (1, 2))
-    made = money.at_once(fit[0], baseline), money.at_once(fit[1], arm)
-    if made[0] is None or made[1] is None:
+    # With requests as long, what an arm makes while some of them wait was measured as well.
+    queued = arm if request <= measured else ()
+    made, full = money.at_once(fit[0], baseline), money.at_once(fit[1], arm)
+    found = replace(found, worse_from=money.worse_from(fit, baseline, arm, queued))
+    if made is None or full is None:
         ends = dict.fromkeys(f"{one[0]:,.0f}" for one in (whole[:1] + whole[-1:]))
         where = f"at {' to '.join(ends)} at once" if whole else "nowhere"
         return replace(found, why_unknown=f"throughput was measured {where}")
+    both_make = made, money.at_once(fit[0], queued) or full
     return replace(
-        found, throughput=(made[0], made[1]), worse_from=money.worse_from(fit, baseline, arm),
+        found, throughput=both_make,
         usd_per_million=None if basis is None else
-            (usd_per_million(made[0], basis), usd_per_million(made[1], basis)),
+            (usd_per_million(both_make[0], basis), usd_per_million(both_make[1], basis)),
     )  # fmt: skip
 
 

@@ -58,10 +58,10 @@ class ArmEnergy:
 class CacheRoom:
     """What the KV caches of the baseline's server and of the arm's hold: ``tokens``, as measured, and so many
     requests of ``request_tokens`` (prompt and answer) at once: ``fit``, computed. ``throughput``: output tokens/s
-    of the baseline with ``fit[0]`` at once and of the arm with ``fit[1]``, between measured loads, and
-    ``usd_per_million`` of these; ``worse_from``: the requests at once from which the baseline makes more,
-    since the arm queues (``fit[1]``: before it does); None: it never does, or, with ``why_unknown``, nothing
-    tells."""
+    of the baseline and of the arm with ``fit[0]`` at once, between measured loads (with longer requests than were
+    measured the arm's is that with ``fit[1]``), and ``usd_per_million`` of these; ``worse_from``: the requests at
+    once from which the baseline makes more, since the arm queues (``fit[1]``: before it does); None: it never does,
+    or, with ``why_unknown``, nothing tells."""
 
     tokens: tuple[float, float]
     request_tokens: float

@@ -335,8 +335,8 @@ def break_evens(rows: Sequence[DecisionCost]) -> TextRows:
 
 NO_POWER = "No power of GPUs was recorded at these loads: draftboard run records it where nvidia-ml-py is installed."
 NO_CACHE = (
-    "No server told the size of its KV cache at these loads: vLLM says it in its metrics and in its log, "
-    "which draftboard run keeps."
+    "What fits into memory is unknown: no server told the size of its KV cache at these loads (vLLM says it in its "
+    "metrics and in its log, which draftboard run keeps), or none the length of its requests (state yours)."
 )
 HOW_ENERGY = (
     "Joules of the GPUs alone during the load, without → with speculation, from their power as the driver gives it. Output "
@@ -378,12 +378,14 @@ def _energy_words(one: ArmEnergy) -> tuple[str, ...]:
 
 def rooms(rows: Sequence[DecisionCost]) -> Iterator[str]:
     """Yield a sentence for each arm whose server and whose baseline's told the size of their KV cache, on
-    the first of the traffics that it serves."""
-    seen = set()
+    the first of the traffics that it serves; of several subjects with theirs."""
+    seen, several = set(), len({row.decision.subject for row in rows}) > 1
     for row in rows:
-        if row.memory is not None and (row.arm, row.memory.tokens) not in seen:
-            seen.add((row.arm, row.memory.tokens))
-            yield room(row.arm, row.memory)
+        about, (_, model, gpu, size, *_) = row.decision.subject, _who(row)
+        if row.memory is not None and (about, row.arm, row.memory.tokens) not in seen:
+            seen.add((about, row.arm, row.memory.tokens))
+            whose = f"{model} on {gpu}, TP {size}: " if several else ""
+            yield f"{whose}{room(row.arm, row.memory)}"
 
 
 def room(arm: str, memory: CacheRoom) -> str:
@@ -391,10 +393,11 @@ def room(arm: str, memory: CacheRoom) -> str:
     (old, new), fit = memory.tokens, memory.fit
     if new > old * (1 - LESS_CACHE):
         return f"{arm} takes no room from the KV cache that is worth telling: {new:,.0f} tokens, {old:,.0f} without."
+    instead = "either way" if fit[0] == fit[1] else f"instead of {fit[0]:,}"
     text = (
         f"{arm} leaves {percent(1 - new / old, sign=False)} less room in the KV cache: {new:,.0f} tokens, "
-        f"{old:,.0f} without, which is the longest request that fits. Of requests of {memory.request_tokens:,.0f} tokens {fit[1]:,} fit at once instead "
-        f"of {fit[0]:,} (computed): "
+        f"{old:,.0f} without; no request can be longer. Of requests of {memory.request_tokens:,.0f} tokens {fit[1]:,} "
+        f"fit at once {instead} (computed): "
     )
     if fit[0] == 0:
         return f"{text}none fits either."
@@ -402,23 +405,22 @@ def room(arm: str, memory: CacheRoom) -> str:
         return f"{text}none has to wait for it."
     if fit[1] == 0:
         return f"{text}it serves none of them."
-    if memory.why_unknown is not None or memory.throughput is None:
+    if memory.worse_from is None and memory.throughput is None:
         return (
             f"{text}from {fit[1] + 1:,} on it queues what the baseline would still serve; what that costs is "
             f"unknown, since {memory.why_unknown}."
         )
-    ends, unit, digits = memory.throughput, "output tokens/s", 0
-    if memory.usd_per_million is not None:
-        ends, unit, digits = memory.usd_per_million, "USD per million output tokens", 3
-    figures = f"{ends[1]:,.{digits}f} {unit} with it, {ends[0]:,.{digits}f} without, with {fit[0]:,} at once"
+    figures = "means between measured loads, without an interval"
+    if memory.throughput is not None:
+        ends, unit, digits = memory.throughput, "output tokens/s", 0
+        if memory.usd_per_million is not None:
+            ends, unit, digits = memory.usd_per_million, "USD per million output tokens", 3
+        figures = f"{ends[1]:,.{digits}f} {unit} with it, {ends[0]:,.{digits}f} without, with {fit[0]:,} at once; {figures}"
     if memory.worse_from is None:
-        return f"{text}from {fit[1] + 1:,} on it queues, and makes more all the same ({figures}; between measured loads)."
+        return f"{text}from {fit[1] + 1:,} on it queues, and makes more all the same ({figures})."
     if memory.worse_from <= fit[1]:
-        return f"{text}it makes less before any has to wait ({figures}; between measured loads)."
-    return (
-        f"{text}from {memory.worse_from:,} at once queueing costs more than the draft saves ({figures}; between "
-        "measured loads)."
-    )
+        return f"{text}it makes less before any has to wait ({figures})."
+    return f"{text}from {memory.worse_from:,} at once queueing costs more than the draft saves ({figures})."
 
 
 def _who(row: DecisionCost) -> list[str]:

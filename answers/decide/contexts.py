@@ -77,7 +77,7 @@ class SubjectContexts:
         on = f"{words.at_load(self.one.operating)}, on {mix}"
         if self.servers == "one":
             most = percent(EQUIVALENCE, sign=False)
-            return f"One server suffices {on}: {_with(self.one.takes)}, nothing else is better by more than {most} at any length."
+            return f"One server suffices {on}: {_with(self.one.takes)}, nothing else that is compared is better by more than {most} at any length."
         if self.servers == "unknown":
             risks = [
                 f"at {one.name} {'it is open which' if one.at_stake is None else f'by up to {percent(one.at_stake, sign=False)}'}"
@@ -136,9 +136,11 @@ def by_context(
         if told and name is not None and (not wanted or name in wanted):
             lengths.setdefault(one.subject, {})[name] = median(told)
             settings[one.subject] = setting_of[met[0][1]]
+    # A mix is told of those that have all of it; where none has, why not.
+    whole = {about: of for about, of in lengths.items() if of.keys() >= wanted.keys()} or lengths
     found = [
         _of_subject(partial(deciding.on_mix, settings[about]), question, of)
-        for about, of in lengths.items()
+        for about, of in whole.items()
     ]
     there = sorted({_tokens(length) for of in lengths.values() for length in of.values()})
     none = _ONE_LENGTH.format(listed(there or [UNKNOWN]))

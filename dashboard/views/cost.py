@@ -299,7 +299,7 @@ def _folds(
         fold(
             "Memory: what the draft takes from the KV cache",
             "fold_memory",
-            partial(_memory, shelf, money[0]),
+            partial(_memory, shelf, replace(money[0], rows=(money[1],))),
         )
     fold("Every point between a GPU and a user", "fold_points", partial(_points, shelf, scope))
     fold("Price list, with dates and sources", "fold_prices", _price_list)

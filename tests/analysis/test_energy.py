@@ -36,6 +36,7 @@ def test_a_ramp_is_cut_at_the_window_and_gpus_add_up() -> None:
         (STEADY, (2.0, 30.0)),
         (STEADY, (-9.0, 5.0)),
         (STEADY, (5.0, 5.0)),
+        (STEADY.assign(value=0.0), (2.0, 8.0)),
         (samples((0.0, "num_requests_running", 8.0), (9.0, "num_requests_running", 8.0)),
          (2.0, 5.0)),
     ],

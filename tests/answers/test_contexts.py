@@ -13,6 +13,7 @@ from answers.decide.contexts import SubjectContexts, by_context
 from answers.decide.values import DecideQuestion
 from tests.commands.asking import run, told
 from tests.commands.test_broken_answers import FACTS, PROMPTS, bench
+from warehouse.errors import InvalidInput
 from warehouse.rows import Measurement
 from warehouse.store import Reader, open_writer
 
@@ -137,3 +138,14 @@ def test_a_split_takes_at_each_length_what_is_decided_there(fill: Fill) -> None:
     assert one.servers == "split"
     taken = [each.decision.operating for each in one.contexts]
     assert list(one.split) == [x.arm if x.drafts else "baseline" for x in taken]
+
+
+def test_a_mix_is_told_of_those_that_have_all_of_it(fill: Fill) -> None:
+    """Another model was measured on one of the two datasets."""
+    mix = (("code-512t", 0.8), ("code-8192t", 0.2))
+    fill({name: GAINS[name] for name in ("code-512t", "code-8192t")})
+    fill({"code-512t": GAINS["code-512t"]}, model="acme/other")
+    path = fill({"code-512t": GAINS["code-512t"]}, model="acme/third")
+    assert only(path, mix=mix).one.subject.model != "acme/other"
+    with pytest.raises(InvalidInput, match="there are no results of code-9t"):
+        contexts(path, mix=(("code-512t", 0.8), ("code-9t", 0.2)))

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +18,8 @@ from tests.commands.mixed import ALIKE, APART, EVEN, OF_LAUNCH, MixedStudy, hash
 
 #: Studies with known answers, of each sort.
 STUDIES = 20
+#: Filters to one arm.
+K5 = ("--arm", "draft_model K=5")
 
 
 class Kept:
@@ -122,6 +126,56 @@ def test_a_word_does_not_change_with_a_filter(kept: Kept) -> None:
     assert some["arms"] == [one for one in whole["arms"] if one["arm"] == "draft_model K=1"]
 
 
+def test_a_load_at_which_no_shown_arm_was_measured_is_not_told(kept: Kept) -> None:
+    write(MixedStudy("fell", APART, loads=(8, 32)), kept.results)
+    for place in kept.results.glob("*/k5-c32-*"):
+        shutil.rmtree(place)
+    kept.ingest()
+    asked = ("compare", "--by", "category", *kept.root)
+    (whole,), (some,) = (told(*asked, *more)["settings"] for more in ((), K5))
+    assert [at["load"]["value"] for at in whole["loads"]] == [8, 32]
+    assert [(at["load"]["value"], len(at["arms"])) for at in some["loads"]] == [(8, 2)]
+
+
+def test_arms_beside_other_launches_of_the_reference_are_not_said_to_lack_requests(
+    kept: Kept,
+) -> None:
+    """Another day's launches have a baseline of their own."""
+    write(MixedStudy("days", ALIKE, arms=(0, 1)), kept.results)
+    write(MixedStudy("days", ALIKE, arms=(0, 5)), kept.place / "later")
+    for record in (kept.place / "later").glob("*/*/record.json"):
+        said, report = json.loads(record.read_text()), record.with_name("guidellm.json")
+        record.write_text(json.dumps(said | {"launch": f"later-{said['launch']}"}))
+        report.write_text(re.sub(r"\b17(?=\d{8}\b)", "18", report.read_text()))
+    kept.ingest()
+    run("ingest", str(kept.place / "later"), *kept.root)
+    at = kept.kinds()["days"]
+    assert {one["itl"]["word"] for one in at["arms"]} == {"gain"}
+    assert at["one"]["answer"] == "unknown"
+    assert at["one"]["sentence"] == (
+        "Whether one K fits all at 8 at once is unknown: not all arms were measured beside the same launches of the "
+        "reference."
+    )
+
+
+def test_an_arm_has_one_name_in_table_and_sentence_whatever_else_its_study_holds(
+    kept: Kept,
+) -> None:
+    """Two models with drafts of their own in one study."""
+    write(MixedStudy("models", APART, launches=2), kept.results)
+    shutil.copytree(kept.results, kept.place / "other")
+    for record in (kept.place / "other").glob("*/*/record.json"):
+        said = json.loads(record.read_text()) | {"model": "acme/other"}
+        said |= {"draft_model": "acme/small"} if "draft_model" in said else {}
+        record.write_text(json.dumps(said))
+    kept.ingest()
+    run("ingest", str(kept.place / "other"), *kept.root)
+    at = kept.kinds("--model", "acme/chat-8b")["models"]
+    assert {one["arm"] for one in at["arms"]} == {"draft_model K=1", "draft_model K=5"}
+    assert "acme" not in at["one"]["sentence"]
+    assert at["one"]["arm"] == "draft_model K=5"
+
+
 def test_a_kind_with_too_few_requests_is_unknown_and_the_others_are_told(kept: Kept) -> None:
     few = {"coding": 0.8, "math": 0.8, "poetry": 0.8}
     kept.take_in(MixedStudy("few", few, prompts={"poetry": 3}))
@@ -144,6 +198,17 @@ def test_one_launch_and_one_kind_leave_it_unknown(kept: Kept) -> None:
     assert "all requests are of coding" in found["single"]["one"]["sentence"]
 
 
+def test_requests_that_say_no_kind_are_not_said_to_be_of_the_one_that_is_known(kept: Kept) -> None:
+    study = MixedStudy("half", APART, told=False)
+    write(study, kept.results)
+    path = kept.place / "kinds.json"
+    path.write_text(json.dumps({hashed(t): kind for kind, t in study.asked() if kind == "coding"}))
+    kept.ingest("--categories", str(path))
+    at = kept.kinds()["half"]
+    assert {one["kind"]: one["share"] for one in at["shares"]} == {"coding": 0.5, None: 0.5}
+    assert "all requests that say theirs are of coding" in at["one"]["sentence"]
+
+
 def edited(results: Path, arm: str, change: Callable[[dict[str, Any], list[Any]], None]) -> None:
     """Change the record, and the requests, of every launch of an arm."""
     for record in results.glob(f"*/{arm}-*/record.json"):
@@ -162,6 +227,15 @@ def test_two_launches_that_differ_leave_no_figure_of_a_hundred_percent(kept: Kep
     assert "100.0" not in sentence
 
 
+def test_one_launch_beside_arms_with_more_is_told_as_one(kept: Kept) -> None:
+    write(MixedStudy("fell", EVEN, 2, arms=(0, 1, 3, 5), of_launch=0.2), kept.results)
+    for launch in (1, 2):
+        shutil.rmtree(kept.results / "fell" / f"k5-c8-r{launch}")
+    kept.ingest()
+    sentence = kept.kinds()["fell"]["one"]["sentence"]
+    assert sentence.endswith("and 1 launch does not tell by how much.")
+
+
 def test_an_arm_that_was_not_compared_for_a_kind_leaves_it_unknown(kept: Kept) -> None:
     """Two answers of one arm have one token, so that seven of a kind have a time between tokens."""
     write(MixedStudy("ended", ALIKE, prompts={"coding": 200, "math": 9}), kept.results)
@@ -177,6 +251,35 @@ def test_an_arm_that_was_not_compared_for_a_kind_leaves_it_unknown(kept: Kept) -
     one = kept.kinds()["ended"]["one"]
     assert one["answer"] == "unknown"
     assert "of math fewer than 8 requests in a launch" in one["sentence"]
+
+
+def test_where_another_arm_may_fit_all_it_is_not_said_that_none_does(kept: Kept) -> None:
+    """K = 5 is best over all, since most is code; K = 3 is as good for code and better for the rest."""
+    few = MixedStudy("rest", EVEN, arms=(0, 1, 3, 5), prompts={"coding": 90, "writing": 10})
+    write(few, kept.results)
+    paces = {"k1": (0.015, 0.015), "k3": (0.0101, 0.0100), "k5": (0.0100, 0.0106)}
+    for arm, (code, rest) in paces.items():
+
+        def paced(
+            said: dict[str, Any], requests: Any, code: float = code, rest: float = rest
+        ) -> None:
+            for one in requests["successful"]:
+                times, pace = (
+                    one["info"]["timings"],
+                    code if "coding" in one["request_args"] else rest,
+                )
+                last = times["first_token_iteration"] + 95 * pace * (1 + 0.001 * said["repeat"])
+                times |= {"last_token_iteration": last, "request_end": last}
+
+        edited(kept.results, arm, paced)
+    kept.ingest()
+    one = kept.kinds()["rest"]["one"]
+    assert (one["answer"], one["arm"]) == ("unknown", "draft_model K=5")
+    assert (
+        "is unknown: writing waits 5.7\u202f% less between tokens with draft_model K=3"
+        in one["sentence"]
+    )
+    assert one["sentence"].endswith("best over all kinds, but draft_model K=3 may fit all.")
 
 
 def test_two_drafts_of_one_label_are_told_apart_in_the_sentence(kept: Kept) -> None:
@@ -204,7 +307,15 @@ def test_an_arm_whose_answers_break_is_no_candidate(kept: Kept) -> None:
     one = kept.kinds()["broken"]["one"]
     (decided,) = told("verdict", *kept.root)["decisions"]
     assert one["arm"] == decided["arm"] == "draft_model K=1"
-    assert one["sentence"].endswith("No candidate, since its answers break: draft_model K=5.")
+    broken = "No candidate, since its answers break: draft_model K=5."
+    assert one["sentence"].endswith(broken)
+    # Whatever the reference, and no server tells what an arm without drafts accepted.
+    at = kept.kinds("--reference", "draft_model K=1")["broken"]
+    assert at["one"]["sentence"].endswith(broken)
+    assert "draft_model K=5" not in str(at["one"]["arm"])
+    assert {x["why_no_length"] for x in at["arms"] if x["arm"] == "baseline"} == {
+        "it drafts nothing"
+    }
 
 
 def test_without_counts_of_each_request_acceptance_is_unknown_and_the_gain_is_known(
@@ -234,6 +345,15 @@ def mapping(kept: Kept, study: MixedStudy, how: str) -> Path:
                  for n, (kind, text) in enumerate(asked)]  # fmt: skip
         path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
+
+
+def test_a_kind_may_be_a_number(kept: Kept) -> None:
+    study = MixedStudy("apart", APART, launches=1, told=False)
+    write(study, kept.results)
+    path = kept.place / "kinds.json"
+    path.write_text(json.dumps({hashed(t): len(kind) for kind, t in study.asked()}))
+    assert kept.ingest("--categories", str(path))["accepted"] == 3
+    assert [one["kind"] for one in kept.kinds()["apart"]["shares"]] == ["6", "7"]
 
 
 @pytest.mark.parametrize("how", ["json", "csv", "jsonl of SPEED-Bench and Spec-Bench"])

@@ -117,6 +117,13 @@ def test_one_arm_as_good_at_every_length_needs_one_server(kept: Kept) -> None:
     assert "One server suffices at 8 at once, on equal shares of all lengths: " in kept.printed()
 
 
+def test_of_an_arm_that_was_chosen_it_is_not_said_that_nothing_is_better(kept: Kept) -> None:
+    """K = 5 gains twice as much as the arm that the reader asks about."""
+    kept.take_in(LengthStudy("level", LEVEL))
+    said = kept.printed("--arm", "draft_model K=1")
+    assert "with draft_model K=1, nothing else that is compared is better by more than 2" in said
+
+
 def test_no_drafts_are_an_arm_too(kept: Kept) -> None:
     """Both arms lose with long prompts, and long ones are most of the traffic."""
     kept.take_in(LengthStudy("dear", {512: 0.05, 65536: 1.2}))

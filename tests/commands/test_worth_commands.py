@@ -178,6 +178,18 @@ def test_the_draft_of_an_h200_leaves_room_for_fewer_requests(examples: Path) -> 
     assert row["memory"]["why_unknown"] == "throughput was measured with requests of 208 tokens"
 
 
+def test_who_asks_for_the_room_is_told_that_no_server_told_its_size(
+    recorded: tuple[str, ...],
+) -> None:
+    asked = ("--dataset", "code", "--load", "4", *recorded)
+    without, with_length = (
+        run("cost", *asked, *more).output for more in ((), ("--request-tokens", "8192"))
+    )
+
+    assert "KV cache" not in without
+    assert "no server told the size of its KV cache" in " ".join(with_length.split())
+
+
 def test_under_an_slo_that_nothing_meets_there_the_largest_load_that_does_is_named(
     recorded: tuple[str, ...],
 ) -> None:

@@ -642,6 +642,17 @@ def test_the_page_tells_each_kind_of_prompt_and_whether_one_k_fits_all(
     assert "unknown" in set(page.dataframe[0].value["ITL gain"])
 
 
+def test_a_filter_to_an_arm_that_lacks_the_largest_load_shows_those_that_it_has(
+    empty_place: Path, tmp_path: Path
+) -> None:
+    write(MixedStudy("fell", APART, loads=(8, 32)), tmp_path)
+    for place in tmp_path.glob("*/k5-c32-*"):
+        shutil.rmtree(place)
+    run("ingest", str(tmp_path), "--warehouse", str(empty_place))
+    page = opened("compare", Filters(arm=("draft_model K=5",)), chart="Kinds of prompts")
+    assert any("at 8 at once" in one.value for one in page.subheader)
+
+
 def test_the_page_says_what_to_do_where_no_kind_is_known(empty_place: Path, tmp_path: Path) -> None:
     write(MixedStudy("apart", APART, told=False), tmp_path)
     run("ingest", str(tmp_path / "apart"), "--warehouse", str(empty_place))

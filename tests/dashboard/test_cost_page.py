@@ -165,6 +165,23 @@ def test_the_room_that_a_draft_takes_is_told_for_the_readers_requests(
     assert "15 fit at once instead of 20" in said
 
 
+def test_the_room_is_told_of_the_traffic_that_is_chosen(
+    empty_place: Path, fill_cells: Fill, make_facts: Callable[..., Facts]
+) -> None:
+    """Each dataset has servers of its own size, and a mix would have the smaller."""
+    for arm, sizes in ((BASELINE, (2000, 4000)), (DRAFT, (1500, 2000))):
+        both = [
+            make_facts(**arm, dataset=name, engine_settings={"kv_cache_tokens": size})
+            for name, size in zip(("code", "prose"), sizes, strict=True)
+        ]
+        fill_cells(empty_place, str(arm), both)
+
+    page = opened("cost", fold_memory="true", request_tokens="100", traffic="prose")
+
+    (said,) = (text.value for text in page.markdown if "KV cache" in text.value)
+    assert "2,000 tokens, 4,000 without" in said
+
+
 @pytest.mark.usefixtures("warehouse")
 def test_without_a_told_cache_the_page_says_where_it_would_stand() -> None:
     page = opened("cost", CODE, fold_memory="true")
