@@ -81,7 +81,10 @@ def live(
 
     with errors_end_with_2():
         question, root = question_from(given), warehouse_path(warehouse)
-    places = [url.rstrip("/").removesuffix("/metrics").removesuffix("/v1") for url in urls]
+    # An address given twice is one replica.
+    places = [
+        *dict.fromkeys(url.rstrip("/").removesuffix("/metrics").removesuffix("/v1") for url in urls)
+    ]
     with ended_by_signals("stopped"):
         while True:
             began = time.monotonic()

@@ -57,7 +57,7 @@ class PaysFrom:
 @dataclass(frozen=True)
 class BreakEven:
     """From which acceptance on a draft pays on one dataset, by K and load. ``ks``: of the arms that
-    it stands on; ``launches``: the most of one arm; ``real``: acceptance of real drafts of this method and
+    it stands on; ``launches``: the fewest of one arm; ``real``: acceptance of real drafts of this method and
     model, wherever measured."""
 
     place: ForecastPlace
@@ -72,7 +72,7 @@ class BreakEven:
         how = BY_HAND if self.place.synthetic_acceptance else "measured acceptance"
         ks = listed([str(k) for k in self.ks], len(self.ks))
         once = "" if self.launches > 1 else (
-            " Each arm was launched once, and launches may differ by more than the band holds: repeat them."
+            " Not all were launched more than once, and launches may differ by more than the band holds: repeat them."
         )  # fmt: skip
         return (
             f"It stands on the baseline and arms with {how}, K = {ks}, and on requests as measured; in "
@@ -170,7 +170,7 @@ def break_even(
         one for one in acceptance
         if (one.family.partition(" (")[0], one.fact("model")) == (method, place.model)
     )  # fmt: skip
-    return BreakEven(place, drafted, max(point.repeats for point in found.points), steps, real)
+    return BreakEven(place, drafted, min(point.repeats for point in found.points), steps, real)
 
 
 # --- As rows of text and as JSON.

@@ -73,6 +73,12 @@ def test_replicas_are_summed_and_a_restart_is_told(warehouse: Path) -> None:
     assert answer["load"]["in_flight"] == pytest.approx(1)  # of one replica
 
 
+def test_an_address_given_twice_is_one_replica(warehouse: Path) -> None:
+    with showing(texts(SAME)) as url:
+        answer = json.loads(live(url, warehouse, f"{url}/v1", "--json")[1])
+    assert answer["load"]["replicas"] == 1
+
+
 @pytest.mark.slow
 def test_the_json_has_the_answer_and_the_exit_status(warehouse: Path) -> None:
     with showing(texts(MOVED)) as url:
