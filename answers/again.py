@@ -9,11 +9,11 @@ import numpy as np
 from analysis.evidence.effects import ENDS
 from analysis.evidence.effects import again as evidence
 from analysis.evidence.output_check import COLUMNS, check_outputs
-from analysis.evidence.words import EQUIVALENCE, OPEN, SETTLED, Word
+from analysis.evidence.words import EQUIVALENCE, OPEN, SETTLED
 from analysis.frames import plain, records
 from analysis.matching.comparison import STUDY_TABLE
 from answers.compare.subjects import DifferingSetting, NamedPair, configuration
-from answers.compare.values import metric_name, number, with_unit
+from answers.compare.values import JudgedChange, metric_name, number, with_unit
 from answers.decide.tables import greedy
 from answers.ground import JUDGED, WarehouseRows, rows_of
 from answers.wording import directed, interval, percent
@@ -30,10 +30,9 @@ Status = Literal["differs", "likely differs", "open", "repeats"]
 
 
 @dataclass(frozen=True)
-class RepeatedLine:
+class RepeatedLine(JudgedChange):
     """One figure then and now: ``again`` is the geometric mean of the launches, ``lowest`` and
-    ``highest`` theirs. ``improvement`` and its intervals are ratios, positive is better than the
-    original; None where nothing repeats."""
+    ``highest`` theirs; positive is better than the original."""
 
     metric: str
     statistic: str
@@ -41,12 +40,6 @@ class RepeatedLine:
     again: float
     lowest: float
     highest: float
-    improvement: float
-    low: float | None
-    high: float | None
-    adjusted_low: float | None
-    adjusted_high: float | None
-    word: Word
 
 
 @dataclass(frozen=True)

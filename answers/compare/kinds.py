@@ -24,7 +24,7 @@ from analysis.evidence.kinds import (
     speeds,
     token_shares,
 )
-from analysis.evidence.words import EQUIVALENCE, GAIN, LOSS, Word
+from analysis.evidence.words import EQUIVALENCE, GAIN, LOSS
 from analysis.frames import listed as rows_listed
 from analysis.frames import plain, records, records_by
 from analysis.matching.arms import BASELINE
@@ -36,6 +36,7 @@ from answers.compare.values import (
     SCHEMA_VERSION,
     ComparedSetting,
     CompareQuestion,
+    JudgedChange,
     TextRow,
     load_name,
     number,
@@ -52,18 +53,11 @@ Fit = Literal["yes", "no", "unknown"]
 By = Literal["category", "turn"]
 
 
-@dataclass(frozen=True)
-class KindGain:
+@dataclass(frozen=True, kw_only=True)
+class KindGain(JudgedChange):
     """What an arm changes in the time between tokens (``itl``), per token (``tpot``) or to the first one
-    (``ttft``) of the requests of a kind: ratios, positive is better; the plain 95 % interval, the one
-    adjusted for all that the study compares by kind, None for one launch."""
+    (``ttft``) of the requests of a kind; adjusted for all that the study compares by kind."""
 
-    improvement: float
-    low: float | None
-    high: float | None
-    adjusted_low: float | None
-    adjusted_high: float | None
-    word: Word
     launches: int
 
 

@@ -40,6 +40,19 @@ class RepeatSpan:
     high: float
 
 
+@dataclass(frozen=True, kw_only=True)
+class JudgedChange:
+    """A change (ratio, positive is better) with its plain 95 % interval and the one adjusted for all that is
+    judged beside it; None for one launch."""
+
+    improvement: float
+    low: float | None
+    high: float | None
+    adjusted_low: float | None
+    adjusted_high: float | None
+    word: Word
+
+
 @dataclass(frozen=True)
 class ArmChange:
     """One line of an arm at one load, beside the reference: ratios, positive is better.

@@ -10,13 +10,13 @@ from analysis.evidence.broken_answers import IDS
 from analysis.evidence.effects import ENDS, effects
 from analysis.evidence.output_check import COLUMNS, check_outputs
 from analysis.evidence.releases import COMPARED, by_release, gain_changes
-from analysis.evidence.words import LOSS, SETTLED, Word
+from analysis.evidence.words import LOSS, SETTLED
 from analysis.frames import among, listed, plain, records
 from analysis.matching.arms import BASELINE
 from analysis.matching.comparison import Comparison, compare
 from analysis.matching.fields import loads_of
 from analysis.nightly.regressions import FINE, OPEN, REGRESSION, Budgets, Status, worst
-from answers.compare.values import load_name, metric_name, number
+from answers.compare.values import JudgedChange, load_name, metric_name, number
 from answers.decide.tables import greedy
 from answers.decide.values import ExcludedCell
 from answers.ground import Ground, excluded_cells, rows_of
@@ -40,10 +40,10 @@ _VALUES = ["baseline", "speculative"]
 
 
 @dataclass(frozen=True)
-class UpgradeLine:
+class UpgradeLine(JudgedChange):
     """What the newer release did to one figure of an arm at a load, ``all`` of them together, or, with
     ``of_gain``, to the gain of that figure over the baseline's. ``before`` and ``after`` are in the
-    metric's unit, None for a gain; the rest are ratios, positive is better, None where nothing repeats."""
+    metric's unit, None for a gain."""
 
     arm: str
     dataset: str
@@ -54,12 +54,6 @@ class UpgradeLine:
     of_gain: bool
     before: float | None
     after: float | None
-    improvement: float
-    low: float | None
-    high: float | None
-    adjusted_low: float | None
-    adjusted_high: float | None
-    word: Word
     status: Status
 
     @property
@@ -189,8 +183,8 @@ def _lines(
         yield UpgradeLine(
             str(key["arm_label"]), str(key["dataset"]), None if pd.isna(parallel) else int(parallel),
             _ALL_LOADS if row["load"] < 0 else comparison.loads[row["load"]].text,
-            metric, statistic, of_gain, then, now, float(row["improvement"]), **ends,
-            word=row["word"], status=status,
+            metric, statistic, of_gain, then, now, status, improvement=float(row["improvement"]), **ends,
+            word=row["word"],
         )  # fmt: skip
 
 
