@@ -93,6 +93,8 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         Table(*words.break_evens(found.rows)),
         Table(*words.energies(found.rows), "Energy of the GPUs"),
     )
+    # Who asks about the memory is answered, also that it is unknown.
+    rooms = [*words.rooms(found.rows)] or [words.NO_CACHE] * bool(terms.request_tokens)
     show(
         click.wrap_text(found.headline, width=100),
         "",
@@ -100,11 +102,7 @@ def cost(warehouse: Path | None, as_json: bool, **given: Any) -> None:
         *(("", Table(*words.demands(found.rows), title)) if demand else ()),
         *(part for table in more if table.rows for part in ("", table)),
         "",
-        *(
-            click.wrap_text(sentence, width=100)
-            for sentence in (*words.rooms(found.rows),)
-            or (words.NO_CACHE,) * bool(terms.request_tokens)
-        ),
+        *(click.wrap_text(sentence, width=100) for sentence in rooms),
         *found.notes,
     )
 

@@ -331,11 +331,13 @@ class _Kinds:
         gained = [r for r in rows if r["word"] == GAIN and r["improvement"] > EQUIVALENCE]
         why: str | None = None if sound else "the answers of every arm break"
         if gained:
-            best = {row["category"]: row for row in reversed(gained)}
+            best: dict[str, dict[str, Any]] = {}
+            for row in gained:
+                best.setdefault(row["category"], row)
             told = [
                 f"{kind} waits {percent(row['improvement'], sign=False)} less between tokens with {row['name']} "
                 f"({directed(row['low'], row['high'], better=True)})"
-                for kind, row in reversed(best.items())
+                for kind, row in best.items()
             ]  # fmt: skip
             than = f"{listed(told)} than with {name}, the best over all {every}"
             lost = {

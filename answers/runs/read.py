@@ -207,7 +207,7 @@ def _headline(runs: Sequence[RunRow], doubts: Sequence[CellDoubt]) -> str:
     excluded = sum(run.excluded is not None for run in runs)
     # What a badge or the count says already is not said again; what keeps a cell from deciding comes first.
     told = sorted(
-        (one for one in doubts if not one.name.startswith((_ORIGIN, _FAILED))),
+        (one for one in doubts if one.name != _FAILED and not one.name.startswith(_ORIGIN)),
         key=lambda one: (one.decides, -one.cells),
     )
     trust = [
